@@ -467,7 +467,7 @@ class BlockingRuntime:
             return self._loop.call(function)
         try:
             # keep=True, because an interrupted ask is cancelled through its session, which also closes the ask's calls
-            return self._loop.result(self._loop.start(function), keep=True)
+            return self._loop.result(self._loop.start(function), keep_running=True)
         except Exception:
             raise
         except BaseException:  # an interrupt, or an exception that another signal handler raised

@@ -47,8 +47,8 @@ class BusyEcho(Actor[Question | Tell]):
     def receive(self, command: Question | Tell) -> None:
         if isinstance(command, Question):
             command.reply.send(None)
-            self._context.hold()
-            self._context.system.loop.next(self._context.release)
+            self._context.hold_messages()
+            self._context.system.loop.next(self._context.release_messages)
 
 
 async def _ask_repeatedly(ref: Ref[Question | Tell], count: int) -> None:

@@ -134,7 +134,7 @@ class JournalActor(Actor[JournalCommand]):
         if not isinstance(command, Read):
             self._throttle.begin_write()
         if len(self._queued) == BATCH:
-            self._context.hold()
+            self._context.hold_messages()
         if not self._is_working:
             self._is_working = True
             self._context.start(self._process_queue, name="write")
@@ -193,7 +193,7 @@ class JournalActor(Actor[JournalCommand]):
             self._queued.clear()
             self._meter.queued = 0
             if is_full:
-                self._context.release()
+                self._context.release_messages()
             self._meter.begin_batch(self._context.system.now())
             await self._run_batch(batch)
             self._throttle.end_writes(sum(not isinstance(command, Read) for command in batch))

@@ -108,12 +108,12 @@ class LogWriter:
         def on_written(seq: int) -> None:
             self._sent -= 1
             if self._sent == SENT - 1:
-                context.release()
+                context.release_messages()
             self._report_change(event, on_durable, seq)
 
         self._sent += 1
         if self._sent == SENT:
-            context.hold()
+            context.hold_messages()
         self._apply_to_state(event)
         append = self._outbox.append(event, on_durable=on_written, on_failure=context.fail)
         context.send(self._journal, append)

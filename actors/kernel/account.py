@@ -37,8 +37,8 @@ class DeadLetter(Struct, frozen=True):
 class Account(Struct):
     """The counters of a system, its latest dead letters, and the number of dead letters by reason.
 
-    Only `System.counts` sets `queued` and `running`. `running` counts messages in a handler: at most one, and visible
-    only inside that handler. `unanswered` counts asks that failed, timed out or were cancelled.
+    Only `System.counts` sets `queued` and `running`. `running` is 1 if a handler calls `System.counts`, otherwise 0.
+    `unanswered` counts asks that failed, timed out or were cancelled.
     """
 
     recent: deque[DeadLetter] = field(default_factory=lambda: deque(maxlen=RECENT_LETTERS))

@@ -37,7 +37,7 @@ class Actor(Generic[C]):
 
     @property
     def idle(self) -> bool:
-        """True unless the actor waits for an event of which the kernel does not know. `System.passivate` reads this.
+        """True unless the actor waits for an event that the kernel does not know about. `System.passivate` reads this.
 
         The kernel itself checks for queued messages, children and unanswered queries.
         """
@@ -64,7 +64,8 @@ class Context(Struct, Generic[C], eq=False):
     Args:
         fresh: True until `on_start` is called.
         is_over: True once the object was stopped or has crashed.
-        holds: Number of calls of `hold` without `release`. The actor handles messages only while it is 0.
+        holds: Number of calls of `hold_messages` without `release_messages`. The actor handles messages only while it
+            is 0.
         deferred: Queries whose handlers returned without an answer, by waiter.
         outbox: Commands that wait for space in a receiver's mailbox.
     """
@@ -112,7 +113,7 @@ class Context(Struct, Generic[C], eq=False):
                 f"Actor {receiver.name!r} is stopping or restarting and cannot start a child task; start it earlier."
             )
         if holds:
-            self.hold()
+            self.hold_messages()
         child = _ContextChild(self, holds=holds)
         self.children = self.children or set()
         self.children.add(child)
@@ -139,21 +140,21 @@ class Context(Struct, Generic[C], eq=False):
             if len(self.outbox) == 1:
                 self.start(self._send_outbox, self.outbox, name="outbox", holds=True)
 
-    async def _send_outbox(self, outbox: deque[tuple[Ref[Any], Command]]) -> None:  # Any: every command type
+    async def _send_outbox(self, outbox: deque[tuple[Ref[Any], Command]]) -> None:  # Any: any command type
         while outbox:
             ref, command = outbox[0]
             await ref.send(command)
             outbox.popleft()
         self.outbox = None
 
-    def hold(self) -> None:
-        """Handle no messages after the current one, until `release` is called. Calls may be nested."""
+    def hold_messages(self) -> None:
+        """Handle no messages after the current one, until `release_messages` is called. Calls may be nested."""
         self.holds += 1
         if not self.is_over:
             self.receiver.mark_busy()
 
-    def release(self) -> None:
-        """Undo one call of `hold`. After the last one, the actor handles its queued messages again."""
+    def release_messages(self) -> None:
+        """Undo one call of `hold_messages`. When every call is undone, the actor handles its queued messages again."""
         self.holds -= 1
         if not self.holds and not self.is_over:
             self.receiver.resume()
@@ -164,8 +165,8 @@ class Context(Struct, Generic[C], eq=False):
             self.receiver.crash(error)
 
     def defer(self, reply: Reply[Any]) -> None:  # Any: each query has its own answer type
-        """Watch the reply of a query that its handler left unanswered. If the reply is garbage-collected, the query
-        fails.
+        """Watch the reply of a query whose handler returned without an answer. If the reply is garbage-collected, the
+        query fails.
         """
         waiter = reply.waiter = reply.waiter or self.system.loop.waiter()
         self.deferred = self.deferred or {}
@@ -185,10 +186,10 @@ class Context(Struct, Generic[C], eq=False):
             self.system.loop.soon(partial(wake, waiter, ErrorReply(ActorFailed(why))))
 
     def end(self, error: BaseException | None = None) -> None:
-        """Cancel the children and accept no new ones. Wait for the children for at most the system's `patience`, in
-        seconds.
+        """End the actor object: cancel its children and accept no new ones. Wait for the children for at most the
+        system's `patience`, in seconds.
 
-        If `error` is given, the object is lost, and its unanswered queries fail with that error.
+        If `error` is given, the actor object is lost, and its unanswered queries fail with that error.
         """
         self.is_over = True
         if self.children:
@@ -213,7 +214,9 @@ class _ContextChild(Child):
 
     __slots__ = ("_context", "_holds")
 
-    def __init__(self, context: Context[Any], *, holds: bool) -> None:  # Any: actors of every protocol
+    def __init__(
+        self, context: Context[Any], *, holds: bool
+    ) -> None:  # Any: the actor may have any type of commands
         super().__init__(context.receiver)
         self._context, self._holds = context, holds
 
@@ -223,13 +226,13 @@ class _ContextChild(Child):
         if error is not None and not system.is_crash(error):
             system.fatal(error)
         elif error is not None and not (self.is_cancelled and isinstance(error, ActorStopped | ActorFailed)):
-            # a cancelled child may find that an actor it asks has stopped; any other error is unexpected
+            # a cancelled child may ask an actor that has already stopped; any other error is unexpected
             if not context.is_over:
                 owner.crash(error)
             elif not owner.is_regular_end(error):
                 system.crashed(owner.name, error)
         if self._holds:
-            context.release()
+            context.release_messages()
         if context.children is not None:
             context.children.discard(self)
             if not context.children:

@@ -64,7 +64,7 @@ class Group(Struct, eq=False):
     error: BaseException | None = None
     ended: BaseException | None = None
 
-    def join(self, cell: "AnyCell") -> None:
+    def add_member(self, cell: "AnyCell") -> None:
         """Make `cell` a member. If the group is handling a crash, the cell goes down too."""
         cell.group = self
         self.members.append(cell)
@@ -152,8 +152,8 @@ class Cell(Receiver[C], eq=False, kw_only=True):
         if took > system.slow:
             system.lagged(self.name, type(command).__name__, took)
         dispatcher.acting = dispatcher.command = None
-        if dispatcher.late:  # for example, a crash is handled before the sender continues
-            dispatcher.run_late()
+        if dispatcher.late:  # for example, the handling of a crash, which must precede the sender's next step
+            dispatcher.run_deferred()
 
     def handle_queued(self, limit: int) -> bool:
         if self.state != "running":
@@ -191,7 +191,7 @@ class Cell(Receiver[C], eq=False, kw_only=True):
         except BaseException as error:
             self._handle_error(error)
         dispatcher.acting = None
-        dispatcher.run_late()
+        dispatcher.run_deferred()
         return self.life
 
     def _handle_error(self, error: BaseException) -> None:
@@ -235,7 +235,7 @@ class Cell(Receiver[C], eq=False, kw_only=True):
         if self.state == "running":
             group = self.group or Group(self.system, self.restart)
             if self.group is None:
-                group.join(self)
+                group.add_member(self)
             group.take_down(error)
 
     def go_down(self, error: BaseException) -> None:
@@ -265,20 +265,20 @@ class Cell(Receiver[C], eq=False, kw_only=True):
         elif not life.is_over:
             life.end()
 
-    def finish(self, state: State, why: BaseException | None = None) -> None:
+    def finish(self, state: State, error: BaseException | None = None) -> None:
         """End for good: turn queued messages into dead letters, fail unanswered queries, and notify the watchers.
 
-        `why` is the error of the queries; by default, `ActorStopped`.
+        `error` is the error with which the queries fail; by default, `ActorStopped`.
         """
         if self.state in ("stopped", "faulted"):
             return
         self.state, self.closed = state, True
         system, life, self.life = self.system, self.life, None
         if life is not None:
-            life.end(why or self.stopped_error())
+            life.end(error or self.stopped_error())
             del life.actor  # breaks a reference cycle, which only the garbage collector would free
         del self.factory  # breaks another possible cycle, through an owner of this cell
-        self._drop_queues("unhandled" if state == "faulted" else "stopped", why or self.stopped_error())
+        self._drop_queues("unhandled" if state == "faulted" else "stopped", error or self.stopped_error())
         if self.busy:
             system.decrement_active()
         self.busy: bool = True  # so that the cell is never scheduled again

@@ -31,10 +31,10 @@ from actors.kernel.tasks import OnEnd, Work, prime, priming_point
 if TYPE_CHECKING:
     import trio
 
-Run: TypeAlias = Coroutine[Any, Any, None]  # Any: as in `Work`
+Run: TypeAlias = Coroutine[Any, Any, None]  # Any: objects exchanged with the event loop
 
 SPARES = 16  # maximum number of idle nurseries that are kept for reuse
-PASSES = 64  # turns of the event loop for dropped tasks to end
+PASSES = 64  # maximum number of turns of the event loop to wait for dropped tasks
 
 
 class Dropped(BaseException):
@@ -56,7 +56,7 @@ class ContainedTask:
         self.name, self.about = name, about
         self._loop = loop = containment.loop
         self._outer, self._inner = loop.scope(shield=True), loop.scope()
-        self._task: Any = None  # Any: the task of either backend
+        self._task: Any = None  # Any: a task of asyncio or of trio
         self._at: object = None  # the object that the coroutine yielded to the event loop, and waits for
         self.cancelled = self.dropped = False
 
@@ -66,16 +66,20 @@ class ContainedTask:
         self._outer.cancel()
 
     def detach(self) -> None:
-        """Stop cancelling a task that ignored its cancellation. It continues by itself."""
+        """Stop cancelling a task that ignored its cancellation, and let the task continue on its own."""
         self._inner.shield = True
 
-    def drop(self) -> None:
-        """Close the coroutine at its current step. An uninterruptible wait, such as for a thread, still continues."""
+    def close_coroutine(self) -> None:
+        """Close the task's coroutine at its current step. An uninterruptible wait, such as for a thread, still
+        continues.
+        """
         self.dropped = True
         self.cancel()
         if self._task is None or self._at is None:
             return
-        if (abort := getattr(self._task, "_attempt_abort", None)) is None:  # asyncio
+        if (
+            abort := getattr(self._task, "_attempt_abort", None)
+        ) is None:  # tasks of asyncio have no such attribute
             self._task.cancel()
         elif self._task._abort_func is not None:  # trio offers no public way to interrupt a shielded task
             abort(_raise_dropped)
@@ -103,7 +107,7 @@ class ContainedTask:
             if raised is not None and is_from_signal(raised):
                 self._containment.on_interrupt(raised)
         finally:
-            del raised  # its traceback holds this frame
+            del raised  # the traceback of `raised` refers to this frame
 
     @types.coroutine
     def drive(self) -> Generator[Any, Any, None]:  # Any: objects exchanged with the event loop
@@ -163,7 +167,8 @@ class Containment:
     async def open(self) -> AsyncGenerator[None]:
         """Open the containment. Call `close` before leaving this context.
 
-        On trio, leaving waits for contained tasks that continue, because trio cannot abandon a task.
+        On trio, leaving the context waits for contained tasks that continue after `close`, because trio cannot abandon
+        a task.
         """
         if (trio := sys.modules.get("trio")) is None or not trio.lowlevel.in_trio_run():
             yield
@@ -174,14 +179,15 @@ class Containment:
             self._nursery = nursery
             yield
             self._spare.clear()
-            nursery.cancel_scope.cancel()  # ends the containing tasks; contained tasks are shielded
+            nursery.cancel_scope.cancel()  # ends only the containing tasks, because contained tasks are shielded
 
     def start(
         self, work: Work, on_end: OnEnd, name: str, context: contextvars.Context, about: object = None
     ) -> ContainedTask:
         """Start `work` in a task that it may corrupt. `on_end` and `context` are as in `Tasks.start`.
 
-        `about` describes the work to readers of `step`; None hides the task from `named` and `on_start`.
+        `about` describes the work to readers of `step`. With None, the task is not counted in `named`, and `on_start`
+        is not called for it.
         """
         contained = ContainedTask(self, work, on_end, name, about)
         run = prime(contained.run())
@@ -212,11 +218,13 @@ class Containment:
         with suppress(BaseException):
             async with trio.open_nursery() as nursery:
                 _start_in_nursery(nursery, run, name, context)
-                del run, context  # these refer to a session, which this task may outlive by far
+                del run, context  # `run` and `context` refer to a session, which this task may outlive by far
                 await trio.sleep_forever()
 
     def _reuse_nursery(self, *, is_sound: bool) -> None:
-        """Keep the nursery of the contained task that has just ended for reuse; if it is not sound, cancel it."""
+        """After a contained task has ended, keep its nursery for the next task. If the nursery is not sound, cancel it
+        instead.
+        """
         nursery = sys.modules["trio"].lowlevel.current_task().parent_nursery
         if is_sound and len(self._spare) < SPARES:
             self._spare.append(nursery)
@@ -224,16 +232,16 @@ class Containment:
             nursery.cancel_scope.cancel()
 
     async def close(self, grace: float) -> None:
-        """End all contained tasks: cancel them, wait for `grace` seconds, and drop the rest. Some may continue
-        regardless.
+        """End all contained tasks: cancel them, wait for `grace` seconds, and close the coroutines of those that still
+        run. Some tasks may continue regardless.
         """
         fresh = [contained for contained in self._running if not contained.cancelled]
         for contained in fresh:
             contained.cancel()
-        with anyio.move_on_after(grace if fresh else 0):  # tasks that were cancelled earlier had time to end
+        with anyio.move_on_after(grace if fresh else 0):  # tasks cancelled before this call had time to end
             await self._changes.wait_until(lambda: not self._running)
         for contained in tuple(self._running):
-            contained.drop()
+            contained.close_coroutine()
         for _ in range(PASSES):
             if not self._running:
                 break

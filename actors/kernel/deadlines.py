@@ -1,7 +1,8 @@
 """Manage all deadlines of a system with one heap and one task, without a cancel scope per message.
 
 Most deadlines are withdrawn long before they pass, because the answer arrives. A withdrawn timer stays in the heap.
-When most timers in the heap are withdrawn, the heap is rebuilt, so its size stays within a constant factor.
+When most timers in the heap are withdrawn, the heap is rebuilt. So the heap is larger than the number of pending timers
+only by a constant factor.
 """
 
 import heapq
@@ -13,7 +14,7 @@ from msgspec import Struct
 
 from actors.kernel.event_loop import Changes, EventLoop
 
-_SMALL = 64  # number of withdrawn timers that does not justify a rebuild of the heap
+_SMALL = 64  # the heap is not rebuilt for this number of withdrawn timers or fewer
 
 
 class Timer(Struct, eq=False):
@@ -64,4 +65,4 @@ class Deadlines:
                     self.pending -= 1
                     action()
             with self._scope(deadline=self._heap[0][0] if self._heap else inf):
-                await self._sooner.next()
+                await self._sooner.wait_for_change()

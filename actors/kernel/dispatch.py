@@ -20,8 +20,8 @@ QueueHandler: TypeAlias = Callable[[int], bool]
 """A function that handles up to this number of an actor's messages, and returns True if messages remain. It never
 raises."""
 
-BATCH = 32  # messages of one actor to handle before the next actor runs
-STRETCH = 64  # messages handled before the event loop gets control
+BATCH = 32  # number of messages that one actor handles before the next actor runs
+STRETCH = 64  # number of messages handled before the event loop gets control
 
 
 class Dispatcher:
@@ -51,19 +51,21 @@ class Dispatcher:
         return bool(self.ready)
 
     def schedule(self, handler: QueueHandler) -> None:
-        """Schedule an actor with queued messages: now if no handler is running, else after the running handlers."""
+        """Schedule an actor with queued messages: now if no handler is running, else after the running handler."""
         self.ready.append(handler)
         if not self.busy:
             self.run_ready()
 
     def run_after_handler(self, work: Callable[[], object]) -> None:
-        """Call `work` now, or directly after the running handler, before other handlers run or its sender continues."""
+        """Call `work` now, or directly after the running handler: before another handler runs, and before the sender
+        continues.
+        """
         if self.acting is None:
             work()
         else:
             self.late.append(work)
 
-    def run_late(self) -> None:
+    def run_deferred(self) -> None:
         """Call the functions that were deferred to the end of the running handler."""
         while self.late:
             self.late.pop(0)()

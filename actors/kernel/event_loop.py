@@ -55,7 +55,7 @@ class TrioWaiter:
     def cancelled(self) -> bool:
         return self._cancelled
 
-    def set_result(self, value: Any, /) -> None:  # Any: as in `Waiter`
+    def set_result(self, value: Any, /) -> None:  # Any: a value of any type, as in `Waiter`
         """Wake the task with `value`. Must not be called on a waiter that is done."""
         self._done = True
         self._value = value
@@ -63,10 +63,10 @@ class TrioWaiter:
             task, self._task = self._task, None
             sys.modules["trio"].lowlevel.reschedule(task)
 
-    def result(self) -> Any:  # Any: as in `Waiter`
+    def result(self) -> Any:  # Any: a value of any type, as in `Waiter`
         return self._value
 
-    def __await__(self) -> Generator[Any, None, Any]:  # Any: as in `Waiter`
+    def __await__(self) -> Generator[Any, None, Any]:  # Any: a value of any type, as in `Waiter`
         if not self._done:
             lowlevel = sys.modules["trio"].lowlevel
             self._task = lowlevel.current_task()
@@ -96,7 +96,7 @@ class EventLoop(Struct, frozen=True):
         now: Returns the time of the loop's clock in seconds, as `anyio.current_time` does. May be called in any thread.
         task: Returns the running task.
         next: Calls a function at the loop's next turn.
-        soon: Does the same from any thread and from a finalizer, at a higher cost.
+        soon: Like `next`, but may be called from any thread and from a finalizer. Costs more than `next`.
         spawn: Starts a native task with a coroutine that must not raise. The task is not awaited, and is
             garbage-collected unless the caller keeps a reference to it.
         uncancel: Withdraws native cancellation requests against the running task.
@@ -130,7 +130,7 @@ class Changes:
         for waiter in self._waiting:
             wake(waiter)
 
-    async def next(self) -> None:
+    async def wait_for_change(self) -> None:
         """Wait for the next change."""
         waiter = self._loop.waiter()
         self._waiting.append(waiter)
@@ -142,7 +142,7 @@ class Changes:
     async def wait_until(self, condition: Callable[[], object]) -> None:
         """Wait until `condition` returns true. It is called at once, and after each change."""
         while not condition():
-            await self.next()
+            await self.wait_for_change()
 
 
 def running_loop() -> object | None:
@@ -163,11 +163,11 @@ def event_loop() -> EventLoop:
     """
     if (loop := running_loop()) is None:
         raise RuntimeError("No event loop is running in this thread; call this from an async function")
-    return _interface_of(loop)
+    return _kernel_interface(loop)
 
 
 @lru_cache(maxsize=1)
-def _interface_of(loop: Any) -> EventLoop:  # Any: trio's token, or asyncio's loop
+def _kernel_interface(loop: Any) -> EventLoop:  # Any: trio's token, or asyncio's loop
     return _asyncio_interface(loop) if hasattr(loop, "call_soon") else _trio_interface(loop)
 
 

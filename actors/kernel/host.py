@@ -20,12 +20,12 @@ HURRY = 0.2  # seconds for each step of the shutdown after a second interruption
 
 
 class SystemHost:
-    """A task that owns a system. It calls `leave` when asked to shut down, or when the task itself is cancelled.
+    """A task that owns a system. When it is asked to shut down or is cancelled, it calls `end_everything`.
 
     Args:
         loop: The event loop of the system.
         open_context: Opens a context in the host's task, for as long as the host runs.
-        leave: Ends everything, with calls of `run_step`. Returns True if the opened context can be left.
+        end_everything: Ends everything, with calls of `run_step`. Returns True if the opened context can be left.
         context: Context variables of the host.
     """
 
@@ -35,10 +35,15 @@ class SystemHost:
         self,
         loop: EventLoop,
         open_context: Callable[[], AbstractAsyncContextManager[None]],
-        leave: "Callable[[SystemHost], Awaitable[bool]]",
+        end_everything: "Callable[[SystemHost], Awaitable[bool]]",
         context: Context,
     ) -> None:
-        self._loop, self._open_context, self._leave, self._context = loop, open_context, leave, context
+        self._loop, self._open_context, self._end_everything, self._context = (
+            loop,
+            open_context,
+            end_everything,
+            context,
+        )
         self._tasks = Tasks(loop)
         self._changes = Changes(loop)
         self._block = anyio.CancelScope()
@@ -48,8 +53,8 @@ class SystemHost:
         self._failure: BaseException | None = None
         self._interrupt: BaseException | None = None  # an interrupt during the shutdown
 
-    async def enter(self) -> None:
-        """Start the host. If the caller is cancelled in the meantime, the host ends again."""
+    async def start(self) -> None:
+        """Start the host. If the caller is cancelled while the host starts, the host ends again."""
         # not shielded, so that the end of trio's run cancels the host
         self._tasks.start(self._run, self._on_end, "host", self._context.copy(), shielded=False)
         self._entered_by = self._loop.task()
@@ -57,23 +62,27 @@ class SystemHost:
         try:
             await self._changes.wait_until(lambda: self.is_open or self._is_over)
         except BaseException as error:
-            await self.leave(type(error), error, None)
+            await self.shut_down(type(error), error, None)
             raise
 
-    async def leave(
+    async def shut_down(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        """Ask the host to end everything, and wait until it has. Arguments and result are those of `__aexit__`."""
+        """Ask the host to end everything, and wait until everything has ended. Arguments and result are those of
+        `__aexit__`.
+        """
         self._is_leaving = True
         self._changes.notify()
         struck: BaseException | None = None
         with anyio.CancelScope(shield=True):
             while not self._is_over:
                 try:
-                    await self._changes.next()
+                    await self._changes.wait_for_change()
                 except GeneratorExit:  # the event loop is gone
                     raise
-                except BaseException as raised:  # a native cancellation or an interrupt; scopes are shielded
+                except (
+                    BaseException
+                ) as raised:  # a native cancellation or an interrupt, because scopes are shielded
                     if struck is not None:
                         self._shorten_steps()
                     struck = raised
@@ -128,7 +137,7 @@ class SystemHost:
         with anyio.move_on_after(seconds + HURRY) as limit:  # do not wait for work that shields itself
             while not done:
                 try:
-                    await self._changes.next()
+                    await self._changes.wait_for_change()
                 except BaseException as error:
                     if limit.cancel_called or isinstance(error, GeneratorExit):
                         raise
@@ -148,7 +157,7 @@ class SystemHost:
                 self._loop.uncancel()
             is_empty = False
             with anyio.CancelScope(shield=True):
-                is_empty = await self._leave(self)
+                is_empty = await self._end_everything(self)
             if not is_empty:
                 # the caller does not wait for remaining foreign code; on trio, this task does
                 self._on_end(None)

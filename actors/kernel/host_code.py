@@ -21,22 +21,22 @@ R = TypeVar("R")
 S = TypeVar("S")
 
 
-def call_host(work: Callable[[], R], failed: Callable[[BaseException], S]) -> R | S:
-    """Return the result of `work()`, or the result of `failed(error)` if `work` raises an exception.
+def call_host(work: Callable[[], R], on_failure: Callable[[BaseException], S]) -> R | S:
+    """Return the result of `work()`, or the result of `on_failure(error)` if `work` raises an exception.
 
-    `failed` is the policy of the call site: it returns a substitute, or raises one of our errors. Nothing is awaited
-    here, so a cancellation can only come from the host code itself.
+    `on_failure` is the policy of the call site: it returns a substitute, or raises one of our errors. Nothing is
+    awaited here, so a cancellation can only come from the host code itself.
     """
     try:
         return work()
     except BaseException as error:  # host code may raise anything, including an exit
         if is_from_signal(error):
             raise
-        return failed(error)
+        return on_failure(error)
 
 
-async def await_host(work: Callable[[], Awaitable[R]], failed: Callable[[BaseException], S]) -> R | S:
-    """Return the result of `await work()`, or the result of `failed(error)` if `work` raises an exception.
+async def await_host(work: Callable[[], Awaitable[R]], on_failure: Callable[[BaseException], S]) -> R | S:
+    """Return the result of `await work()`, or the result of `on_failure(error)` if `work` raises an exception.
 
     While the running task is being cancelled, exceptions propagate.
     """
@@ -45,7 +45,7 @@ async def await_host(work: Callable[[], Awaitable[R]], failed: Callable[[BaseExc
     except BaseException as error:
         if not is_failure(error):
             raise
-        return failed(error)
+        return on_failure(error)
 
 
 def is_failure(error: BaseException) -> bool:
@@ -86,6 +86,6 @@ class Listener:
         return None if self.is_disabled else call_host(work, self._disable)
 
     def _disable(self, error: BaseException) -> None:
-        if not self.is_disabled:  # a callback may have called another one, which failed first
+        if not self.is_disabled:  # this callback may have called another callback, which failed first
             self.is_disabled = True
             self._on_failure(error)

@@ -90,21 +90,24 @@ class LoopThread:
             self._soon(lambda: context.run(self._start_call, function, call))
         return call
 
-    def result(self, call: "Future[Outcome[R]]", *, keep: bool = False) -> R:
-        """Wait for a call, and return its result. With `keep`, the call continues if the caller is interrupted."""
+    def result(self, call: "Future[Outcome[R]]", *, keep_running: bool = False) -> R:
+        """Wait for a call, and return its result.
+
+        With `keep_running`, the call continues if the caller is interrupted.
+        """
         try:
             value, error = call.result()
         except CancelledError:
             raise self._closed_error() from None
         except BaseException:
-            if not keep:
+            if not keep_running:
                 call.cancel()
             raise
         if error is not None:
             try:
                 raise error
             finally:
-                del error  # its traceback refers to this frame
+                del error  # the error's traceback refers to this frame
         return value  # type: ignore[return-value]  # None is a value of R here
 
     def stop(self) -> None:
@@ -163,7 +166,7 @@ class LoopThread:
         try:
             RUNNING.add(self)
             anyio.run(self._run_hosted, backend=self._backend)
-        except BaseException as error:  # the thread that calls `close` raises it
+        except BaseException as error:  # raised in the thread that calls `close`
             self._report_error(error)
         with self._lock:
             calls, self._calls = self._calls, None
@@ -192,7 +195,7 @@ class LoopThread:
 
     def _start_call(self, function: Callable[[], Awaitable[R]], call: "Future[Outcome[R]]") -> None:
         """Start the task of a call, in the context variables of its caller."""
-        # the caller may run below the loop of another library, which its context variables would name
+        # the caller may run in another library's event loop, and its context variables would name that library
         if (sniffio := sys.modules.get("sniffio")) is not None:
             sniffio.current_async_library_cvar.set(self._backend)
         try:
@@ -267,7 +270,7 @@ class RunningLoops:
             if self._watch is None:
                 watch = threading.Thread(target=self._stop_at_exit, name="actors sync exit")
                 watch.start()
-                self._watch = watch  # only after the start, which may fail
+                self._watch = watch  # set only after the start, because the start may fail
             self._loops.add(loop)
 
     def discard(self, loop: LoopThread) -> None:

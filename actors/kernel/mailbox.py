@@ -66,10 +66,10 @@ class BoundedQueue(deque[T]):
         self._return_place(waiter)
 
     def _return_place(self, waiter: Waiter) -> None:
-        """Free the place that was granted to `waiter`; without one, remove `waiter` from the waiting senders."""
+        """Free the place that was granted to `waiter`. Without a place, remove `waiter` from the waiting senders."""
         if waiter in self.waiting:
             self.waiting.remove(waiter)
-        elif not waiter.cancelled() and waiter.result():  # woken with a place
+        elif not waiter.cancelled() and waiter.result():  # woken because a place was granted
             self.limit += 1
 
     def dismiss_senders(self) -> None:

@@ -36,7 +36,7 @@ class Reply(Generic[R]):
 
     deadline: float = inf
     waiter: Waiter | None = None
-    ended: bool = False  # used only without a waiter, which has a state of its own
+    ended: bool = False  # used only while there is no waiter; a waiter has its own state
     answer: Any = None  # Any: an answer or an `ErrorReply`; `send` and `ask` are typed
 
     @property
@@ -46,7 +46,9 @@ class Reply(Generic[R]):
 
     @property
     def is_expired(self) -> bool:
-        """True if the query has ended, usually at its deadline. A query whose caller was cancelled is not expired."""
+        """True if the query's caller waited and has been woken, usually at the deadline. False if the caller was
+        cancelled.
+        """
         waiter = self.waiter
         return waiter is not None and waiter.done() and not waiter.cancelled()
 
@@ -54,7 +56,7 @@ class Reply(Generic[R]):
         """Answer the query with `value`. No effect if the query has ended."""
         waiter = self.waiter
         if waiter is not None:
-            if not waiter.done():  # inlined `wake`, because every answer calls this
+            if not waiter.done():  # an inlined call of `wake`, because every answer runs this code
                 waiter.set_result(value)
         elif not self.ended:
             self.ended = True

@@ -37,7 +37,7 @@ class Child:
     is_over: bool
     deadline: float
 
-    def __init__(self, owner: "Receiver[Any]") -> None:  # Any: actors of every protocol
+    def __init__(self, owner: "Receiver[Any]") -> None:  # Any: the actor may have any type of commands
         command, outer = owner.system.dispatcher.command, current_child()
         self.owner: Receiver[Any] = owner
         self.is_cancelled = self.is_over = False
@@ -53,7 +53,9 @@ class Child:
 
 
 class Delegate(Child):
-    """A substitute for a child in another task. Code in that task asks as the child, until the delegate is over."""
+    """A stand-in for a child in another task. Queries that code in that task sends count as queries of the child, until
+    the delegate is over.
+    """
 
     __slots__ = ()
 

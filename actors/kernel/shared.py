@@ -33,7 +33,7 @@ class SystemState:
         on_slow: Called with the actor's name, the message's type and the handler's seconds. It must not raise.
     """
 
-    cells: dict[str, Any]  # Any: cells, whose module imports this one
+    cells: dict[str, Any]  # Any: cells; their module imports this module
     fatal: Callable[[BaseException], None]
     now: Callable[[], float]
     clock: Callable[[], float]

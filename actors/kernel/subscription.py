@@ -61,14 +61,14 @@ class Subscription(ObjectReceiveStream[T | Lost], Generic[T]):
         self._is_closed = True
         self._changes.notify()
 
-    def leave(self) -> None:
+    def close_reader(self) -> None:
         """Close the reader's end. The remaining and all later items are dropped."""
         self._is_left = True
         self._queue.clear()
         self._changes.notify()
 
     async def aclose(self) -> None:
-        self.leave()
+        self.close_reader()
 
     async def receive(self) -> T | Lost:
         """Return the next item, or a report of lost items. A cancelled reader loses no item.
@@ -80,7 +80,7 @@ class Subscription(ObjectReceiveStream[T | Lost], Generic[T]):
             anyio.ClosedResourceError: The reader's end is closed.
         """
         while not (self._queue or self._lost or self._is_closed or self._is_left):
-            await self._changes.next()
+            await self._changes.wait_for_change()
         if self._is_left:
             raise anyio.ClosedResourceError
         if self._lost:

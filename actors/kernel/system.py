@@ -28,7 +28,7 @@ from actors.kernel.receiver import C, Receiver, current, is_outside
 from actors.kernel.ref import Ref
 from actors.kernel.shared import SystemState
 
-SHARED = 1 << 30  # the depth of actors that all actors of other depths may ask
+SHARED = 1 << 30  # the depth of actors that actors of every other depth may ask
 GRACE = 0.5  # seconds for foreign code to end when the system is left; code that continues is dropped
 SHUTDOWN = 10.0  # seconds for all actors together to end; the remaining tasks are then cancelled
 
@@ -38,14 +38,14 @@ Step = Callable[[], Awaitable[object]]
 class System(SystemState):
     """A context manager that starts actors on the running event loop, and stops them when its block is left.
 
-    `first` lists functions that run before the actors are stopped, each with a time limit in seconds. `last` lists
-    functions that run afterwards.
+    `first_steps` lists functions that run before the actors are stopped, each with a time limit in seconds.
+    `last_steps` lists functions that run after the actors have stopped.
     """
 
     cells: dict[str, AnyCell]
     containment: Containment
-    first: tuple[tuple[Step, float], ...] = ()
-    last: tuple[tuple[Step, float], ...] = ()
+    first_steps: tuple[tuple[Step, float], ...] = ()
+    last_steps: tuple[tuple[Step, float], ...] = ()
     _host: SystemHost
 
     async def __aenter__(self) -> Self:
@@ -59,7 +59,7 @@ class System(SystemState):
         functions: Sequence[Callable[..., object]] = (Receiver[Any].accept, Dispatcher.run_ready)
         for function in functions:
             self.loop.protect(function)
-        await self._host.enter()
+        await self._host.start()
         if self._host.is_open:  # otherwise the loop was shut down before the host started
             self._start_deadlines()
         return self
@@ -67,20 +67,20 @@ class System(SystemState):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        return await self._host.leave(kind, error, trace)
+        return await self._host.shut_down(kind, error, trace)
 
     async def _end_everything(self, host: SystemHost) -> bool:
         """Stop all actors and tasks. Return True if no foreign code is still running. Called by the host in its own
         task.
         """
         containment = self.containment
-        for step in self.first:
+        for step in self.first_steps:
             await host.run_step(*step)
         await host.run_step(self._stop_all, SHUTDOWN)
         await host.run_step(partial(containment.close, GRACE), 2 * GRACE)
         # drops the remaining foreign code if the step above was cut short
         await host.run_step(partial(containment.close, 0), GRACE)
-        for step in self.last:
+        for step in self.last_steps:
             await host.run_step(*step)
         self.tasks.cancel()
         await host.run_step(self.tasks.join, SHUTDOWN)
@@ -127,7 +127,7 @@ class System(SystemState):
         cell.closed = self.draining
         self.cells[name] = cell
         if group is not None:
-            group.join(cell)
+            group.add_member(cell)
         self.dispatcher.schedule(cell.handle_queued)
         return Ref(cell)
 
@@ -143,7 +143,7 @@ class System(SystemState):
         if cell.state == "stopping":
             ended = Changes(self.loop)
             cell.watch(ended.notify)
-            await ended.next()
+            await ended.wait_for_change()
 
     def passivate(self, *refs: Ref[Never]) -> tuple[Actor[Any], ...] | None:
         """End idle actors, all of them or none, and return their objects. Return None if one of them is not idle.
@@ -179,7 +179,9 @@ class System(SystemState):
         return not scope.cancelled_caught
 
     async def _stop_all(self) -> None:
-        """Stop each actor before those that it asks: in order of depth, and the last started first within a depth."""
+        """Stop each actor before the actors that it may ask: in order of depth, and within a depth, the actor that
+        started last is stopped first.
+        """
         cells = [*self.cells.values()]
         cells.reverse()
         cells.sort(key=lambda cell: cell.rank[0])

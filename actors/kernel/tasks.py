@@ -25,7 +25,7 @@ def priming_point() -> Generator[None, None, None]:
     yield
 
 
-def prime(coroutine: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:  # Any: as in `Work`
+def prime(coroutine: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:  # Any: event loop objects
     """Run a coroutine up to its `priming_point`, which must be its first await, and return the coroutine.
 
     If asyncio natively cancels a task before its first step, it throws the cancellation into the unstarted coroutine,
@@ -90,6 +90,6 @@ class Tasks:
         try:
             on_end(raised)
         finally:
-            del raised  # its traceback holds this frame
+            del raised  # the traceback of `raised` refers to this frame
             if not self._running:
                 self._changes.notify()

@@ -68,7 +68,7 @@ class _NewWorkQueue:
         self._queues.setdefault(share, deque()).append(waiter)
 
     def popleft(self) -> Waiter:
-        """Remove and return the next waiter. The rest of its share moves to the end of the queue."""
+        """Remove and return the next waiter. The other waiters of its share move to the end of the queue."""
         share, queue = next(iter(self._queues.items()))
         waiter = queue.popleft()
         del self._queues[share]

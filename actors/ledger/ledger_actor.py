@@ -81,7 +81,9 @@ class SealResults(Query[Recorded | LedgerSnapshot], frozen=True):
 
 
 class StopRecording(Query[None], frozen=True):
-    """Record nothing more, because the session's end is written next. Answered once all earlier events were sent."""
+    """Record nothing more, because the session's end is written next. The reply follows when all earlier events have
+    been sent.
+    """
 
 
 LedgerCommand: TypeAlias = Record | Snapshot | DurableLedger | SealResults | StopRecording
@@ -129,7 +131,7 @@ class LedgerActor(Actor[LedgerCommand]):
                     ActorStopped(f"Session {self._session!r} has ended, so no more events are recorded.")
                 )
             case Record(events=events):
-                self._write(command, *events)
+                self._write_and_reply(command, *events)
             case Snapshot(reply=snapshot):
                 snapshot.send(self.known)
             case DurableLedger(reply=durable):
@@ -137,21 +139,21 @@ class LedgerActor(Actor[LedgerCommand]):
             case SealResults(version=version) if version != self.known.version:
                 command.reply.send(self.known)
             case SealResults(event=event):
-                self._write(command, event)
+                self._write_and_reply(command, event)
             case StopRecording():
                 self._is_stopped = True
                 command.reply.send(None)
             case _:
                 assert_never(command)
 
-    def _write(self, command: Record | SealResults, *events: CallEvent | RequestSent) -> None:
+    def _write_and_reply(self, command: Record | SealResults, *events: CallEvent | RequestSent) -> None:
         assert self._context is not None
         reply, known = command.reply, self.known
         snapshot = self.known = LedgerSnapshot(known.ledger.apply(*events), known.version + 1)
         self._count_calls()
 
         def on_durable(seq: int) -> None:
-            self._durable = snapshot.ledger  # cannot go back: appends become durable in the order of sending
+            self._durable = snapshot.ledger  # never an older ledger, because appends become durable in order
             reply.send(Recorded(seq, snapshot))
 
         def on_failure(error: Exception) -> None:

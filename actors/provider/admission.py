@@ -10,7 +10,7 @@ While it is uncertain whether the backend is down, requests start one at a time.
 opens: new and queued requests are rejected at once.
 
 A request that waits before a retry is not part of the admission: it occupies no place and no slot of the queue. If no
-limit is in force, `enter` and `leave` only count.
+limit is in force, `wait_to_start` and `record_end` only count.
 """
 
 from collections.abc import Callable, Mapping
@@ -79,7 +79,7 @@ class Ticket(Struct, eq=False):
         is_in_doubt: Whether the request started while it was uncertain whether the backend is down.
         tokens, second: The reserved tokens, and the second of the reservation in the budget.
         waiter: The waiter of a queued request.
-        is_in: Whether the request has started.
+        has_started: Whether the request has started.
     """
 
     tenant: str
@@ -94,7 +94,7 @@ class Ticket(Struct, eq=False):
     tokens: float = 0.0
     second: int = 0
     waiter: Waiter | None = None
-    is_in: bool = False
+    has_started: bool = False
 
 
 class Condition(Struct, frozen=True):
@@ -104,14 +104,15 @@ class Condition(Struct, frozen=True):
         in_flight, waiting: Number of requests of all sessions.
         limit: Maximum number of requests that may be in flight now.
         closed_for: Seconds until the breaker allows a request; 0 if requests are allowed.
-        failed: Seconds since the last round failed for good; None if none did, or a later request succeeded.
+        seconds_since_failure: Seconds since the last round that failed for good; None if no round failed, or if a later
+            request succeeded.
     """
 
     in_flight: int
     waiting: int
     limit: int
     closed_for: float
-    failed: float | None
+    seconds_since_failure: float | None
 
 
 class Admission:
@@ -152,7 +153,7 @@ class Admission:
         self.concurrency: Concurrency = Concurrency(pace.concurrency)
         self.breaker: Breaker = Breaker(pace.failures, pace.cooldown, min_span)
         self.in_flight = self.answers = self._first_tries = self._in_doubt = 0
-        self._probed = -inf  # start of the last request during an uncertain state
+        self._probed = -inf  # start of the last request while the backend was possibly down
 
     @property
     def waiting(self) -> int:
@@ -171,7 +172,7 @@ class Admission:
             None if breaker.failed_at is None else now - breaker.failed_at,
         )
 
-    async def enter(self, ticket: Ticket) -> None:
+    async def wait_to_start(self, ticket: Ticket) -> None:
         """Wait until the request may start.
 
         Raises:
@@ -193,8 +194,10 @@ class Admission:
         else:
             await self._wait_in_queue(ticket)
 
-    def leave(self, ticket: Ticket, failure: Failure | None, usage: Usage | None) -> None:
-        """Release the place of a request, and record how its try ended. `usage` is None if the try was stopped."""
+    def record_end(self, ticket: Ticket, failure: Failure | None, usage: Usage | None) -> None:
+        """Record how a try of a request ended, and release the place of the request. `usage` is None if the try was
+        stopped.
+        """
         self.in_flight -= 1
         self._in_doubt -= ticket.is_in_doubt
         if self._tokens is not None and usage is not None:
@@ -243,8 +246,8 @@ class Admission:
         self.breaker.failed_at = self._now()
 
     def pause(self, seconds: float) -> None:
-        """Start no request for this number of seconds, as the backend asks. A wait longer than `Pace.patience` is
-        ignored.
+        """Start no request for this number of seconds, as the backend asks. No effect if the wait is longer than
+        `Pace.patience`.
         """
         if seconds <= self._pace.patience:
             self._paused_until = max(self._paused_until, self._now() + seconds)
@@ -259,7 +262,7 @@ class Admission:
         self._start(ticket)
 
     def _queue_of(self, ticket: Ticket) -> FairQueue[Ticket]:
-        """Return the queue for a request: retries have a separate one."""
+        """Return the queue for a request: retries have a separate queue."""
         return self._queue if ticket.is_first else self._again
 
     def _must_wait(self, ticket: Ticket) -> bool:
@@ -308,7 +311,7 @@ class Admission:
 
     def _start(self, ticket: Ticket) -> None:
         """Count a request as in flight, and reserve its share of the limits per minute."""
-        ticket.is_in, ticket.wave, ticket.breaker_wave = True, self.concurrency.wave, self.breaker.wave
+        ticket.has_started, ticket.wave, ticket.breaker_wave = True, self.concurrency.wave, self.breaker.wave
         self.in_flight += 1
         if self.breaker.is_in_doubt:
             ticket.is_in_doubt = True
@@ -327,13 +330,13 @@ class Admission:
         try:
             await ticket.waiter
         except BaseException:  # the request was stopped, before or just after it was started
-            if ticket.is_in:
-                self.leave(ticket, None, None)
+            if ticket.has_started:
+                self.record_end(ticket, None, None)
             else:
                 queue.remove(ticket.tenant, ticket.session, ticket)
                 self._start_queued()  # other requests may have waited for this request
             raise
-        if not ticket.is_in:  # woken because the breaker has opened
+        if not ticket.has_started:  # woken because the breaker has opened
             raise self._circuit_open_error(self.breaker.wait(self._now()) or 0.0)
 
     def _on_next_check(self) -> None:
@@ -355,7 +358,9 @@ class Admission:
         return max(1.0, ticket.size * self._per_byte) if self._tokens is not None else 1.0
 
     def _queue_lead(self, ticket: Ticket) -> float:
-        """Return the cost by which a request that continues a turn precedes its tenant's other requests."""
+        """Return the lead of a request in the fair queue, as a cost. A request that continues a turn passes its
+        tenant's other requests by this amount.
+        """
         return LEAD * self._queue_cost(ticket) if ticket.continues else 0.0
 
     def _settle_tokens(

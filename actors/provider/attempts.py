@@ -28,11 +28,16 @@ from actors.provider.credentials import Headers
 from actors.transport import Timeouts
 
 
-def timeouts_of(defaults: Timeouts, asked: Asked | None) -> Timeouts:
-    """Return the timeouts of a request: `defaults`, overridden by those of its ask."""
-    if asked is None or (asked.first_byte_timeout is None and asked.idle_timeout is None):
+def timeouts_of(defaults: Timeouts, ask_settings: Asked | None) -> Timeouts:
+    """Return the timeouts of a request: `defaults`, overridden by the settings of its ask."""
+    if ask_settings is None or (
+        ask_settings.first_byte_timeout is None and ask_settings.idle_timeout is None
+    ):
         return defaults
-    first_byte, idle = asked.first_byte_timeout or defaults.first_byte, asked.idle_timeout or defaults.idle
+    first_byte, idle = (
+        ask_settings.first_byte_timeout or defaults.first_byte,
+        ask_settings.idle_timeout or defaults.idle,
+    )
     return replace(defaults, first_byte=first_byte, idle=idle)
 
 
@@ -119,31 +124,34 @@ class Retries(Struct, frozen=True):
     Args:
         attempts: Maximum number of tries. Up to `extra_attempts` rate limit errors do not count if the backend answered
             other requests.
-        base, ceiling: Seconds of the first and of the longest wait. The wait doubles in between, with jitter.
-        budget: Longest wait in seconds that a provider may request. After a longer one, the request fails, since
-            another backend may answer sooner.
+        first_wait, longest_wait: The first and the longest wait before a retry, in seconds. The wait doubles in
+        between, with jitter.
+        longest_requested_wait: Longest wait in seconds that a provider may request. After a longer one, the request
+            fails, since another backend may answer sooner.
     """
 
     attempts: int = 3
-    base: float = 0.5
-    ceiling: float = 8.0
-    budget: float = 20.0
+    first_wait: float = 0.5
+    longest_wait: float = 8.0
+    longest_requested_wait: float = 20.0
 
-    def wait(self, attempt: int, asked: float | None, random: Random) -> float | None:
+    def wait_seconds(self, attempt: int, requested_wait: float | None, random: Random) -> float | None:
         """Return the seconds to wait after failed try number `attempt`, or None to give up.
 
-        `asked` is the wait in seconds that the provider requested, or None.
+        `requested_wait` is the wait in seconds that the provider requested, or None.
         """
-        if attempt >= self.attempts or (asked is not None and asked > self.budget):
+        if attempt >= self.attempts or (
+            requested_wait is not None and requested_wait > self.longest_requested_wait
+        ):
             return None
-        if asked is not None:
-            return asked + random.uniform(0, self.base)
-        return self._longest_wait(attempt) * random.uniform(0.5 if attempt == 1 else 0.75, 1.0)
+        if requested_wait is not None:
+            return requested_wait + random.uniform(0, self.first_wait)
+        return self._wait_before_jitter(attempt) * random.uniform(0.5 if attempt == 1 else 0.75, 1.0)
 
     def mention_wait(self, failure: Failure) -> Failure:
         """Return the failure with the requested wait added to its message, if that wait exceeds the budget."""
         wait = failure.retry_after
-        if wait is None or wait <= self.budget:
+        if wait is None or wait <= self.longest_requested_wait:
             return failure
         return replace(failure, message=f"{failure.message} (it asks to wait {_wait_text(wait)})")
 
@@ -154,11 +162,11 @@ class Retries(Struct, frozen=True):
 
     @property
     def span(self) -> float:
-        """Seconds after which the requests that met the first failure have used up their tries."""
-        return min(MAX_SPAN, SPAN_RATIO * sum(map(self._longest_wait, range(1, self.attempts))))
+        """Seconds after which a request that met the first failure of an outage has used up its tries."""
+        return min(MAX_SPAN, SPAN_RATIO * sum(map(self._wait_before_jitter, range(1, self.attempts))))
 
-    def _longest_wait(self, attempt: int) -> float:
-        return min(self.ceiling, self.base * 2.0 ** (attempt - 1))
+    def _wait_before_jitter(self, attempt: int) -> float:
+        return min(self.longest_wait, self.first_wait * 2.0 ** (attempt - 1))
 
 
 def _wait_text(seconds: float) -> str:

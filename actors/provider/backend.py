@@ -38,7 +38,7 @@ class ResolvedBackend(Struct):
         rendered: Rendered,
         session: str,
         choice: ToolChoiceSetting | None = None,
-        asked: Asked | None = None,
+        ask_settings: Asked | None = None,
         omitted: Sequence[OmittedParameter] = (),
     ) -> Request:
         """Return the request for a rendered transcript of a session, with the settings of its ask.
@@ -46,46 +46,54 @@ class ResolvedBackend(Struct):
         `omitted` lists the parameters to omit because the provider rejected them (`omissions`).
         """
         facts = rendered._facts._replace(lane=lane_key(session, self.binding))
-        wanted = choice, asked, omitted, NO_FACTS.tools if self.settings.tools else facts.tools
+        wanted = choice, ask_settings, omitted, NO_FACTS.tools if self.settings.tools else facts.tools
         # most requests have the same settings as the previous request, so these are prepared once
         if self._prepared is None or self._prepared[0] != wanted:
-            settings = self.asked_settings(choice, asked)
+            settings = self.asked_settings(choice, ask_settings)
             if omitted:
                 settings = replace(settings, omitted=tuple([omission.name for omission in omitted]))
             self._prepared = wanted, self.adapter.prepare(settings, facts.tools)
         return self._prepared[1].request(rendered._segments, facts)
 
-    def needs_output_instruction(self, asked: Asked | None) -> bool:
+    def needs_output_instruction(self, ask_settings: Asked | None) -> bool:
         """Return True if an ask needs structured output that only an instruction in the prompt can request."""
-        if asked is None or asked.output is None:
+        if ask_settings is None or ask_settings.output is None:
             return False
-        settings = self.asked_settings(asked.tool_choice, asked)
+        settings = self.asked_settings(ask_settings.tool_choice, ask_settings)
         if any(omission.name == "output" for omission in self.facts.omissions(settings)):
             return True
         return output_means(settings, self.adapter.dialect) == "prompt"
 
-    def instructed_tool_choice(self, asked: Asked | None) -> ToolChoiceSetting | None:
+    def instructed_tool_choice(self, ask_settings: Asked | None) -> ToolChoiceSetting | None:
         """Return the ask's tool choice if an instruction must express it, because no parameter can force the model to
         obey.
 
         Return None if a parameter can express the choice, or if the ask has none. Removing the other tools instead
         would break reasoning that is bound to the tool list.
         """
-        if asked is None or asked.tool_choice in (None, "auto", "none") or not self.settings.tools:
+        if (
+            ask_settings is None
+            or ask_settings.tool_choice in (None, "auto", "none")
+            or not self.settings.tools
+        ):
             return None
-        settings = self.asked_settings(asked.tool_choice, asked)
+        settings = self.asked_settings(ask_settings.tool_choice, ask_settings)
         is_refused = any(omission.name == "tool_choice" for omission in self.facts.omissions(settings))
-        return asked.tool_choice if is_refused or not can_force_tool(settings, self.adapter.dialect) else None
+        return (
+            ask_settings.tool_choice
+            if is_refused or not can_force_tool(settings, self.adapter.dialect)
+            else None
+        )
 
     def omissions(
-        self, choice: ToolChoiceSetting | None, asked: Asked | None
+        self, choice: ToolChoiceSetting | None, ask_settings: Asked | None
     ) -> tuple[OmittedParameter, ...]:
         """Return the parameters that a request omits because the provider rejected them before."""
-        return self.facts.omissions(self.asked_settings(choice, asked))
+        return self.facts.omissions(self.asked_settings(choice, ask_settings))
 
-    def asked_settings(self, choice: ToolChoiceSetting | None, asked: Asked | None) -> Settings:
+    def asked_settings(self, choice: ToolChoiceSetting | None, ask_settings: Asked | None) -> Settings:
         """Return the settings of the backend, overridden by those of an ask."""
-        changes = {} if asked is None else asked.of_request
+        changes = {} if ask_settings is None else ask_settings.of_request
         if choice is not None:
             changes["tool_choice"] = choice
         return replace(self.settings, **changes) if changes else self.settings

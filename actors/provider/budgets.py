@@ -76,10 +76,10 @@ class SharedBudget:
 
     Args:
         budget: The limits. Its limit in seconds is ignored, because a call's time includes that of its subagents.
-        before: The usage so far.
+        used_before: The usage so far.
         cost: Returns the cost of usage.
         loop: Creates waiters.
-        whose: Description of the budget for messages.
+        owner_label: Description of the budget for messages.
         window: The periods after which the budget restarts; None if it never does.
     """
 
@@ -103,14 +103,14 @@ class SharedBudget:
     def __init__(
         self,
         budget: Budget,
-        before: Used,
+        used_before: Used,
         cost: Cost,
         loop: EventLoop,
-        whose: str = "the session's budget",
+        owner_label: str = "the session's budget",
         window: Window | None = None,
     ) -> None:
-        self._budget, self.before, self._cost = replace(budget, seconds=None), before, cost
-        self._used, self._window, self.whose = before, window, whose
+        self._budget, self.before, self._cost = replace(budget, seconds=None), used_before, cost
+        self._used, self._window, self.whose = used_before, window, owner_label
         self._in_flight, self._reserved = 0, Demand()
         self.waiter: Callable[[], Waiter] = loop.waiter
         self.refused: int = 0
@@ -153,7 +153,7 @@ class SharedBudget:
 
     @property
     def is_open(self) -> bool:
-        """True if no request has to wait, because the budget has room or is used up."""
+        """True if no request has to wait: the budget has room, or it is used up, so that no request is made."""
         return self.has_room() or self.used_up_limit() is not None
 
     def reserve(self, demand: Demand) -> None:
@@ -242,7 +242,7 @@ class Share:
                     return why
             if self._reserved is None:
                 self._waiter = None
-                _share_room(self._budgets)  # a new period may have begun
+                _admit_waiting(self._budgets)  # a new period may have begun
                 self.reserve_or_queue()
             if self._reserved is not None:
                 return None
@@ -293,10 +293,10 @@ class Share:
             self._reserved = None
             for budget in self._budgets:
                 budget.release(demand)
-            _share_room(self._budgets)
+            _admit_waiting(self._budgets)
 
 
-def _share_room(budgets: Sequence[SharedBudget]) -> None:
+def _admit_waiting(budgets: Sequence[SharedBudget]) -> None:
     """Give the room of the budgets to their waiting requests, oldest first."""
     while found := [budget for budget in budgets if budget.line and budget.is_open]:
         min((budget.line[0] for budget in found), key=_arrived).reserve_or_queue()
@@ -319,7 +319,7 @@ class RuntimeBudgets:
             name: _shared_budget(name, budget, cost, loop, now) for name, budget in budgets.items()
         }
 
-    def of(self, tenant: str, target: str) -> tuple[SharedBudget, ...]:
+    def budgets_of(self, tenant: str, target: str) -> tuple[SharedBudget, ...]:
         """Return the budgets that apply to the requests of a session of this tenant with this target."""
         budgets = self._budgets
         if not budgets:

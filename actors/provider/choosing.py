@@ -31,7 +31,8 @@ class Affinity(Struct):
 
     Args:
         places: By pool, the session's starting place and the number of its first ask there.
-        sent: By backend, the loop time of the last request and its size in bytes. Only recorded for pools that use it.
+        sent: By backend, the loop time of the last request and its size in bytes. Recorded only for pools whose policy
+            reads it.
     """
 
     places: dict[str, tuple[int, int]] = {}
@@ -51,12 +52,12 @@ class MemberSelector:
     Args:
         resolver: The resolver of targets; replaced when the tools change.
         affinity: The affinity of the session.
-        ask: The number of the ask in its session.
+        ask_number: The number of the ask in its session.
     """
 
-    def __init__(self, resolver: Resolver, affinity: Affinity, ask: int) -> None:
+    def __init__(self, resolver: Resolver, affinity: Affinity, ask_number: int) -> None:
         self.resolver = resolver
-        self._affinity, self._ask = affinity, ask
+        self._affinity, self._ask = affinity, ask_number
 
     async def first_member(self, pool: Pool) -> str:
         """Return the member that answers the ask's first turn."""
@@ -102,7 +103,8 @@ class MemberSelector:
             condition = await self.resolver.provider(name, binding).ask(Inspect())
         except (ConfigError, KernelError):
             return UNKNOWN  # the error is raised when the member is used
-        failed = condition.failed is not None and condition.failed < pool.cooldown
+        since = condition.seconds_since_failure
+        failed = since is not None and since < pool.cooldown
         at, size = self._affinity.sent.get(name, (None, 0))
         return Member(
             failed or condition.closed_for > 0,

@@ -33,11 +33,11 @@ class Dumps:
     """The destination of a runtime's rejected requests.
 
     Args:
-        to: The hook, or the directory.
+        destination: The hook, or the directory.
     """
 
-    def __init__(self, to: OnRefusal) -> None:
-        self._to = to
+    def __init__(self, destination: OnRefusal) -> None:
+        self._to = destination
         self._listener = logger.create_listener("on_refusal")
         self._thread = anyio.CapacityLimiter(1)
         self._waiting = 0
@@ -52,14 +52,14 @@ class Dumps:
         self._waiting += 1
         return True
 
-    async def dump(self, refusal: Refusal, dialect: Dialect, number: int) -> None:
-        """Dump a rejection for which a slot was reserved. `number` is part of the file name. Errors are logged."""
+    async def dump(self, refusal: Refusal, dialect: Dialect, file_number: int) -> None:
+        """Dump a rejection for which a slot was reserved. `file_number` is part of the file name. Errors are logged."""
         try:
             if callable(self._to):
                 made = await self._in_thread(partial(reproduce, refusal, dialect))
                 self._listener.call(partial(self._to, made))
-            elif number <= MAX_FILES:
-                await self._in_thread(partial(_write_reproduction, refusal, dialect, self._to, number))
+            elif file_number <= MAX_FILES:
+                await self._in_thread(partial(_write_reproduction, refusal, dialect, self._to, file_number))
         except Exception as error:  # for example, a full disk
             logger.actor_crashed("dump of a refusal", error)
         finally:
@@ -69,14 +69,16 @@ class Dumps:
         return await anyio.to_thread.run_sync(work, limiter=self._thread)
 
 
-def _write_reproduction(refusal: Refusal, dialect: Dialect, to: str | PathLike[str], number: int) -> None:
-    """Write a minimal reproduction as JSON to the directory `to`."""
+def _write_reproduction(
+    refusal: Refusal, dialect: Dialect, directory: str | PathLike[str], file_number: int
+) -> None:
+    """Write a minimal reproduction as JSON to this directory."""
     from pathlib import Path  # only needed for a directory
 
-    folder = Path(to)
+    folder = Path(directory)
     found = reproduce(refusal, dialect)
     told = {name: getattr(found, name) for name in found.__struct_fields__}
     told["request"] = msgspec.Raw(found.request)
     folder.mkdir(parents=True, exist_ok=True)
     text = msgspec.json.format(msgspec.json.encode(told), indent=1)
-    (folder / f"{refusal.session}-{number}.json").write_bytes(text + b"\n")
+    (folder / f"{refusal.session}-{file_number}.json").write_bytes(text + b"\n")

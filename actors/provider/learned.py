@@ -65,7 +65,7 @@ class LearnedFacts:
         self._facts: dict[Binding, BindingFacts] = {}
 
     def facts_of(self, binding: Binding) -> BindingFacts:
-        """Return the facts about a binding, which may be changed, and mark them as recently used."""
+        """Return the facts about a binding, and mark them as recently used. The caller may change the object."""
         known = self._facts.pop(binding, None)
         facts = self._facts[binding] = BindingFacts() if known is None else known
         if len(self._facts) > MAX_BINDINGS:

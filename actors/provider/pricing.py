@@ -97,7 +97,7 @@ class Pricing:
     Args:
         config: The configuration, whose values take precedence.
         prices: The configured prices of models.
-        windows: Whether `window` returns only configured context windows, or also those of the list.
+        windows: Whether `window` returns only configured context windows, or also those of `genai-prices`.
         clock: The wall clock, in seconds since 1970, because list prices change.
     """
 
@@ -111,7 +111,7 @@ class Pricing:
         self._clock = clock
         self._config, self._prices, self._windows = config, prices, windows
 
-    def prepare(self, binding: Binding) -> None:
+    def prepare_prices(self, binding: Binding) -> None:
         """Start to import the list prices if the binding's price or context window is not configured."""
         if self._price_list_provider(binding) and (
             self._configured_price(binding) is None or self._configured_window(binding) is None
@@ -130,7 +130,9 @@ class Pricing:
         return Rates(price.input, price.input if price.cache_read is None else price.cache_read, price.output)
 
     def window(self, binding: Binding) -> int | None:
-        """Return the context window, in tokens, that compaction assumes; None if it must not assume one."""
+        """Return the context window, in tokens, that compaction assumes for a binding; None if compaction must not
+        assume a window.
+        """
         return self.known_window(binding) if self._windows == "listed" else self._configured_window(binding)
 
     def known_window(self, binding: Binding) -> int | None:

@@ -143,12 +143,12 @@ class Resolver:
         said = [(tool.name, tool.description, bytes(tool.parameters)) for tool in self._tools]
         return content_name(repr((self._system, said)))[:16]
 
-    def pool(self, target: str, *, fits: bool = True) -> Pool:
+    def pool(self, target: str, *, must_fit: bool = True) -> Pool:
         """Return the pool of a target. A single backend is a pool with one member.
 
         Args:
             target: The name that the user gave.
-            fits: Whether to reject the target if a member accepts fewer tools than the session has, or if no member
+            must_fit: Whether to reject the target if a member accepts fewer tools than the session has, or if no member
                 accepts tools. Members that accept no tools are skipped. If False, the request fails instead.
 
         Raises:
@@ -158,12 +158,12 @@ class Resolver:
         settings = self._config.settings.pools.get(target) if isinstance(given, str) else None
         if settings is None:
             (backend,) = self._config.resolve(target).members
-            if fits and (why := self._why_unusable(backend)):
+            if must_fit and (why := self._why_unusable(backend)):
                 raise ConfigError(why)
             return Pool(target, (target,))
-        reasons = {name: self._why_skipped(name, fits=fits) for name in settings.members}
+        reasons = {name: self._why_skipped(name, must_fit=must_fit) for name in settings.members}
         usable = tuple(name for name in settings.members if not reasons[name])
-        if fits and not usable:
+        if must_fit and not usable:
             raise ConfigError(f"No member of pool {target!r} accepts tools. {next(iter(reasons.values()))}")
         served = usable or settings.members
         return Pool(
@@ -177,22 +177,24 @@ class Resolver:
             tuple(SkippedMember(name, reasons[name]) for name in settings.members if name not in served),
         )
 
-    def _why_skipped(self, member: str, *, fits: bool) -> str:
+    def _why_skipped(self, member: str, *, must_fit: bool) -> str:
         """Return the reason to skip a pool's member, or an empty string.
 
-        Without `fits`, a member that cannot be resolved is not skipped, and its error is raised when it is used.
+        Without `must_fit`, a member that cannot be resolved is not skipped, and its error is raised when it is used.
         """
         try:
             backend = self._config.backend(member)
         except ConfigError:
-            if fits:
+            if must_fit:
                 raise
             return ""
-        return self._why_unusable(backend) if fits else self._why_no_tools(backend)
+        return self._why_unusable(backend) if must_fit else self._why_no_tools(backend)
 
     def _why_unusable(self, backend: "Backend") -> str:
-        """Return the reason why a backend accepts no tools, or an empty string. Raise if it accepts fewer than the
-        session has.
+        """Return the reason why a backend accepts no tools, or an empty string.
+
+        Raises:
+            ToolDefinitionError: The backend accepts fewer tools than the session has.
         """
         self._check_tool_count(backend)
         return self._why_no_tools(backend)
@@ -233,7 +235,7 @@ class Resolver:
         return known[1]
 
     def _resolve_backend(self, backend: "Backend") -> ResolvedBackend:
-        self._pricing.prepare(backend.binding)
+        self._pricing.prepare_prices(backend.binding)
         self._check_tool_count(backend)
         if why := self._why_no_tools(backend):
             raise ConfigError(why)
@@ -258,7 +260,7 @@ class Resolver:
 
 
 def check_prices(
-    resolver: Resolver, target: str, tenant: str, budget: Budget | None, *, fits: bool = True
+    resolver: Resolver, target: str, tenant: str, budget: Budget | None, *, must_fit: bool = True
 ) -> None:
     """Check that all prices are known that a budget of money or the policy `cheapest` needs.
 
@@ -267,12 +269,12 @@ def check_prices(
         target: The target, whose pool may have a budget.
         tenant: The tenant, which may have a budget.
         budget: The budget of the session.
-        fits: As in `Resolver.pool`.
+        must_fit: As in `Resolver.pool`.
 
     Raises:
         ConfigError: A price is missing, or the target cannot be used.
     """
-    pool = resolver.pool(target, fits=fits)
+    pool = resolver.pool(target, must_fit=must_fit)
     if pool.policy == "cheapest" and not any(
         resolver.rates(resolver.backend(member).binding) for member in pool.members
     ):
@@ -306,11 +308,13 @@ def expected_tokens(resolver: Resolver, state: SessionState, known: Ledger, bind
 
 
 def compaction_limit(
-    resolver: Resolver, state: SessionState, known: Ledger, binding: Binding, before: int
+    resolver: Resolver, state: SessionState, known: Ledger, binding: Binding, before_index: int
 ) -> float | None:
-    """Return the limit in tokens above which the history must be compacted, if the next request reaches it.
+    """Return the limit in tokens above which the history must be compacted, if a session's next request reaches this
+    limit.
 
-    Return None if the next request is smaller, or if compacting the first `before` messages would save too little.
+    Return None if the next request stays below the limit, or if compacting the messages before index `before_index`
+    would save too little.
     """
     settings, window = resolver.compaction, resolver.window(binding)
     if settings.threshold is None or window is None:
@@ -319,4 +323,8 @@ def compaction_limit(
     if expected_tokens(resolver, state, known, binding) < most:
         return None
     ratio = resolver.calibrations[binding].ratio
-    return most if possible_savings(state.history, known, settings, before, ratio) >= most * WORTH else None
+    return (
+        most
+        if possible_savings(state.history, known, settings, before_index, ratio) >= most * WORTH
+        else None
+    )

@@ -45,7 +45,7 @@ from actors.kernel.host_code import is_failure
 from actors.provider.admission import Admission, Pace, Ticket
 from actors.provider.answers import AbortedAnswer, Answer, BrokenAnswer, FailedTry, Generated
 from actors.provider.attempts import Retries, SilenceTimeout, merged_headers, timeouts_of, without_secrets
-from actors.provider.credentials import Credentials, Headers, Keys, Outgoing, query_secrets, with_query
+from actors.provider.credentials import Credentials, Headers, Keys, OutgoingRequest, query_secrets, with_query
 from actors.telemetry import logger
 from actors.transport import Response, Timeouts, Transport
 
@@ -185,7 +185,7 @@ class Round:
             command.tenant, command.session, command.request.segments.size, not self._tried, command.round > 1
         )
         try:
-            await admission.enter(ticket)
+            await admission.wait_to_start(ticket)
         except (Overloaded, CircuitOpen) as refused:
             kind: Kind = "overloaded" if isinstance(refused, Overloaded) else "circuit_open"
             self._counters[kind] += 1
@@ -202,7 +202,7 @@ class Round:
 
     def _release_place(self, ticket: Ticket, failure: Failure | None, usage: Usage | None) -> None:
         """Release the place of a try, and count its requests. `usage` is None if the try was stopped."""
-        self._admission.leave(ticket, failure, usage)
+        self._admission.record_end(ticket, failure, usage)
         status = 200 if failure is None else failure.status
         self._requests.record_end(self._sent, status, stopped=usage is None)
 
@@ -224,7 +224,7 @@ class Round:
         """Return the seconds until a retry, or None if the failure must not be retried."""
         if failure.action != "retry" or self._visible:
             return None
-        wait = self._endpoint.retries.wait(self._counted_tries(failure), failure.retry_after, random)
+        wait = self._endpoint.retries.wait_seconds(self._counted_tries(failure), failure.retry_after, random)
         if wait is None:
             return None
         if not self._admission.may_retry(failure):
@@ -343,7 +343,7 @@ class Round:
         until = inf if total is None else self._here.now() + total
         self._query = endpoint.query()
         url = with_query(endpoint.url.rstrip("/") + request.path, self._query)
-        outgoing = Outgoing(url, segments)
+        outgoing = OutgoingRequest(url, segments)
         self._auth_headers = await endpoint.credentials.headers(outgoing)
         self._extra = endpoint.headers()
         headers = (*merged_headers(request.headers, self._extra), *self._auth_headers)

@@ -25,17 +25,20 @@ MAX_UNSLICED = 256
 class Render(Query[Rendered], frozen=True):
     """Render the messages of a history that a binding has not received, with a snapshot of the ledger.
 
-    `aside` means that the last message is not part of the session's history, and no later request continues this one.
+    `is_side_request` means that the last message is not part of the session's history, and no later request continues
+    this one.
     """
 
     binding: Binding
     history: History
     ledger: Ledger
-    aside: bool = False
+    is_side_request: bool = False
 
 
 class Invalidate(Command, frozen=True):
-    """Start a binding's lane again from the `event`, which is durable. The history had `epoch_start` messages then."""
+    """Begin a new epoch of a binding's lane, which `event` has logged. The history had `epoch_start` messages at that
+    time.
+    """
 
     event: EpochBegan
     epoch_start: int
@@ -93,7 +96,9 @@ class RendererActor(Actor[RendererCommand]):
 
     async def _render_slices(self, command: Render) -> None:
         """Render a long history in slices. The actor handles nothing else meanwhile, but other sessions continue."""
-        slices = self.lanes.rendering(command.binding, command.history, command.ledger, aside=command.aside)
+        slices = self.lanes.rendering(
+            command.binding, command.history, command.ledger, aside=command.is_side_request
+        )
         command.reply.send(await run_slices(slices))
         self._count_lanes()
 
@@ -109,7 +114,7 @@ class RendererActor(Actor[RendererCommand]):
             ):
                 assert self._context is not None
                 self._context.start(self._render_slices, command, holds=True)
-            case Render(binding=binding, history=history, ledger=ledger, aside=aside):
+            case Render(binding=binding, history=history, ledger=ledger, is_side_request=aside):
                 command.reply.send(lanes.render(binding, history, ledger, aside=aside))
             case Invalidate(event=event, epoch_start=epoch_start):
                 lanes.begin(event, epoch_start)

@@ -107,7 +107,7 @@ class RuntimeBackends:
                 self._pricing,
                 self.compaction,
                 self._calibrations,
-                self.budgets.of,
+                self.budgets.budgets_of,
                 self.learned,
                 self._places,
             )

@@ -153,7 +153,7 @@ class SessionCaller:
         with self._lifecycle.submitting():
             await self._lifecycle.host.wait_to_begin(self._lifecycle.spec.tenant)
             form = None if output is None else output_of(output)
-            self._lifecycle.configuration.check(
+            self._lifecycle.configuration.check_forced_tool(
                 said := parse_settings(settings, None if form is None else form.schema)
             )
             packed = pack_user_input(message)

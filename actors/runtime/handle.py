@@ -180,7 +180,7 @@ class Session(SessionCaller):
         try:
             yield sink
         finally:
-            sink.leave()
+            sink.close_reader()
 
     def stream_text(
         self,
@@ -202,7 +202,7 @@ class Session(SessionCaller):
         and the caller are raised by this method, all others by the loop.
         """
         self._check_caller()
-        self._lifecycle.configuration.check(parse_settings(settings))
+        self._lifecycle.configuration.check_forced_tool(parse_settings(settings))
         prepared = self._prepare_stream(message, results, approvals, settings, key=key)
         return TextStream(*prepared, partial(self._check_result, check=True))
 
@@ -320,7 +320,7 @@ class Session(SessionCaller):
         Raises:
             ConfigError: The target does not exist or cannot be used, or a setting is invalid.
         """
-        self._lifecycle.configuration.check(said := parse_settings(settings))
+        self._lifecycle.configuration.check_forced_tool(said := parse_settings(settings))
         state, ledger = await self._current_state()
         active_config = self._actors.active_config
         backend = active_config.resolver.backend(active_config.resolver.pool(target).members[0])

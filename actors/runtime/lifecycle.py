@@ -232,7 +232,7 @@ class SessionLifecycle:
         self.host.residency.remove_folded(self)
         self.holding.record_size("objects", OBJECTS)
         pending = self._pending or PendingAsks(self.host.most_waiting)
-        pending.rested, pending.record = self.on_ask_end, self.record
+        pending.on_rest, pending.record = self.on_ask_end, self.record
         self._actors = SessionActors(
             self.spec,
             self.host,
@@ -304,7 +304,7 @@ class SessionLifecycle:
         if fenced is not None:
             logger.session_fenced(self.name, fenced)
         self.holding.release()
-        self.configuration.release()
+        self.configuration.release_toolsets()
         self.host.remove_session(self)
 
     # Asks, changes and callers

@@ -227,7 +227,7 @@ class SessionOpener:
 
         def resolve_tools(tools: Toolset) -> None:
             resolvers.append(host.backends.resolver(tools, opened.system))
-            check_prices(resolvers[0], opened.target, opened.tenant, opened.budget, fits=fits)
+            check_prices(resolvers[0], opened.target, opened.tenant, opened.budget, must_fit=fits)
 
         offer = await host.toolsets.open(config.tools, resolve_tools)
         try:

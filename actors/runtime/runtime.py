@@ -184,8 +184,8 @@ class Runtime:
             seed=self._seed, on_crash=logger.actor_crashed, on_slow=self._backends.meters.record_slow_handler
         )
         # `first` and `last` are the steps before and after the actors are stopped, each step with its time limit
-        self._system.first = (self._cancel_asks, SETTLING), (self._close_toolsets, TOOLSETS)
-        self._system.last = (self._release_resources, CLOSING), (owner.close, CLOSING)
+        self._system.first_steps = (self._cancel_asks, SETTLING), (self._close_toolsets, TOOLSETS)
+        self._system.last_steps = (self._release_resources, CLOSING), (owner.close, CLOSING)
         try:
             await self._system.__aenter__()
             try:

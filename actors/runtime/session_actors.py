@@ -162,7 +162,7 @@ class SessionActors:
 
     async def interrupt(self) -> None:
         """Cancel the ask in flight, and drop queued asks. A turn that waits for its caller stays open."""
-        self.pending.drop_waiting()
+        self.pending.drop_queued()
         if self.pending.current is not None:
             with suppress(ActorStopped, ShuttingDown):
                 await self.session.ask(Cancel(is_leaving=True))
@@ -258,4 +258,4 @@ class SessionActors:
         """Report the end of the actors to the session, and close the streams of its asks."""
         why = self._group.ended if isinstance(self._group.ended, JournalError) else None
         self._on_end(why)
-        self.pending.clear(why)
+        self.pending.end_all(why)

@@ -167,7 +167,7 @@ class CallExecution:
         if self._task is None:
             self._release_unused_slot()
             if self._writer is not None:
-                self._writer.end()
+                self._writer.leave_order()
         elif self._thread is None:  # a thread cannot be cancelled
             self._task.cancel()
 
@@ -176,14 +176,14 @@ class CallExecution:
         self._mark_closed()
         self._report_end(event)
         if self._writer is not None:
-            self._writer.close()
+            self._writer.mark_closed()
         if self._thread is not None:
             self._thread.abandon()
         elif self._task is not None:
             self._task.detach()
         if self._task is not None and not self.is_over and not self._runs_on:
             self._runs_on = True
-            self.batch.executor.quarantine.enter(self.tool)
+            self.batch.executor.quarantine.add(self.tool)
 
     def _mark_closed(self) -> None:
         """Mark the call as closed. From now on, nothing waits for the tool or for the tasks that the tool started."""
@@ -225,10 +225,10 @@ class CallExecution:
             self.is_over = True
             self._mark_closed()
             if self._runs_on:
-                self.batch.executor.quarantine.leave(self.tool)
+                self.batch.executor.quarantine.remove(self.tool)
             self._release_unused_slot()
             if self._writer is not None:
-                self._writer.end()
+                self._writer.leave_order()
             self._report_end(event)
 
     async def _run_to_end(self) -> CallEvent | None:

@@ -39,9 +39,11 @@ class ParentCall(Struct, frozen=True):
     number: int
     show: Callable[[SessionEvent], None] | None = None
 
-    def session_id(self, number: int) -> str:
-        """Return the id of a subagent session: the parent's id, the call's id, and `number` if it is greater than 1."""
-        return subagent_id(self.session, self.call_id, number)
+    def session_id(self, subagent_number: int) -> str:
+        """Return the id of a subagent session: the parent's id and the call's id, followed by the subagent's number if
+        it is greater than 1.
+        """
+        return subagent_id(self.session, self.call_id, subagent_number)
 
     def sink_for(self, session: str, sink: Sink) -> Sink:
         """Return a sink that passes the events of a subagent's ask to `sink` and to the reader of the parent's ask."""
@@ -92,10 +94,11 @@ class OwnedSession(Protocol):
     async def close(self, *, in_order: bool = True) -> None:
         """Close the session, and wait until it has ended. Closing a session again has no effect.
 
-        If the caller is cancelled, the session closes anyway.
+        If the caller is cancelled, the session closes anyway. If `in_order` is False, the end of the session is not
+        logged.
 
         Raises:
-            JournalError: With `in_order`, the end of the session cannot be logged.
+            JournalError: `in_order` is True, and the end of the session cannot be logged.
         """
 
 

@@ -91,7 +91,7 @@ class ToolLimits(Struct, frozen=True):
     """Limits for the tools of a runtime.
 
     Args:
-        batch: Maximum number of calls in one message that run.
+        batch: Maximum number of calls of one message that are run. Further calls of the message are not run.
         threads: Maximum number of the process's threads that blocking tools may use at once.
         wait: Seconds that a call waits for a thread.
         result: Size limits of a result.
@@ -149,7 +149,9 @@ class Executor:
         """Number of tools that have not ended, including tools whose calls were closed."""
 
     def mark_context(self, context: Context) -> ToolCallMarker:
-        """Mark a context as inside a call of this session, and return the marker. The current child makes the call."""
+        """Mark a context as belonging to a call of this session, and return the marker. The tool then asks actors on
+        behalf of the current child.
+        """
         child = current_child()
         here = ToolCallMarker(
             self._system, self.session, context.get(current_call), child and Delegate(child)
@@ -172,9 +174,12 @@ class Executor:
         """Return the current time on the event loop's clock, in seconds."""
         return self._system.now()
 
-    def count_call(self, tool: str, began: float, *, failed: bool) -> None:
-        """Count a call that has ended, with its duration. `began`: the call's start time on the event loop's clock."""
-        self._measures.record_call(tool, self.now() - began, failed=failed)
+    def count_call(self, tool: str, start_time: float, *, failed: bool) -> None:
+        """Count a call that has ended, with its duration.
+
+        `start_time`: start of the call on the event loop's clock, in seconds.
+        """
+        self._measures.record_call(tool, self.now() - start_time, failed=failed)
 
     def call_after(self, seconds: float, action: Callable[[], None]) -> Timer:
         """Call `action` after `seconds`. `action` must not raise."""

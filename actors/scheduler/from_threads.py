@@ -34,7 +34,7 @@ def loop_context() -> LoopRegistration:
 def _enter_loop(token: EventLoopToken) -> Generator[None]:
     """Register the current thread as a worker thread of this event loop, while the context manager is open."""
     backend = _exit_safe_backend(token.backend_class)
-    with _eventloop.claim_worker_thread(backend, token.native_token), _notify_trio(token.native_token):
+    with _eventloop.claim_worker_thread(backend, token.native_token), _register_with_trio(token.native_token):
         yield
 
 
@@ -58,11 +58,13 @@ def _exit_safe_backend(backend: type[AsyncBackend]) -> type[AsyncBackend]:
 
     class ExitSafeBackend(backend):  # type: ignore[misc,valid-type]  # the base class is known only at run time
         @classmethod
-        def run_async_from_thread(cls, func: Any, args: Any, token: Any) -> Any:  # Any: as in anyio
+        def run_async_from_thread(
+            cls, func: Any, args: Any, token: Any
+        ) -> Any:  # Any: as anyio declares them
             return _value_or_raise(super().run_async_from_thread(partial(_await_call, func), args, token))
 
         @classmethod
-        def run_sync_from_thread(cls, func: Any, args: Any, token: Any) -> Any:  # Any: as in anyio
+        def run_sync_from_thread(cls, func: Any, args: Any, token: Any) -> Any:  # Any: as anyio declares them
             return _value_or_raise(super().run_sync_from_thread(partial(_call_function, func), args, token))
 
     return ExitSafeBackend
@@ -89,15 +91,19 @@ def _call_function(function: Callable[..., object], *args: object) -> object:
 
 
 def _value_or_raise(answer: object) -> object:
-    """Return the value of a function that ran in the event loop, or raise its exit exception."""
+    """Return the value of a function that ran in the event loop. If the function raised an exit exception, raise that
+    exception.
+    """
     if isinstance(answer, _ExitException):
         raise answer.error
     return answer
 
 
 @contextmanager
-def _notify_trio(token: object) -> Generator[None]:
-    """Register the thread with trio if trio runs the event loop. Functions then run in system tasks of trio."""
+def _register_with_trio(token: object) -> Generator[None]:
+    """Register the thread with trio if trio runs the event loop. The functions that the thread sends to the loop then
+    run in system tasks of trio.
+    """
     trio = sys.modules.get("trio")
     if trio is None or not isinstance(token, trio.lowlevel.TrioToken):
         yield

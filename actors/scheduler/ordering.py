@@ -56,15 +56,15 @@ class ResourceWriter:
             self._waiting.append(waiter)
             await waiter
 
-    def close(self) -> None:
+    def mark_closed(self) -> None:
         """Record that the call is closed, and wake the calls that wait. The tool of the call may still run."""
         self.is_closed = True
         for waiter in self._waiting:
             wake(waiter)
         self._waiting.clear()
 
-    def end(self) -> None:
-        """Record that the tool has ended or will not start, and remove the call from the order."""
+    def leave_order(self) -> None:
+        """Remove the call from the order, because its tool has ended or will not start."""
         if self.is_over:
             return
         self.is_over = True
@@ -72,7 +72,7 @@ class ResourceWriter:
             self._order[key].remove(self)
             if not self._order[key]:
                 del self._order[key]
-        self.close()
+        self.mark_closed()
 
 
 class ResourceOrder:
@@ -85,7 +85,10 @@ class ResourceOrder:
         return len(self._writers)
 
     def add_writer(self, keys: Iterable[str]) -> ResourceWriter:
-        """Add a call to the order, after all calls with one of these keys. The caller must call `end` on the result."""
+        """Add a call to the order, after all calls with one of these keys.
+
+        The caller must call `leave_order` on the returned writer when the tool has ended or will not start.
+        """
         named = tuple(dict.fromkeys(keys))
         writer = ResourceWriter(named, self._writers)
         for key in named:

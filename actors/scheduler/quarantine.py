@@ -18,7 +18,7 @@ class Quarantine:
     """The closed calls of a runtime whose tools still run.
 
     Args:
-        limit: The number of these calls at which a tool is disabled.
+        limit: The number of such calls of one tool at which the tool is disabled.
     """
 
     def __init__(self, limit: int) -> None:
@@ -39,7 +39,7 @@ class Quarantine:
             held[name] += count
         return dict(held)
 
-    def enter(self, tool: AnyTool) -> None:
+    def add(self, tool: AnyTool) -> None:
         """Count a closed call whose tool still runs. The tool is disabled if it has too many such calls."""
         key = _tool_key(tool)
         self._held[key] += 1
@@ -47,7 +47,7 @@ class Quarantine:
         if self._held[key] == self._limit:
             logger.tool_barred(tool.name, self._limit)
 
-    def leave(self, tool: AnyTool) -> None:
+    def remove(self, tool: AnyTool) -> None:
         """Stop counting a closed call, because its tool has ended."""
         key = _tool_key(tool)
         self._held[key] -= 1

@@ -383,8 +383,8 @@ class _GuardedTool:
     def bind(self, arguments: Mapping[str, JsonValue]) -> BoundArguments | tuple[ArgumentError, ...]:
         return call_host(partial(self.tool.bind, arguments), self._reject_arguments)
 
-    def _only_reading(self, arguments: Mapping[str, JsonValue]) -> FittingValue | None:
-        return self.tool._only_reading(arguments)
+    def _single_interpretation(self, arguments: Mapping[str, JsonValue]) -> FittingValue | None:
+        return self.tool._single_interpretation(arguments)
 
     def _deny(self, error: BaseException) -> Approval:
         """Log an exception of the approval rule, and deny the call."""

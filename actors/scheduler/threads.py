@@ -41,7 +41,7 @@ class ThreadSlot:
         self._pool._free_slot(self)
 
     def abandon(self) -> None:
-        """Record that the call was closed, so nothing waits for the slot's thread any more."""
+        """Record that the call was closed, so that nothing waits for this slot's thread any more."""
         self._pool._mark_abandoned(self)
 
 

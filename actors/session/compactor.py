@@ -42,7 +42,7 @@ ENOUGH = 1 / 3
 
 
 class _Summary(Struct, frozen=True):
-    """The text of a summary, or the reason (`why`) that no summary was written."""
+    """The text of a summary, or the reason (`why`) why no summary was written."""
 
     text: str = ""
     why: str = ""
@@ -69,8 +69,10 @@ class Compactor:
     async def shrink_next_request(self, tokens: int) -> CompactionResult:
         """Before a turn, reduce the next request to about `tokens`, if possible only by shortening results."""
         ledger = await self._ask.ledger.query()
-        short = await self._find_shortenable(ledger, old=False, before=self._log.state.asked_at)
-        if short and self._tokens_left(ledger, short) <= tokens:
+        short = await self._find_shortenable(
+            ledger, include_small=False, before_index=self._log.state.asked_at
+        )
+        if short and self._tokens_after_shortening(ledger, short) <= tokens:
             return await self._log_shortened(short)
         return await self._summarise(self._log.state.asked_at, self._settings.keep_turns)
 
@@ -85,12 +87,17 @@ class Compactor:
         results of the current turn that the model has already seen.
 
         Args:
-            again: An earlier compaction did not save enough, so summarise all turns except the current one.
+            again: Whether an earlier compaction did not save enough. If so, all turns except the current one are
+                summarised.
         """
         ledger = await self._ask.ledger.query()
         before = self._next_request_tokens(ledger)
-        short = await self._find_shortenable(ledger, old=True, before=self._log.state.asked_at)
-        short |= await self._find_shortenable(ledger, old=False, before=self._log.state.history.length)
+        short = await self._find_shortenable(
+            ledger, include_small=True, before_index=self._log.state.asked_at
+        )
+        short |= await self._find_shortenable(
+            ledger, include_small=False, before_index=self._log.state.history.length
+        )
         made = await self._log_shortened(short) if short else CompactionResult()
         if short and self._next_request_tokens(ledger) <= before * (1 - ENOUGH):
             return made
@@ -98,13 +105,14 @@ class Compactor:
         if short or summarised.messages or self._ask.cancelled:
             return replace(summarised, results=made.results)
         seen = compaction.last_batch_index(self._log.state.history.since(0))
-        short = await self._find_shortenable(ledger, old=True, before=seen)
+        short = await self._find_shortenable(ledger, include_small=True, before_index=seen)
         return (
             replace(summarised, results=(await self._log_shortened(short)).results) if short else summarised
         )
 
     async def _summarise_in_parts(self, kept_turns: int) -> CompactionResult:
-        """Summarise the turns before this one. If they exceed one request together, summarise only the older half.
+        """Summarise the turns before this one. If they are too long for one request, summarise only the older half of
+        them.
 
         `kept_turns`: the number of turns that are not summarised.
         """
@@ -118,30 +126,45 @@ class Compactor:
         half = await self._summarise_turns(older[-1], kept_turns)
         return replace(half, usage=whole.usage + half.usage)
 
-    async def _summarise(self, before: int, kept_turns: int) -> CompactionResult:
+    async def _summarise(self, before_index: int, kept_turns: int) -> CompactionResult:
         """Summarise the turns before message index `before`, then shorten long results.
 
         If there is no summary, shorten all results instead. `kept_turns`: the number of turns that are not summarised.
         """
-        made = await self._summarise_turns(before, kept_turns)
+        made = await self._summarise_turns(before_index, kept_turns)
         if self._ask.cancelled:
             return made
         ledger = await self._ask.ledger.query()
         if not made.messages:
-            short = await self._find_shortenable(ledger, old=bool(made.error), before=before)
+            short = await self._find_shortenable(
+                ledger, include_small=bool(made.error), before_index=before_index
+            )
         else:
-            short = await self._find_shortenable(ledger, old=False, before=self._log.state.history.length)
+            short = await self._find_shortenable(
+                ledger, include_small=False, before_index=self._log.state.history.length
+            )
         return replace(made, results=(await self._log_shortened(short)).results) if short else made
 
     # ---- shorten results
 
-    async def _find_shortenable(self, ledger: Ledger, *, old: bool, before: int) -> dict[CallId, Short]:
-        """Return the results before message index `before` that can be shortened. `old`: include small results."""
+    async def _find_shortenable(
+        self, ledger: Ledger, *, include_small: bool, before_index: int
+    ) -> dict[CallId, Short]:
+        """Return the results before message index `before_index` that can be shortened. `include_small`: also return
+        small results.
+        """
         history = self._log.state.history
-        work = partial(compaction.results_to_trim, history, ledger, self._settings, old=old, before=before)
+        work = partial(
+            compaction.results_to_trim,
+            history,
+            ledger,
+            self._settings,
+            old=include_small,
+            before=before_index,
+        )
         return await compute(work, is_long=history.length > LONG)
 
-    def _tokens_left(self, ledger: Ledger, short: dict[CallId, Short]) -> int:
+    def _tokens_after_shortening(self, ledger: Ledger, short: dict[CallId, Short]) -> int:
         """Return the estimated tokens of the next request if the results in `short` are shortened."""
         ratio = self._ask.resolver.calibrations[self._requests.backend.binding].ratio
         return self._next_request_tokens(ledger) - round(result_tokens(short, ledger, ratio))
@@ -150,7 +173,7 @@ class Compactor:
         return expected_tokens(self._ask.resolver, self._log.state, ledger, self._requests.backend.binding)
 
     async def _log_shortened(self, short: dict[CallId, Short]) -> CompactionResult:
-        """Log that these results are shortened. The returned value contains their number."""
+        """Log that these results are shortened, and return their number as a `CompactionResult`."""
         await self._log_and_begin_epochs(ResultsTrimmed(tuple(short.items())))
         return CompactionResult(results=len(short))
 
@@ -161,12 +184,12 @@ class Compactor:
 
     # ---- summarise turns
 
-    async def _summarise_turns(self, before: int, kept_turns: int) -> CompactionResult:
+    async def _summarise_turns(self, before_index: int, kept_turns: int) -> CompactionResult:
         """Summarise the turns before message index `before`, except the last `kept_turns` turns."""
-        stop = compaction.messages_to_summarise(self._log.state.history.since(0), kept_turns, before)
+        stop = compaction.messages_to_summarise(self._log.state.history.since(0), kept_turns, before_index)
         if not stop:
             return CompactionResult(error=NOTHING_LEFT)
-        summary = await self._request_summary(before)
+        summary = await self._request_summary(before_index)
         self.cause = summary.cause
         if not summary.text:
             return CompactionResult(error=summary.why, usage=summary.usage)
@@ -181,13 +204,13 @@ class Compactor:
         )
         return CompactionResult(stop, usage=summary.usage)
 
-    async def _request_summary(self, before: int) -> _Summary:
+    async def _request_summary(self, before_index: int) -> _Summary:
         """Request a summary of the messages before index `before`, and log the end of that request's round."""
         binding = self._requests.backend.binding
         if (over := await self._ask.reserve_budget(binding)) is not None:
             return _Summary(why=over, cause=Cause("limit"))
         try:
-            generated = await self._send_summary_request(before)
+            generated = await self._send_summary_request(before_index)
         except KernelError as error:
             return _Summary(why=f"the provider's actor did not answer: {error}")
         if isinstance(generated, Fault):
@@ -201,18 +224,21 @@ class Compactor:
         self._log.hold(RoundEnded(self._requests.turn, 0, None, usage, tally.finish, fault, *kept))
         return _read_summary(generated)
 
-    async def _send_summary_request(self, before: int) -> Generated | Fault:
+    async def _send_summary_request(self, before_index: int) -> Generated | Fault:
         """Send the request for a summary, and return its outcome or the first rule violation of the rendered request.
 
         If the provider rejects parameters or attachments, send the request again without them.
         """
         requests, refusals = self._requests, 0
         plan = RequestPlan(
-            0, self._tool_choice, omitted=requests.backend.omissions(self._tool_choice, None), aside=True
+            0,
+            self._tool_choice,
+            omitted=requests.backend.omissions(self._tool_choice, None),
+            is_side_request=True,
         )
         while True:
             rendered = await requests.prepare(
-                plan, partial(self._history_with_instruction, before), lambda _: False
+                plan, partial(self._history_with_instruction, before_index), lambda _: False
             )
             if rendered.report.faults:
                 return rendered.report.faults[0]
@@ -223,21 +249,21 @@ class Compactor:
             refusals += 1
             if not isinstance(generated, BrokenAnswer) or refusals > PARAMETER_REFUSALS:
                 return generated
-            if omitted := requests.without_parameters(plan, rendered, generated.failure, refusals - 1):
+            if omitted := requests.parameters_to_omit(plan, rendered, generated.failure, refusals - 1):
                 plan = replace(plan, omitted=plan.omitted + omitted)
             elif not await self._leave_out_media(plan, generated.failure, rendered):
                 return generated
 
-    def _history_with_instruction(self, before: int) -> History:
+    def _history_with_instruction(self, before_index: int) -> History:
         """Return the messages before index `before`, followed by the instruction to summarise them."""
-        return extend(self._log.state.history.upto(before), (compaction.summary_instruction(),))
+        return extend(self._log.state.history.upto(before_index), (compaction.summary_instruction(),))
 
     async def _leave_out_media(self, plan: RequestPlan, failure: Failure, rendered: Rendered) -> bool:
         """Begin an epoch without the rejected attachments. Return False if no attachment was rejected."""
         if failure.kind != "media":
             return False
         length, state = self._log.state.history.length, rendered.lane._state
-        media = self._requests.without_media(plan, rendered, failure, length)
+        media = self._requests.media_to_omit(plan, rendered, failure, length)
         if media is None:
             return False
         binding, names = self._requests.backend.binding, media.media or media.others
@@ -256,7 +282,7 @@ class Compactor:
 
 
 def _read_summary(generated: Generated) -> _Summary:
-    """Return the text of the summary, or the reason that the model wrote none."""
+    """Return the text of the summary, or the reason why the model wrote none."""
     usage = generated.usage
     match generated:
         case Answer(message=message) if message.calls:

@@ -73,7 +73,7 @@ class Configuration(Struct):
         target: The target of the next ask. A switch changes the target once the switch is durable.
         system: The system prompt.
         session_tools: The tools that the model may call.
-        toolsets: Releases the toolsets that the session no longer uses.
+        toolsets: The open toolsets of the runtime. The session releases its toolsets there when it no longer uses them.
         shared: The budget that a subagent shares with its parent and siblings.
         lent: The session's own budget, which the session shares with its subagents.
     """
@@ -92,7 +92,7 @@ class Configuration(Struct):
         """True if a change waits to be applied."""
         return self._change is not None
 
-    def check(self, asked: Asked | None) -> None:
+    def check_forced_tool(self, ask_settings: Asked | None) -> None:
         """Check that the session will have the tool that an ask forces.
 
         A waiting change is applied before the next ask, so the check uses the tools of that change.
@@ -100,17 +100,17 @@ class Configuration(Struct):
         Raises:
             ConfigError: The session will not have the tool.
         """
-        if asked is not None and isinstance(asked.tool_choice, ToolChoice):
+        if ask_settings is not None and isinstance(ask_settings.tool_choice, ToolChoice):
             session_tools = (
                 self.session_tools
                 if self._change is None or self._change.session_tools is ...
                 else self._change.session_tools
             )
             session_tools.refresh()
-            check_forced_tool(asked.tool_choice, session_tools.tools.names)
+            check_forced_tool(ask_settings.tool_choice, session_tools.tools.names)
 
     def hold(self, change: ConfigChange, *, as_older: bool = False) -> None:
-        """Keep a change until `apply_change` applies it, merged with the change that already waits, if any.
+        """Keep a change until `apply_change` applies it. If another change already waits, merge the two.
 
         If both changes set the system prompt or the tools, the newer change wins.
 
@@ -170,7 +170,7 @@ class Configuration(Struct):
             else:
                 self.hold(each.change, as_older=True)
 
-    def release(self) -> None:
+    def release_toolsets(self) -> None:
         """Release all open toolsets, because the session has ended."""
         if owners := self.owners:
             self.toolsets.release(owners)

@@ -17,12 +17,12 @@ class Deadline:
     def __init__(self) -> None:
         self._child: Child | None = None
 
-    def begin(
+    def start_timer(
         self,
-        context: Context[Any],  # Any: the session's commands
+        context: Context[Any],  # Any: the context of the session's actor
         ask: AskInFlight,
         state: SessionState,
-        asked: Asked | None,
+        ask_settings: Asked | None,
     ) -> None:
         """Start the timer of an ask that begins or resumes.
 
@@ -30,18 +30,18 @@ class Deadline:
         limit.
         """
         before = 0.0 if state.pause is None else state.pause.awaited.ask_so_far.seconds
-        seconds, why = bounded_seconds(state, asked, before)
+        seconds, why = bounded_seconds(state, ask_settings, before)
         if seconds < inf:
             self._child = context.start(self._expire, context, ask, seconds, why, name="deadline")
 
     async def _expire(
         self, context: Context[Any], ask: AskInFlight, seconds: float, why: str
-    ) -> None:  # Any: the session's commands
+    ) -> None:  # Any: the context of the session's actor
         """Stop the ask after `seconds`. `why`: the reason that the result of the ask contains."""
         await anyio.sleep(seconds)
         ask.halt(context, why)
 
-    def end(self) -> None:
+    def stop_timer(self) -> None:
         """Stop the timer, because the ask has ended or its turn waits for the caller."""
         if self._child is not None:
             self._child.cancel()

@@ -77,23 +77,23 @@ class TurnDriver:
     affinity: Affinity
     pending: PendingAsks
     _began: float = 0.0
-    _was_helped: bool = False
+    _has_compacted_elsewhere: bool = False
     _handing: HandoverSteps = field(init=False)
     _changes: ToolChanges = field(init=False)
 
     def __post_init__(self) -> None:
         self._handing, self._changes = HandoverSteps(self.ask), ToolChanges(self.ask)
 
-    async def run(self, message: Packed, asked: Asked | None, key: AskKey | None = None) -> None:
+    async def run(self, message: Packed, ask_settings: Asked | None, key: AskKey | None = None) -> None:
         """Drive the ask until it ends, or until its turn waits for the caller."""
         log = self.ask.log
         number = log.state.asks + 1
         pool = self._pool(log.state.target)
-        choice = self._choice(number)
-        member = await choice.first_member(pool)
-        message = self._with_form(member, message, asked)
-        log.hold(AskStarted(number, message, asked, key))
-        await self._run_turns(pool, choice, member)
+        selector = self._member_selector(number)
+        member = await selector.first_member(pool)
+        message = self._add_output_instruction(member, message, ask_settings)
+        log.hold(AskStarted(number, message, ask_settings, key))
+        await self._run_turns(pool, selector, member)
 
     async def continue_ask(self, totals: AskFold) -> None:
         """Drive the last ask, which was interrupted, to its end in further turns.
@@ -109,23 +109,23 @@ class TurnDriver:
         self.ask.has_answered = any(message.calls for message in state.history.since(state.asked_at))
         last = state.history[-1]
         if last.role == "assistant" and not last.calls:
-            self.ask.instruct(AGAIN)
-        pool, choice = self._pool(state.target), self._choice(state.asks)
-        await self._run_turns(pool, choice, await choice.first_member(pool))
+            self.ask.add_instruction(AGAIN)
+        pool, selector = self._pool(state.target), self._member_selector(state.asks)
+        await self._run_turns(pool, selector, await selector.first_member(pool))
 
-    async def _run_turns(self, pool: Pool, choice: MemberSelector, member: str) -> None:
+    async def _run_turns(self, pool: Pool, selector: MemberSelector, member: str) -> None:
         """Drive the turns of the ask, the first one on this member of the pool."""
-        await self._make_room(member)
+        await self._compact_if_full(member)
         with self._handing:
-            await self._until_last(pool, choice, [member], await self._serve(member))
+            await self._drive_turns(pool, selector, [member], await self._serve_turn(member))
 
-    async def run_call(self, message: Packed, made: HostCall) -> None:
+    async def run_call(self, message: Packed, request: HostCall) -> None:
         """Run one tool call of the host in a separate turn, without a model."""
         ask, state = self.ask, self.ask.log.state
         number, turn = state.asks + 1, state.turns + 1
-        call = ToolCall(mint(state.calls + 1), made.name, json=made.arguments)
+        call = ToolCall(mint(state.calls + 1), request.name, json=request.arguments)
         ask.log.hold(AskStarted(number, message))
-        self._bind(TurnStarted(turn, number, RUNTIME))
+        self._hold_turn_start(TurnStarted(turn, number, RUNTIME))
         ledger, put = await ask.refs.ledger.ask(DurableLedger()), ask.sink.put
         view = TurnView(turn, 1, ask.log.state.history, ledger, put if ask.sink.is_watched else None)
         said = Message("assistant", (call,), turn)
@@ -139,12 +139,12 @@ class TurnDriver:
         for delegated in ended.delegated:
             ask.log.hold(delegated)
         assert ended.snapshot is not None
-        ask.ledger.note(ended.snapshot)
+        ask.ledger.keep_newer(ended.snapshot)
         known = ask.ledger.latest.get(call.id)
         assert known is not None
-        made.result = known.completion or ToolResult(call.id, error=known.reason)
+        request.result = known.completion or ToolResult(call.id, error=known.reason)
         status: TurnStatus = "cancelled" if ask.cancelled else "complete"
-        await self._end(RUNTIME, CloseStep(status, ""), last=True)
+        await self._log_turn_end(RUNTIME, CloseStep(status, ""), ends_ask=True)
 
     async def resume(self, calls: tuple[ToolCall, ...]) -> None:
         """Continue a paused turn after its last result or decision arrived, or after the ask was cancelled.
@@ -165,111 +165,119 @@ class TurnDriver:
         else:
             self.ask.log.hold(resumed)
         tried = list(pause.awaited.ask_so_far.tried)
-        waited = AwaitStep(calls, so_far=pause.awaited.turn_so_far)
-        pool, choice = self._pool(state.target), self._choice(state.asks)
+        await_step = AwaitStep(calls, so_far=pause.awaited.turn_so_far)
+        pool, selector = self._pool(state.target), self._member_selector(state.asks)
         with self._handing:
-            served = await self._resume(binding, tried[-1], waited)
-            await self._until_last(pool, choice, tried, served)
+            served = await self._resume_turn(binding, tried[-1], await_step)
+            await self._drive_turns(pool, selector, tried, served)
 
-    def _choice(self, ask: int) -> MemberSelector:
-        """Return a selector of pool members for this ask number."""
-        return MemberSelector(self.ask.resolver, self.affinity, ask)
+    def _member_selector(self, ask_number: int) -> MemberSelector:
+        """Return a selector of pool members for the ask with this number."""
+        return MemberSelector(self.ask.resolver, self.affinity, ask_number)
 
-    async def _until_last(
-        self, pool: Pool, choice: MemberSelector, tried: list[str], served: ServedTurn
+    async def _drive_turns(
+        self, pool: Pool, selector: MemberSelector, tried: list[str], served: ServedTurn
     ) -> None:
         """Log the end of a turn, and drive the following turns until the ask ends or a turn waits for the caller.
 
         Args:
             pool: The pool of the session's target.
-            choice: Selects the pool member for the next turn.
+            selector: Selects the pool member for the next turn.
             tried: The members that served turns of this ask, the current one last.
             served: The outcome of the first turn.
         """
-        self._record_prompt_size(choice, pool, tried[-1], served)
+        self._record_prompt_size(selector, pool, tried[-1], served)
         while isinstance(served.step, CloseStep):
-            pool, following = await self._next(pool, choice, tried, served.step)
+            pool, following = await self._choose_next(pool, selector, tried, served.step)
             # If the history is too long for this member, another backend summarises it, and the member tries again.
-            is_again = following is None and self._may_make_room(served.step, tried[-1])
+            is_again = following is None and self._can_compact_elsewhere(served.step, tried[-1])
             following = tried[-1] if is_again else following
-            await self._end(served.binding, served.step, last=following is None)
+            await self._log_turn_end(served.binding, served.step, ends_ask=following is None)
             if following is None:
                 return
             if is_again:
-                await self._compact(following, Compactor.summarise_all, last=False)
+                await self._compact(following, Compactor.summarise_all, is_host_request=False)
             else:
-                self._note_failover(served, following)
+                self._log_failover(served, following)
                 tried.append(following)
-                await self._make_room(following)
-            served = await self._serve(following)
-            self._record_prompt_size(choice, pool, following, served)
-        await self._wait(served.step, tried)
+                await self._compact_if_full(following)
+            served = await self._serve_turn(following)
+            self._record_prompt_size(selector, pool, following, served)
+        await self._log_pause(served.step, tried)
 
-    def _note_failover(self, served: ServedTurn, following: str) -> None:
-        """Log that pool member `following` continues the ask after a failed turn. A handoff is not logged here."""
+    def _log_failover(self, served: ServedTurn, following: str) -> None:
+        """Log that pool member `following` continues the ask after a failed turn. Does nothing after a handoff."""
         if isinstance(served.step, CloseStep) and served.step.handover is None:
             logger.ask_failed_over(self.ask.log.state.session, served.binding, served.step.cause, following)
 
     def _record_prompt_size(
-        self, choice: MemberSelector, pool: Pool, member: str, served: ServedTurn
+        self, selector: MemberSelector, pool: Pool, member: str, served: ServedTurn
     ) -> None:
         """Record the size of the turn's last transcript, which cache affinity uses to choose pool members."""
-        choice.record_request(pool, member, served.sent)
+        selector.record_request(pool, member, served.sent_bytes)
 
-    def _may_make_room(self, ended: CloseStep, member: str) -> bool:
-        """Return True, once per ask, if another backend may summarise a history that is too long for `member`."""
+    def _can_compact_elsewhere(self, ended: CloseStep, member: str) -> bool:
+        """Return True if another backend may summarise a history that is too long for `member`. True at most once per
+        ask.
+        """
         cause = ended.cause
         if (
             cause is None
             or cause.kind not in TOO_LONG
             or ended.visible
             or self.ask.cancelled
-            or self._was_helped
+            or self._has_compacted_elsewhere
         ):
             return False
-        self._was_helped = ended.status == "failed" and self._writer(member) != member
-        return self._was_helped
+        self._has_compacted_elsewhere = ended.status == "failed" and self._summary_backend(member) != member
+        return self._has_compacted_elsewhere
 
-    async def _make_room(self, member: str) -> None:
-        """Compact the history in a separate turn when the next request would nearly fill the context window."""
+    async def _compact_if_full(self, member: str) -> None:
+        """If the next request would nearly fill the context window, compact the history in a separate turn before that
+        request.
+        """
         ask, state = self.ask, self.ask.log.state
         try:
             binding = ask.resolver.backend(member).binding
-        except ConfigError:  # `_serve` reports this error later
+        except ConfigError:  # `_serve_turn` reports this error later
             return
         if ask.resolver.window(binding) is None or ask.cancelled:
             return
         known = ask.ledger.latest
         if (most := compaction_limit(ask.resolver, state, known, binding, state.asked_at)) is not None:
             tokens = round(most * AFTER)
-            await self._compact(member, lambda compactor: compactor.shrink_next_request(tokens), last=False)
+            await self._compact(
+                member, lambda compactor: compactor.shrink_next_request(tokens), is_host_request=False
+            )
 
-    async def run_compaction(self, made: HostCompaction) -> None:
+    async def run_compaction(self, request: HostCompaction) -> None:
         """Compact the history in a separate turn, as requested by the host."""
-        choice = self._choice(self.ask.log.state.asks)
-        member = await choice.first_member(self._pool(self.ask.log.state.target))
-        made.result = await self._compact(member, Compactor.compact, last=True)
+        selector = self._member_selector(self.ask.log.state.asks)
+        member = await selector.first_member(self._pool(self.ask.log.state.target))
+        request.result = await self._compact(member, Compactor.compact, is_host_request=True)
 
     async def _compact(
-        self, member: str, how: Callable[[Compactor], Awaitable[CompactionResult]], *, last: bool
+        self, member: str, how: Callable[[Compactor], Awaitable[CompactionResult]], *, is_host_request: bool
     ) -> CompactionResult:
         """Compact the history with the function `how`, in a separate turn on the backend that writes summaries.
 
-        `last`: whether the program requested the compaction, so that the turn belongs to no ask.
+        `is_host_request`: whether the program requested the compaction. The turn then belongs to no ask.
         """
         ask, state = self.ask, self.ask.log.state
-        number, result, asks = state.turns + 1, CompactionResult(), 0 if last else state.asks
+        number, result, asks = state.turns + 1, CompactionResult(), 0 if is_host_request else state.asks
         ask.tally.wait = 0.0
         ask.tally.retried.clear()
         try:
-            writer = self._writer(member)
+            writer = self._summary_backend(member)
             backend = ask.resolver.backend(writer)
             provider = ask.resolver.provider(writer, backend.binding)
         except ConfigError as error:
-            self._bind(TurnStarted(number, asks, Binding(member, "")))
-            await self._end(Binding(member, ""), CloseStep("failed", str(error)), last=last)
+            self._hold_turn_start(TurnStarted(number, asks, Binding(member, "")))
+            await self._log_turn_end(
+                Binding(member, ""), CloseStep("failed", str(error)), ends_ask=is_host_request
+            )
             return CompactionResult(error=str(error))
-        self._bind(TurnStarted(number, asks, backend.binding))
+        self._hold_turn_start(TurnStarted(number, asks, backend.binding))
         compactor = Compactor(TurnRequests(ask, backend, provider, number))
         with self.ask.share_budgets():
             result = await how(compactor)
@@ -281,10 +289,10 @@ class TurnDriver:
             CloseStep(status, why, usage=result.usage, cause=cause, malformed=malformed)
         )
         ask.tally.record_turn_end(step, ask.resolver.cost(backend.binding, step.usage))
-        await self._end(backend.binding, step, last=last)
+        await self._log_turn_end(backend.binding, step, ends_ask=is_host_request)
         return result
 
-    def _writer(self, member: str) -> str:
+    def _summary_backend(self, member: str) -> str:
         """Return the name of the backend that writes summaries.
 
         This is the configured summarizer, else the backend that answered last, because its cache contains the history.
@@ -300,7 +308,7 @@ class TurnDriver:
             return member
         return last
 
-    async def _wait(self, step: AwaitStep, tried: list[str]) -> None:
+    async def _log_pause(self, step: AwaitStep, tried: list[str]) -> None:
         """Log that the turn waits for results or decisions. `tried`: the pool members that served the ask."""
         log = self.ask.log
         for call in step.approvals:
@@ -308,33 +316,37 @@ class TurnDriver:
         external, approvals = (
             tuple([call.id for call in calls]) for calls in (step.external, step.approvals)
         )
-        self._add_time()
+        self._add_turn_time()
         ledger = await self.ask.ledger.query()
         progress = self.ask.tally.progress(tried)
-        event = TurnPaused(log.state.turns, external, approvals, step.so_far, progress, self._seconds())
+        event = TurnPaused(
+            log.state.turns, external, approvals, step.so_far, progress, self._budgeted_seconds()
+        )
 
         def on_durable(seq: int) -> None:
             self.ask.pending_calls = pending_calls(log.state, ledger)
-            self.pending.settle(paused_result(log.state, self.ask.pending_calls), seq)
+            self.pending.store_result(paused_result(log.state, self.ask.pending_calls), seq)
 
         await log.write(event, on_durable)
 
-    def _with_form(self, member: str, message: Packed, asked: Asked | None) -> Packed:
+    def _add_output_instruction(self, member: str, message: Packed, ask_settings: Asked | None) -> Packed:
         """Return the user's message, with an output-format instruction if the backend of `member` needs one."""
-        if asked is None or asked.output is None:
+        if ask_settings is None or ask_settings.output is None:
             return message
         try:
-            self.ask.is_instructed = self.ask.resolver.backend(member).needs_output_instruction(asked)
-        except ConfigError:  # `_instruct` adds the instruction for the backend that replaces `member`
+            self.ask.is_instructed = self.ask.resolver.backend(member).needs_output_instruction(ask_settings)
+        except (
+            ConfigError
+        ):  # `_add_missing_instruction` adds the instruction for the backend that replaces `member`
             return message
         if not self.ask.is_instructed:
             return message
         said = unpack(message)
         return pack(
-            Message(said.role, (*said.blocks, Text(instruction(asked.output))), said.turn, said.origin)
+            Message(said.role, (*said.blocks, Text(instruction(ask_settings.output))), said.turn, said.origin)
         )
 
-    def _instruct(self, backend: ResolvedBackend) -> None:
+    def _add_missing_instruction(self, backend: ResolvedBackend) -> None:
         """After a failover, add the output-format instruction if the new backend needs one and the history has none."""
         asked = self.ask.log.state.asked
         if (
@@ -345,9 +357,9 @@ class TurnDriver:
         ):
             return
         self.ask.is_instructed = True
-        self.ask.instruct(instruction(asked.output))
+        self.ask.add_instruction(instruction(asked.output))
 
-    def _force_in_words(self, backend: ResolvedBackend) -> ToolChoiceSetting | None:
+    def _instruct_forced_tool(self, backend: ResolvedBackend) -> ToolChoiceSetting | None:
         """If the backend accepts no forced tool choice, instruct the model to call the tool instead.
 
         Return the forced tool choice that the instruction replaces, or None.
@@ -355,55 +367,57 @@ class TurnDriver:
         choice = backend.instructed_tool_choice(self.ask.log.state.asked)
         if choice is not None and not self.ask.is_forced:
             self.ask.is_forced = True
-            self.ask.instruct(forced_instruction(choice))
+            self.ask.add_instruction(forced_instruction(choice))
         return choice
 
-    async def _end(self, binding: Binding, ended: CloseStep, *, last: bool) -> None:
+    async def _log_turn_end(self, binding: Binding, ended: CloseStep, *, ends_ask: bool) -> None:
         """Log the end of a turn. `last`: whether the ask ends with this turn."""
-        status: TurnStatus = ended.status if last else "handed_over"
-        self._add_time()
+        status: TurnStatus = ended.status if ends_ask else "handed_over"
+        self._add_turn_time()
         tally = self.ask.tally
         retried, wait = tuple(tally.retried), tally.wait
         tally.attempts += (*retried, Attempt(binding, status, ended.why, ended.cause, wait))
         turn, slips = self.ask.log.state.turns, tally.answer_repairs
-        event = TurnEnded(turn, status, ended.why, ended.cause, retried, wait, self._seconds(), slips)
+        event = TurnEnded(
+            turn, status, ended.why, ended.cause, retried, wait, self._budgeted_seconds(), slips
+        )
 
         def on_durable(seq: int) -> None:
-            if last:
-                self.pending.settle(tally.result(binding, ended, self.ask.log.state), seq)
+            if ends_ask:
+                self.pending.store_result(tally.result(binding, ended, self.ask.log.state), seq)
 
         await self.ask.log.write(event, on_durable)
 
-    def _seconds(self) -> float:
+    def _budgeted_seconds(self) -> float:
         """Return the seconds since the turn began or resumed; 0 if no budget limits the session's time."""
         budget = self.ask.log.state.budget
-        return 0.0 if budget is None or budget.seconds is None else self._elapsed
+        return 0.0 if budget is None or budget.seconds is None else self._elapsed_seconds
 
-    def _add_time(self) -> None:
+    def _add_turn_time(self) -> None:
         """Add the duration of the turn to the duration of the ask, if the ask has a timeout."""
         asked = self.ask.log.state.asked
         if asked is not None and asked.timeout is not None:
-            self.ask.tally.seconds += self._elapsed
+            self.ask.tally.seconds += self._elapsed_seconds
 
     @property
-    def _elapsed(self) -> float:
+    def _elapsed_seconds(self) -> float:
         """Seconds since the turn began or resumed."""
         return anyio.current_time() - self._began
 
-    async def _next(
-        self, pool: Pool, choice: MemberSelector, tried: list[str], ended: CloseStep
+    async def _choose_next(
+        self, pool: Pool, selector: MemberSelector, tried: list[str], ended: CloseStep
     ) -> tuple[Pool, str | None]:
-        """Return the pool and the member that continues the ask after a turn, or None as the member if the ask ends.
+        """Return the pool and the member that continues the ask after a turn. The member is None if the ask ends.
 
         A handoff determines the next target. After a failure, a switch that the host requested takes precedence;
         otherwise the next member of the pool continues.
         """
-        choice.resolver = self.ask.resolver
+        selector.resolver = self.ask.resolver
         if ended.handover is not None:
             tried.clear()
             await self._handing.apply_handover(ended.handover)
-            pool, choice.resolver = self._pool(self.ask.log.state.target), self.ask.resolver
-            return pool, await choice.first_member(pool)
+            pool, selector.resolver = self._pool(self.ask.log.state.target), self.ask.resolver
+            return pool, await selector.first_member(pool)
         if ended.status != "failed" or not ended.elsewhere or self.ask.cancelled:
             return pool, None
         if ended.visible and not pool.failover_after_output:
@@ -416,7 +430,7 @@ class TurnDriver:
             if isinstance(event, SwitchApplied):
                 pool = self._pool(held)
                 return pool, next((name for name in pool.members if name not in tried), None)
-        return pool, await choice.next_member(pool, tried, visible=ended.visible)
+        return pool, await selector.next_member(pool, tried, visible=ended.visible)
 
     def _pool(self, target: str) -> Pool:
         """Return the pool of a target. If the target is no longer usable, the pool contains only that target.
@@ -424,80 +438,84 @@ class TurnDriver:
         The turn on that target then fails with the reason.
         """
         try:
-            pool = self.ask.resolver.pool(target, fits=False)
+            pool = self.ask.resolver.pool(target, must_fit=False)
         except ConfigError:
             return Pool(target, (target,))
         return self.ask.tally.record_skipped(pool)
 
-    async def _serve(self, member: str) -> ServedTurn:
+    async def _serve_turn(self, member: str) -> ServedTurn:
         """Drive one turn on a pool member, up to but excluding the log event of the turn's end."""
         number, ask = self.ask.log.state.turns + 1, self.ask.log.state.asks
         self.ask.tally.wait = 0.0
         self.ask.tally.lost = ()
         self.ask.tally.retried.clear()
         try:
-            served = self._steps(member, number)
+            served = self._create_steps(member, number)
         except ConfigError as error:  # the member became invalid, for example because its key is gone
             binding = Binding(member, "")
-            self._bind(TurnStarted(number, ask, binding))
+            self._hold_turn_start(TurnStarted(number, ask, binding))
             return ServedTurn(binding, CloseStep("failed", str(error), elsewhere=True))
-        self._bind(TurnStarted(number, ask, served.binding))
-        self._instruct(served.backend)
-        forced = None if self.ask.has_answered else self._force_in_words(served.backend)
+        self._hold_turn_start(TurnStarted(number, ask, served.binding))
+        self._add_missing_instruction(served.backend)
+        forced = None if self.ask.has_answered else self._instruct_forced_tool(served.backend)
         bounds = replace(self._turn_bounds(), forced=forced)
         conversation = turns.turn(bounds, malformed=self.ask.tally.malformed)
-        step = await self._turn(served, conversation, next(conversation))
+        step = await self._run_steps(served, conversation, next(conversation))
         return ServedTurn(served.binding, step, served.rendered_size)
 
-    async def _resume(self, binding: Binding, member: str, waited: AwaitStep) -> ServedTurn:
+    async def _resume_turn(self, binding: Binding, member: str, await_step: AwaitStep) -> ServedTurn:
         """Drive the rest of a paused turn, in the dialect in which the turn began."""
         try:
-            served = self._steps(member, self.ask.log.state.turns, binding.dialect)
+            served = self._create_steps(member, self.ask.log.state.turns, binding.dialect)
         except ConfigError as error:  # the member became invalid during the pause
-            if waited.calls:
-                ids = tuple([call.id for call in waited.calls])
+            if await_step.calls:
+                ids = tuple([call.id for call in await_step.calls])
                 closed = await self.ask.refs.scheduler.ask(CloseCalls(ids, "cancelled"))
-                self.ask.ledger.note(closed.snapshot)
+                self.ask.ledger.keep_newer(closed.snapshot)
             status: TurnStatus = "cancelled" if self.ask.cancelled else "failed"
             return ServedTurn(binding, CloseStep(status, str(error), elsewhere=True))
-        await served.resume(waited.so_far.rounds)
-        conversation = turns.turn(self._turn_bounds(), waited)
+        await served.resume(await_step.so_far.rounds)
+        conversation = turns.turn(self._turn_bounds(), await_step)
         next(conversation)
         stopped = self.ask.cancelled
-        stuck = not (stopped or waited.calls) and served.is_stuck()
-        outcome = steps.Stopped(awaited=waited.calls) if stopped else steps.CallsResolved(waited.calls, stuck)
-        step = await self._turn(served, conversation, conversation.send(outcome))
+        stuck = not (stopped or await_step.calls) and served.is_stuck()
+        outcome = (
+            steps.Stopped(awaited=await_step.calls)
+            if stopped
+            else steps.CallsResolved(await_step.calls, stuck)
+        )
+        step = await self._run_steps(served, conversation, conversation.send(outcome))
         return ServedTurn(binding, with_endpoint_change(step, binding, served.binding), served.rendered_size)
 
-    def _steps(self, member: str, number: int, dialect: str | None = None) -> TurnSteps:
-        """Return the steps of turn `number` on a pool member.
+    def _create_steps(self, member: str, turn_number: int, dialect: str | None = None) -> TurnSteps:
+        """Return the object that carries out the steps of turn `turn_number` on a pool member.
 
         Raises:
             ConfigError: The member cannot be used.
         """
         backend = self.ask.resolver.backend(member, dialect)
         provider = self.ask.resolver.provider(member, backend.binding)
-        return TurnSteps(TurnRequests(self.ask, backend, provider, number), self._turn_bounds())
+        return TurnSteps(TurnRequests(self.ask, backend, provider, turn_number), self._turn_bounds())
 
-    def _bind(self, bound: TurnStarted) -> None:
-        """Hold the `TurnStarted` event, so that the next append writes it, and start the clock of the turn."""
+    def _hold_turn_start(self, turn_started: TurnStarted) -> None:
+        """Hold the event `turn_started` until the next append writes it, and start the clock of the turn."""
         self._began = anyio.current_time()
 
         def on_durable(_: int) -> None:
             if self.ask.sink.is_watched:
-                for event in self.ask.tally.unreported_skips(bound.turn):
+                for event in self.ask.tally.unreported_skips(turn_started.turn):
                     self.ask.sink.put(event)
 
-        self.ask.log.hold(bound, on_durable)
+        self.ask.log.hold(turn_started, on_durable)
 
-    async def _turn(
+    async def _run_steps(
         self, served: TurnSteps, conversation: Generator[Step, Outcome], step: Step
     ) -> CloseStep | AwaitStep:
         """Run the steps of a turn until the turn ends or waits for the caller. Return that last step."""
         with self.ask.share_budgets():
             while not isinstance(step, CloseStep | AwaitStep):
                 is_request = isinstance(step, steps.RenderStep)
-                if self.ask.cancelled or (is_request and await self._is_over(served.binding)):
+                if self.ask.cancelled or (is_request and await self._must_end_turn(served.binding)):
                     outcome: Outcome = steps.Stopped()
                 else:
                     outcome = await self._after_batch(served, step) or await served.carry_out(step)
@@ -522,10 +540,10 @@ class TurnDriver:
             return None
         handed = await self._handing.requested_handover()
         if handed is None and not step.tools_off and await self._changes.declare_changes(served, step.round):
-            self._instruct(served.backend)
+            self._add_missing_instruction(served.backend)
         return handed or (steps.Stopped() if self.ask.cancelled else None)
 
-    async def _is_over(self, binding: Binding) -> bool:
+    async def _must_end_turn(self, binding: Binding) -> bool:
         """Return True if the turn must end before its next request: a limit is reached, or the ask was cancelled.
 
         If a limit is reached, record it in the ask as the reason for the failure.

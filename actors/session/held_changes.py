@@ -48,8 +48,10 @@ class HeldChanges:
         state = self._log.state
         return state.turns if state.bound is not None else state.turns + 1
 
-    def switch(self, command: Switch, context: Context[Any], *, at_once: bool) -> None:  # Any: any command
-        """Log a switch, and reply to the command once the switch is durable. A later switch replaces a queued one.
+    def switch(
+        self, command: Switch, context: Context[Any], *, at_once: bool
+    ) -> None:  # Any: any actor's context
+        """Log a switch, and reply to the command once the switch is durable. A later switch replaces a queued switch.
 
         `at_once`: apply the switch now instead of queueing it. `context`: the actor whose handler calls this method.
         """
@@ -71,7 +73,7 @@ class HeldChanges:
 
     def configure(
         self, command: Configure, context: Context[Any], *, at_once: bool
-    ) -> None:  # Any: any command
+    ) -> None:  # Any: any actor's context
         """Apply a change of the tools or the system prompt, or keep the change until the ask in flight ends.
 
         `at_once`: apply the change now. `context`: the actor whose handler calls this method.
@@ -84,19 +86,19 @@ class HeldChanges:
         else:
             reply.send(SwitchOutcome(target, "queued", self._turn_number))
 
-    def log_config_change(self, context: Context[Any]) -> None:  # Any: any command
+    def log_config_change(self, context: Context[Any]) -> None:  # Any: any actor's context
         """Log a configuration change if the system prompt or the tools differ from the log."""
         if self._active_config.resolver.config_digest != self._log.state.config_digest:
             self._log.hold(self._configured_event(context))
 
-    async def apply_waiting(self, context: Context[Any]) -> None:  # Any: any command
+    async def apply_waiting(self, context: Context[Any]) -> None:  # Any: any actor's context
         """Apply and log the waiting changes. Do nothing while the turn waits for its caller."""
         while self._log.state.pause is None and (event := self._next_event(context)) is not None:
             await self._log.write(event)
 
     def _next_event(
         self, context: Context[Any]
-    ) -> Configured | SwitchApplied | SwitchFailed | None:  # Any: any command
+    ) -> Configured | SwitchApplied | SwitchFailed | None:  # Any: any actor's context
         """Return the event that applies the next waiting change, or None. Configuration changes precede switches."""
         if self._active_config.is_changing:
             return self._apply_change(context)
@@ -105,15 +107,15 @@ class HeldChanges:
 
     def _apply_change(
         self, context: Context[Any], *, drop_on_failure: bool = False
-    ) -> Configured:  # Any: any command
+    ) -> Configured:  # Any: any actor's context
         """Apply the waiting configuration change, and return its log event.
 
-        `drop_on_failure`: drop the change if its event cannot be logged, instead of letting it wait again.
+        `drop_on_failure`: drop the change if its event cannot be logged. By default, the change then waits again.
         """
         self._active_config.apply_change(drop_on_failure=drop_on_failure)
         return self._configured_event(context)
 
-    def _configured_event(self, context: Context[Any]) -> Configured:  # Any: any command
+    def _configured_event(self, context: Context[Any]) -> Configured:  # Any: any actor's context
         """Return the log event for the current configuration.
 
         If the digest of the configuration changed, mark the lanes that depend on it as stale.

@@ -42,7 +42,7 @@ from actors.session.configuration import ActiveConfig
 from actors.session.output import Output, output_of_schema
 from actors.session.session_ledger import SessionLedger
 
-Stop: TypeAlias = Callable[[Context[Any]], None]  # Any: the commands of the actor that cancels an ask
+Stop: TypeAlias = Callable[[Context[Any]], None]  # Any: any actor's context
 """Stops the running step. Called in a handler of the actor that cancels the ask."""
 
 
@@ -93,11 +93,13 @@ class AskTotals(Struct):
         for each in new:
             yield MemberSkippedEvent(turn, each.member, each.why)
 
-    def record_request(self, turn: int, number: int) -> None:
-        """Count a request, identified by turn and round number, and clear the finish reason of the previous answer."""
+    def record_request(self, turn: int, round_number: int) -> None:
+        """Count a request, identified by the numbers of its turn and round, and clear the finish reason of the previous
+        answer.
+        """
         self.finish, self.cut = None, None
-        if self._last != (turn, number):  # a retry in a new epoch counts as the same round
-            self._last = turn, number
+        if self._last != (turn, round_number):  # a retry in a new epoch counts as the same round
+            self._last = turn, round_number
             self.rounds += 1
 
     def record_losses(self, report: Report, request: Request) -> None:
@@ -141,11 +143,11 @@ class AskTotals(Struct):
         )
 
     @staticmethod
-    def from_pause(waited: TurnPaused, text: str) -> "AskTotals":
+    def from_pause(pause: TurnPaused, text: str) -> "AskTotals":
         """Restore the totals of an ask from the log event of its pause. `text`: the last text of the paused turn."""
-        progress = waited.ask_so_far
+        progress = pause.ask_so_far
         attempts, left_out = list(progress.attempts), dict(progress.left_out)
-        used = progress.usage + waited.turn_so_far.usage
+        used = progress.usage + pause.turn_so_far.usage
         return AskTotals(
             attempts,
             progress.usage,
@@ -160,7 +162,7 @@ class AskTotals(Struct):
 
     @staticmethod
     def from_log(totals: AskFold, resolver: Resolver) -> "AskTotals":
-        """Return the totals of an interrupted ask, as far as the log has them, to continue it."""
+        """Return the totals of an interrupted ask that is continued, as far as the log contains them."""
         cost = sum_costs(
             [resolver.cost(binding, usage) for binding, usage in totals.usage_by_binding.items()]
         )
@@ -217,7 +219,7 @@ class AskInFlight(Struct):
         tally: The totals of the ask.
         cancelled: Whether the ask was cancelled or stopped by a limit.
         halted: The reason if a deadline or a limit stopped the ask; empty after a cancel.
-        bound: The kind of that limit, used as the cause of the failure.
+        bound: The kind of the limit that stopped the ask, used as the cause of the failure.
         is_leaving: Whether the ask was cancelled because the session leaves the host.
         output: The type of the answer.
         is_instructed: Whether the history contains an instruction with the output schema.
@@ -282,7 +284,7 @@ class AskInFlight(Struct):
         if self.share is not None:
             self.share.record_usage(binding, usage, is_round=is_round)
 
-    def cancel(self, context: Context[Any]) -> None:  # Any: the commands of that actor
+    def cancel(self, context: Context[Any]) -> None:  # Any: any actor's context
         """Stop the running step, so that the ask ends with every call closed.
 
         Called in a handler of the actor of `context`.
@@ -291,18 +293,20 @@ class AskInFlight(Struct):
         if self._stop is not None:
             self._stop(context)
 
-    def halt(self, context: Context[Any], why: str) -> None:  # Any: the commands of that actor
+    def halt(self, context: Context[Any], why: str) -> None:  # Any: any actor's context
         """Stop the running step, like `cancel`, and make the ask fail with the reason `why`."""
         if not self.cancelled:
             self.halted, self.bound = why, Cause("time")
             self.cancel(context)
 
     def restore_output(
-        self, form: Output[Any] | None, asked: Asked | None
+        self, output_type: Output[Any] | None, ask_settings: Asked | None
     ) -> None:  # Any: the type of the answer
-        """Restore the type of the answer after a pause. After a restart, `form` is None and only the schema is left."""
-        if asked is not None and asked.output is not None:
-            self.output, self.is_instructed = form or output_of_schema(asked.output), True
+        """Restore the type of the answer after a pause. After a restart, `output_type` is None, and only the schema is
+        known.
+        """
+        if ask_settings is not None and ask_settings.output is not None:
+            self.output, self.is_instructed = output_type or output_of_schema(ask_settings.output), True
 
     def read_answer(self, text: str, repair: RepairMode) -> Checked:
         """Parse an answer as the requested type. Store its value and repairs, or return its errors."""
@@ -315,10 +319,10 @@ class AskInFlight(Struct):
         self.tally.output, self.tally.answer_repairs = made
         return Checked()
 
-    def instruct(self, words: str) -> None:
+    def add_instruction(self, text: str) -> None:
         """Add an instruction for the model. The instruction is logged together with the next request."""
         state = self.log.state
-        self.log.hold(FormatRequested(state.asks, pack(Message("user", (Text(words),), state.turns))))
+        self.log.hold(FormatRequested(state.asks, pack(Message("user", (Text(text),), state.turns))))
 
     def with_halt_reason(self, step: CloseStep) -> CloseStep:
         """Return the last step of a turn, with the reason if a deadline, a limit or the end of the host stopped it."""

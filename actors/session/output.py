@@ -105,7 +105,9 @@ class Output(Generic[T]):
             yield FittingValue(formed, (*earlier_repairs, Repair("text")))
 
     def _wrap(self, value: JsonValue) -> JsonValue:
-        """Wrap a value in an object with the property `value`, if the schema requires that and it is not wrapped."""
+        """Wrap a value in an object with the property `value`, if the schema requires the object and the value is not
+        wrapped yet.
+        """
         is_formed = not self._is_wrapped or (isinstance(value, dict) and value.keys() == {"value"})
         return value if is_formed else {"value": value}
 

@@ -76,22 +76,22 @@ class HostCompaction(Struct):
 
 
 class HostRewind(Struct):
-    """A rewind to the end of turn `to`, which the program requests with `Session.rewind`.
+    """A rewind to the end of turn `to_turn`, which the program requests with `Session.rewind`.
 
     Args:
-        to: Number of the turn; 0 for the initial history.
+        to_turn: Number of the turn; 0 for the initial history.
         removed: Number of removed messages, set when the log contains the rewind.
         refusal: The reason that the history cannot be rewound; empty if the history can be rewound.
     """
 
-    to: int
+    to_turn: int
     removed: int | None = None
     refusal: str = ""
 
     def __post_init__(self) -> None:
-        if type(self.to) is not int or self.to < 0:
+        if type(self.to_turn) is not int or self.to_turn < 0:
             raise ConfigError(
-                f"rewind(to=) must be the number of a turn, or 0 for the initial history, not {self.to!r}"
+                f"rewind(to=) must be the number of a turn, or 0 for the initial history, not {self.to_turn!r}"
             )
 
     def value(self, session: str, turn_result: AskResult) -> int:
@@ -121,7 +121,8 @@ class Submit(Query[None], frozen=True):
         asked: The settings of this ask; None for the defaults.
         output: The type of the answer. `asked` contains its schema.
         key: The idempotency key of the ask; None without a key.
-        own: The caller's own sink, which `sink` wraps. A repeated ask bypasses the other readers and the tracing.
+        own: The caller's own sink, which `sink` wraps. The events of a repeated ask go directly to this sink, and not
+            to other readers or the tracing.
     """
 
     message: Packed
@@ -213,7 +214,7 @@ class PendingAsks(Struct):
         form: The output type of the last ask.
         key: The key of the ask in flight; empty without a key.
         joined: The repeated asks that wait for the result of the first ask, by key.
-        rested: Called when an ask has ended, or when its turn starts to wait for the caller.
+        on_rest: Called when an ask has ended, or when its turn starts to wait for the caller.
         record: Counts and logs the asks.
     """
 
@@ -225,19 +226,19 @@ class PendingAsks(Struct):
     form: Output[Any] | None = None  # Any: the type of the answer
     key: str = ""
     joined: dict[str, list[Submit]] = {}
-    rested: Callable[[], None] = lambda: None
+    on_rest: Callable[[], None] = lambda: None
     record: SessionAskTracker = field(default_factory=SessionAskTracker)
 
-    def push(self, submit: Submit) -> None:
+    def queue_ask(self, submit: Submit) -> None:
         """Add an accepted ask to the queue."""
         self.waiting.append(submit)
-        self.record.add_queued(1)
+        self.record.change_queued(1)
 
-    def take(self) -> Submit:
+    def take_oldest(self) -> Submit:
         """Remove the oldest ask from the queue, make it the ask in flight, and return it."""
         submit = self.current = self.waiting.pop(0)
         self.key = "" if submit.key is None else submit.key.name
-        self.record.add_queued(-1)
+        self.record.change_queued(-1)
         return submit
 
     @property
@@ -257,35 +258,39 @@ class PendingAsks(Struct):
             f"Session {session!r} is still recording {len(self.resolutions)} earlier results; pass these results later"
         )
 
-    def asks_with_key(self, name: str) -> list[Submit]:
+    def asks_with_key(self, key_name: str) -> list[Submit]:
         """Return the asks with this key that are in flight or queued."""
         return [
             each
             for each in (self.current, *self.waiting)
-            if isinstance(each, Submit) and each.key is not None and each.key.name == name
+            if isinstance(each, Submit) and each.key is not None and each.key.name == key_name
         ]
 
-    def join(self, submit: Submit, name: str) -> None:
-        """Answer a repeated ask when the first one with its key, which is in flight or queued, has ended."""
-        self.joined.setdefault(name, []).append(submit)
+    def join_ask(self, submit: Submit, key: str) -> None:
+        """Keep a repeated ask until the first ask with this key, which is in flight or queued, has ended. Then answer
+        it too.
+        """
+        self.joined.setdefault(key, []).append(submit)
 
-    def sink_for(self, first: Sink) -> Sink:
-        """Return the sink for the ask in flight: that of its caller, and those of the callers that join."""
-        return JoinedSink(first, self.joined.setdefault(self.key, [])) if self.key else first
+    def sink_for(self, caller_sink: Sink) -> Sink:
+        """Return a sink for the ask in flight. It passes events to the caller's sink, and to the callers that join the
+        ask.
+        """
+        return JoinedSink(caller_sink, self.joined.setdefault(self.key, [])) if self.key else caller_sink
 
-    def settle(self, result: AskResult, seq: int) -> None:
-        """Keep the result of the ask in flight, whose last event is in the log with the number `seq`.
+    def store_result(self, result: AskResult, seq: int) -> None:
+        """Store the result of the ask in flight, whose last event is in the log with the number `seq`.
 
-        From now on, the result survives a crash of the session's actors. `conclude` delivers the result.
+        From now on, the result survives a crash of the session's actors. `deliver_result` delivers the result.
         """
         self.terminal = terminal_event(result, seq)
 
-    def conclude(self) -> AskResult | None:
-        """Deliver the result of the ask in flight and end its stream. Return the result, or None if there is none."""
+    def deliver_result(self) -> AskResult | None:
+        """Deliver the result of the ask in flight and end its stream. Return the result, or None if none is stored."""
         self._deliver()
         self._end_joined(self.key)
         event, self.current, self.terminal, self.key = self.terminal, None, None, ""
-        self.rested()
+        self.on_rest()
         return None if event is None else event.result
 
     def _deliver(self) -> None:
@@ -304,18 +309,18 @@ class PendingAsks(Struct):
         for repeated in self.joined.pop(key, ()):
             repeated.sink.close(copy_error(error))
 
-    def drop_rewinds(self, why: SessionError) -> None:
-        """Remove queued rewinds, and end their streams with the error `why`."""
+    def drop_rewinds(self, error: SessionError) -> None:
+        """Remove queued rewinds, and end their streams with this error."""
         for submit in [each for each in self.waiting if isinstance(each.call, HostRewind)]:
             self.remove(submit)
-            submit.sink.close(copy(why))
+            submit.sink.close(copy(error))
 
     def remove(self, submit: Submit) -> None:
         """Remove an ask from the queue. The caller must end the stream of the ask."""
         self.waiting = [each for each in self.waiting if each is not submit]
-        self.record.add_queued(-1)
+        self.record.change_queued(-1)
 
-    def refuse(self, submit: Submit, error: QueueFull) -> None:
+    def reject_queued(self, submit: Submit, error: QueueFull) -> None:
         """Remove a queued ask that waited too long, count it as rejected, and end its stream."""
         self.remove(submit)
         submit.variables.copy().run(self.record.record_refusal, error)
@@ -327,27 +332,27 @@ class PendingAsks(Struct):
         if submit.key is not None:
             self._end_joined(submit.key.name, error)
 
-    def drop_waiting(self, why: JournalError | None = None) -> None:
-        """Remove all queued asks, and end their streams with the error `why`, if there is one."""
+    def drop_queued(self, error: JournalError | None = None) -> None:
+        """Remove all queued asks, and end their streams with this error, if one is given."""
         waiting, self.waiting = self.waiting, []
-        self.record.add_queued(-len(waiting))
+        self.record.change_queued(-len(waiting))
         self.record.record_dropped(sum(map(is_ask, waiting)))
         for submit in waiting:
-            self._close(submit, why)
+            self._close(submit, error)
 
-    def clear(self, why: JournalError | None = None) -> None:
-        """End every stream, because the session has ended, or because `why` has ended its actors."""
-        self.drop_waiting(why)
+    def end_all(self, error: JournalError | None = None) -> None:
+        """End the streams of all asks, because the session has ended, or because `error` has ended its actors."""
+        self.drop_queued(error)
         resolutions, self.resolutions = self.resolutions, []
         for resolve in resolutions:
-            resolve.sink.close(copy_error(why))
+            resolve.sink.close(copy_error(error))
         if self.current is not None:
             if self.terminal is None:
                 self.record.record_dropped(is_ask(self.current))
             self._deliver()
-            self.current.sink.close(copy_error(why))
+            self.current.sink.close(copy_error(error))
         for key in list(self.joined):
-            self._end_joined(key, why)
+            self._end_joined(key, error)
         self.current, self.terminal, self.key = None, None, ""
 
 

@@ -22,13 +22,15 @@ class QueueLimits:
         self._pending, self._session = pending, session
         self._children: set[Child] = set()  # one timer per queued ask with a `timeout`
 
-    def begin(self, context: Context[Any], asks: Iterable[Submit]) -> None:  # Any: the session's commands
+    def start_timers(
+        self, context: Context[Any], asks: Iterable[Submit]
+    ) -> None:  # Any: the context of the session's actor
         """Start a timer for each of these asks that has a `timeout`, because the current turn waits for its caller."""
         for ask in asks:
             if ask.asked is not None and ask.asked.timeout is not None:
                 self._children.add(context.start(self._expire, ask, ask.asked.timeout, name="queue limit"))
 
-    def end(self) -> None:
+    def stop_timers(self) -> None:
         """Stop all timers, because the current turn continues."""
         children, self._children = self._children, set()
         for child in children:
@@ -40,8 +42,8 @@ class QueueLimits:
         if (child := current_child()) is not None:
             self._children.discard(child)
         if any(each is ask for each in self._pending.waiting):
-            self._pending.refuse(ask, self._timeout_error(seconds))
-            self._pending.rested()
+            self._pending.reject_queued(ask, self._timeout_error(seconds))
+            self._pending.on_rest()
 
     def _timeout_error(self, seconds: float) -> QueueFull:
         """Return the error for an ask that was queued for its complete `timeout`, given in seconds."""

@@ -47,9 +47,9 @@ class SessionAskTracker(Struct):
             self.counts.stages[stage] += 1
             self._stage = stage
 
-    def add_queued(self, more: int) -> None:
-        """Add `more` to the number of queued asks. `more` is negative if asks leave the queue."""
-        self.counts.queued += more
+    def change_queued(self, difference: int) -> None:
+        """Change the number of queued asks by `difference`, which is negative if asks leave the queue."""
+        self.counts.queued += difference
 
     def record_end(self, result: AskResult) -> None:
         """Count and log the outcome of an ask. An ask that waits for its caller has not ended and is not counted."""
@@ -66,5 +66,5 @@ class SessionAskTracker(Struct):
         logger.ask_refused(self.session, error)
 
     def record_dropped(self, asks: int) -> None:
-        """Count `asks` accepted asks as dropped, because their session ended or hibernates."""
+        """Count this number of accepted asks as dropped, because their session ended or hibernates."""
         self.counts.outcomes["dropped"] += asks

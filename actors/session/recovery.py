@@ -96,4 +96,4 @@ class Recovery(Struct):
     async def _close(self, calls: Sequence[CallId], reason: Reason) -> None:
         """Close the calls and record the reason. Do nothing if there are no calls."""
         if calls:
-            self.ledger.note((await self.refs.scheduler.ask(CloseCalls(tuple(calls), reason))).snapshot)
+            self.ledger.keep_newer((await self.refs.scheduler.ask(CloseCalls(tuple(calls), reason))).snapshot)

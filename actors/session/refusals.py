@@ -28,7 +28,8 @@ def refused_parameters(
     refusals: int,
     build: Callable[[tuple[OmittedParameter, ...]], Request],
 ) -> tuple[OmittedParameter, ...]:
-    """Return the rejected parameters that the next request omits; none if omitting them would not change the request.
+    """Return the rejected parameters that the next request omits. The tuple is empty if omitting them would not change
+    the request.
 
     Args:
         failure: The failure of the request.

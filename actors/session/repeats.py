@@ -1,10 +1,10 @@
 """Answer asks that repeat the key of an earlier ask of the session, so that each key has one result.
 
     key unknown                     a new ask
-    first ask queued or in flight   the caller joins it, and receives its result
+    first ask queued or in flight   the caller joins the first ask, and receives its result
     first ask waits or has ended    its result, from the log
-    first ask was interrupted       it continues in a further turn, without another user message; if another ask has
-                                    started since, it is sent again
+    first ask was interrupted       the first ask continues in a further turn, without another user message; if another
+                                    ask has started since, the message is sent again
 
 The log has the keys (`AskStarted.key`), so they are valid on every host and after a kill.
 """
@@ -33,7 +33,7 @@ MAX_REPEATED = 256
 """Repeated asks of one session that may wait for the result of their first ask, at most."""
 
 
-def ask_key(name: str, message: Packed, asked: Asked | None) -> AskKey:
+def ask_key(name: str, message: Packed, ask_settings: Asked | None) -> AskKey:
     """Return the key of an ask, with a digest of its message and of the schema of its answer.
 
     The digest ignores other settings: a caller may repeat an ask with a shorter timeout.
@@ -46,7 +46,7 @@ def ask_key(name: str, message: Packed, asked: Asked | None) -> AskKey:
         raise ConfigError(f"key= takes a string, not {type(given).__name__}")
     if not 0 < len(given) <= MAX_LENGTH or not given.isprintable():
         raise ConfigError(f"key= takes 1 to {MAX_LENGTH} printable characters, not {given[:40]!r}")
-    schema = b"" if asked is None or asked.output is None else bytes(asked.output)
+    schema = b"" if ask_settings is None or ask_settings.output is None else bytes(ask_settings.output)
     parts = (message,) if isinstance(message, bytes) else (message[0], *map(str.encode, message[1]))
     return AskKey(name, content_name(b"\0".join((*parts, schema)))[:16])
 
@@ -63,12 +63,12 @@ class RepeatedAsks:
         self._journal, self._pending = journal, pending
         self._reading = 0
 
-    def answer(
+    def try_answer(
         self,
         submit: Submit,
         state: SessionState,
         phase: Phase,
-        context: Context[Any],  # Any: the commands of the session
+        context: Context[Any],  # Any: the context of the session's actor
     ) -> bool:
         """Answer an ask if it repeats an earlier one; return False if it is new or continues an interrupted one.
 
@@ -82,13 +82,13 @@ class RepeatedAsks:
         accepted = self._pending.asks_with_key(name)
         known = [each.key for each in (found, *accepted) if each is not None]
         if any(key != submit.key for key in known):
-            raise _key_reused(state.session, name)
+            raise _key_reused_error(state.session, name)
         is_in_flight = self._pending.key == name and phase in ("asking", "ending")
         if is_in_flight or any(each is not self._pending.current for each in accepted):
-            self._check_room(state.session)
-            self._pending.join(submit, name)
+            self._check_queue_space(state.session)
+            self._pending.join_ask(submit, name)
         elif found is not None and (found.is_ended or (phase == "awaiting" and state.can_continue(found))):
-            self._check_room(state.session)
+            self._check_queue_space(state.session)
             self._reading += 1
             context.start(self._answer_from_log, submit, state.session, found.ask, name="repeat")
         else:
@@ -100,16 +100,16 @@ class RepeatedAsks:
         found = None if submit.key is None else state.ask_with_key(submit.key.name)
         return found is not None and state.can_continue(found)
 
-    def _check_room(self, session: str) -> None:
+    def _check_queue_space(self, session: str) -> None:
         waiting = self._reading + sum(map(len, self._pending.joined.values()))
         if waiting >= MAX_REPEATED:
             raise QueueFull(f"Session {session!r} has {waiting} repeated asks waiting; try again later")
 
-    async def _answer_from_log(self, submit: Submit, session: str, ask: int) -> None:
+    async def _answer_from_log(self, submit: Submit, session: str, ask_number: int) -> None:
         try:
-            log = await read_ask(self._journal, session, ask)
+            log = await read_ask(self._journal, session, ask_number)
             if log.terminal is None:
-                raise JournalError(f"Session {session!r}: the log has no result of ask {ask}")
+                raise JournalError(f"Session {session!r}: the log has no result of ask {ask_number}")
             for event in log.events:
                 submit.pass_on(event)
             submit.answer(self._with_pending_calls(log.terminal))
@@ -120,7 +120,7 @@ class RepeatedAsks:
             raise
         finally:
             self._reading -= 1
-            self._pending.rested()
+            self._pending.on_rest()
 
     def _with_pending_calls(self, terminal: TerminalEvent) -> TerminalEvent:
         """Return a terminal event with the calls for which the turn still waits."""
@@ -131,7 +131,7 @@ class RepeatedAsks:
         return terminal_event(replace(result, pending_calls=calls), terminal.seq)
 
 
-def _key_reused(session: str, name: str) -> KeyReused:
+def _key_reused_error(session: str, name: str) -> KeyReused:
     return KeyReused(
         f"Session {session!r}: key {name!r} belongs to an ask with another message or output=; pass another key"
     )

@@ -45,7 +45,7 @@ class RequestPlan(Struct, frozen=True):
         asked: The settings of the ask.
         omitted: The parameters that the request omits.
         tools_off: Whether the round limit has turned the tools off.
-        aside: Whether no later request continues this one, so that the lane does not advance.
+        is_side_request: Whether no later request continues this one, so that the lane does not advance.
     """
 
     round: int
@@ -53,7 +53,7 @@ class RequestPlan(Struct, frozen=True):
     asked: Asked | None = None
     omitted: tuple[OmittedParameter, ...] = ()
     tools_off: bool = False
-    aside: bool = False
+    is_side_request: bool = False
 
 
 class TurnRequests:
@@ -103,7 +103,7 @@ class TurnRequests:
         while True:
             snapshot = ask.ledger.snapshot
             self.known = snapshot.ledger
-            render = Render(binding, history(), snapshot.ledger, aside=plan.aside)
+            render = Render(binding, history(), snapshot.ledger, is_side_request=plan.is_side_request)
             rendered = await ask.refs.renderer.ask(render)
             if rendered.begins is not None:
                 await self.begin_epoch(rendered.begins)
@@ -123,11 +123,11 @@ class TurnRequests:
         place = self.turn, plan.round, binding, state.epoch, state.cursor
         sealed = results_to_seal(rendered, snapshot.ledger)
         omitted = self._effective_omissions(plan, rendered) if plan.omitted else ()
-        sent = RequestSent(*place, sealed, plan.tools_off, plan.aside, omitted)
+        sent = RequestSent(*place, sealed, plan.tools_off, plan.is_side_request, omitted)
         if not await ask.ledger.seal(sent, snapshot):
             return False
         ask.tally.record_request(self.turn, plan.round)
-        if not plan.aside:
+        if not plan.is_side_request:
             ask.generation.store_sent_lane(binding, rendered)
             if ask.sink.is_watched:
                 self._publish_rendered(sent, rendered)
@@ -170,26 +170,29 @@ class TurnRequests:
         ask.tally.record_round(generated, binding)
         return generated
 
-    def without_parameters(
-        self, plan: RequestPlan, rendered: Rendered, failure: Failure, refusals: int
+    def parameters_to_omit(
+        self, plan: RequestPlan, rendered: Rendered, failure: Failure, earlier_refusals: int
     ) -> tuple[OmittedParameter, ...]:
-        """Return the rejected parameters that the next request omits; none if it cannot omit them.
+        """Return the rejected parameters that the next request omits. The tuple is empty if the request cannot omit
+        them.
 
-        `refusals`: number of earlier rejections of this request.
+        `earlier_refusals`: number of earlier rejections of this request.
         """
-        omitted = refused_parameters(failure, plan.omitted, refusals, partial(self._build, plan, rendered))
+        omitted = refused_parameters(
+            failure, plan.omitted, earlier_refusals, partial(self._build, plan, rendered)
+        )
         if omitted:
             settings = self.backend.asked_settings(plan.choice, plan.asked)
             refusal = record_omissions(self.backend, settings, omitted, failure.message)
             self.ask.tally.refusals.append(refusal)
         return omitted
 
-    def without_media(
+    def media_to_omit(
         self, plan: RequestPlan, rendered: Rendered, failure: Failure, start: int
     ) -> MediaRefused | None:
         """Return the rejected attachments that the next request omits; None if the request contains no attachments.
 
-        `start`: index of the first message that no answered request contained.
+        `start`: index of the first message that was not part of an answered request.
         """
         state, binding = self.ask.log.state, self.backend.binding
         cause, body = Cause(failure.kind, failure.status), self.build(plan, rendered).body

@@ -88,21 +88,24 @@ def resolutions(results: CallResults | None, approvals: Approvals | None, limits
     return Resolutions(external_ends(ended, limits), tuple(decisions))
 
 
-def _by_call_id(expected: str, mapping: Mapping[Any, V] | None) -> dict[str, V]:  # Any: `str` or `CallId`
-    """Return a dict of the mapping, empty for None. `expected`: the start of the error message for any other type."""
+def _by_call_id(error_start: str, mapping: Mapping[Any, V] | None) -> dict[str, V]:  # Any: `str` or `CallId`
+    """Return a dict of the mapping; an empty dict for None.
+
+    `error_start`: the start of the error message for a value of another type.
+    """
     if mapping is None:
         return {}
     given: object = mapping  # `object`, because a caller may pass a value of any type
     if not isinstance(given, Mapping):
-        raise NotAwaited(f"{expected}; a value of type {type(given).__name__} was passed")
+        raise NotAwaited(f"{error_start}; a value of type {type(given).__name__} was passed")
     if not all(isinstance(call_id, str) for call_id in mapping):
-        raise NotAwaited(f"{expected}; a key of the mapping is not a string")
+        raise NotAwaited(f"{error_start}; a key of the mapping is not a string")
     return dict(mapping)
 
 
-def _convert_decision(call_id: str, given: ApprovalDecision) -> Decision:
+def _convert_decision(call_id: str, raw_decision: ApprovalDecision) -> Decision:
     """Check the types of a caller's decision, and convert the decision for the log."""
-    decision: object = given  # `object`, because a caller may pass a value of any type
+    decision: object = raw_decision  # `object`, because a caller may pass a value of any type
     if not isinstance(decision, ApprovalDecision):
         raise DecisionRefused(
             f"approvals= must contain an ApprovalDecision for call {call_id!r}, not {type(decision).__name__}"

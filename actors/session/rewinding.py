@@ -18,22 +18,24 @@ from actors.session.pending import HostRewind, PendingAsks
 
 
 async def rewind(ask: AskInFlight, request: HostRewind, pending: PendingAsks) -> None:
-    """Log a rewind, unless the history already ends at that turn or cannot be rewound to that turn."""
-    state, to = ask.log.state, request.to
+    """Log a rewind to the end of the requested turn, unless the history already ends there or cannot be rewound to that
+    turn.
+    """
+    state, to = ask.log.state, request.to_turn
     result = AskResult("", "complete", NOBODY, (), 0, Usage(), turn=to)
     if (end := end_of(state.ends, to)) is None:
         why = unreachable_reason(state.ends, to, state.turns)
         request.refusal = f"Session {state.session!r} cannot be rewound to turn {to}: {why}"
-        pending.settle(result, 0)
+        pending.store_result(result, 0)
     elif end.length == state.history.length:
         request.removed = 0
-        pending.settle(result, 0)
+        pending.store_result(result, 0)
     else:
         removed = state.history.length - end.length
 
         def on_durable(seq: int) -> None:
             request.removed = removed
-            pending.settle(result, seq)
+            pending.store_result(result, seq)
 
         await ask.refs.renderer.send(Rewind(end.length))
         await ask.log.write(Rewound(to), on_durable)

@@ -8,20 +8,20 @@ from actors.core.values.identity import Binding
 
 
 class ServedTurn(Struct, frozen=True):
-    """The outcome of a turn: the backend's binding and the last step. `sent`: bytes of the turn's last transcript."""
+    """The outcome of a turn: the backend's binding and the last step. `sent_bytes` is the size of the turn's last
+    transcript.
+    """
 
     binding: Binding
     step: CloseStep | AwaitStep
-    sent: int = 0
+    sent_bytes: int = 0
 
 
-def with_endpoint_change(step: CloseStep | AwaitStep, began: Binding, now: Binding) -> CloseStep | AwaitStep:
-    """Return the last step of a resumed turn. If the turn failed after a change of base URL, its reason names both
-    URLs.
+def with_endpoint_change(step: CloseStep | AwaitStep, old: Binding, new: Binding) -> CloseStep | AwaitStep:
+    """Return the last step of a resumed turn. If the base URL changed during the pause and the turn failed, the step's
+    reason names both URLs.
     """
-    if isinstance(step, CloseStep) and step.status == "failed" and began.endpoint != now.endpoint:
-        moved = (
-            f"the turn began at {began.endpoint} in dialect {now.dialect!r} and continued at {now.endpoint}"
-        )
+    if isinstance(step, CloseStep) and step.status == "failed" and old.endpoint != new.endpoint:
+        moved = f"the turn began at {old.endpoint} in dialect {new.dialect!r} and continued at {new.endpoint}"
         return replace(step, why=f"{step.why} ({moved})")
     return step

@@ -76,7 +76,7 @@ class SessionActor(Actor[SessionCommand]):
         self._pending = pending
         self._generation = generation
         self._phase: Phase
-        self._enter(
+        self._set_phase(
             phases.initial_phase(is_closed=state.closed, is_open=False, is_awaiting=state.pause is not None)
         )
         if state.session:  # the id is empty until the log has been read
@@ -119,9 +119,9 @@ class SessionActor(Actor[SessionCommand]):
         unfinished.
         """
         self._context = context
-        self._generation.start_actor(context, self._go_on)
+        self._generation.start_actor(context, self._continue_after_crash)
 
-    def _go_on(self, replay: Replay) -> None:
+    def _continue_after_crash(self, replay: Replay) -> None:
         """Continue after a crash: close the turn that was open, or resume a waiting turn, or start the next ask."""
         state, pending = replay.state, self._pending
         self._log.resume(state)
@@ -130,7 +130,9 @@ class SessionActor(Actor[SessionCommand]):
         self.pending_calls = awaiting.pending_calls(state, state.ledger)
         is_open = not self._held.is_empty or state.bound is not None or pending.current is not None
         is_awaiting = state.pause is not None
-        self._enter(phases.initial_phase(is_closed=state.closed, is_open=is_open, is_awaiting=is_awaiting))
+        self._set_phase(
+            phases.initial_phase(is_closed=state.closed, is_open=is_open, is_awaiting=is_awaiting)
+        )
         if self._phase == "recovering":
             if pending.current is not None:
                 publisher = awaiting.publisher_at(state, state.ledger, replay.round)
@@ -140,12 +142,12 @@ class SessionActor(Actor[SessionCommand]):
             )
             self._live_context.start(self._recover, self._recovery, name="recover")
         elif self._phase == "awaiting":
-            self._wait_on(replay)
+            self._continue_waiting_turn(replay)
         else:
-            self._take_up()
+            self._start_next_ask()
         self._record_next()
 
-    def _wait_on(self, replay: Replay) -> None:
+    def _continue_waiting_turn(self, replay: Replay) -> None:
         """After a crash, resume a waiting turn if no result or decision is missing; otherwise keep the turn waiting."""
         state, pending = replay.state, self._pending
         self._runs = awaiting.approved_calls(state, state.ledger)
@@ -156,18 +158,18 @@ class SessionActor(Actor[SessionCommand]):
         if not self.pending_calls:
             sink, variables = (current.sink, current.variables) if current else (NoSink(), copy_context())
             self._generation.live.begin(sink, awaiting.publisher_at(state, state.ledger))
-            self._go_on_with("complete", sink, variables)
+            self._continue_turn("complete", sink, variables)
         elif current is not None:
             if pending.terminal is None:
-                pending.settle(awaiting.paused_result(state, self.pending_calls), replay.seq)
-            self._conclude()
+                pending.store_result(awaiting.paused_result(state, self.pending_calls), replay.seq)
+            self._deliver_result()
         if self._phase == "awaiting":
-            self._let_wait()
+            self._limit_queue()
 
-    def _let_wait(self) -> None:
+    def _limit_queue(self) -> None:
         """Apply the timeouts of queued asks, and reject queued rewinds, because the turn waits for its caller."""
         self._pending.drop_rewinds(open_turn_error(self._log.state))
-        self._queue_limits.begin(self._live_context, self._pending.waiting)
+        self._queue_limits.start_timers(self._live_context, self._pending.waiting)
 
     def receive(self, command: SessionCommand) -> None:
         match command:
@@ -188,14 +190,14 @@ class SessionActor(Actor[SessionCommand]):
             ) if number != self._generation.number:
                 pass  # the message was sent before a crash, by an earlier generation of the actors
             case ResolutionRecorded():
-                self._resolution_recorded(command)
+                self._on_resolution_recorded(command)
             case Finished():
                 self._finish_ask()
             case Close():
                 self._end_session(command.reply)
             case EndWritten():
-                self._step("written")
-                self._answer_ends()
+                self._advance_phase("written")
+                self._reply_to_ends()
             case _:
                 assert_never(command)
 
@@ -205,27 +207,27 @@ class SessionActor(Actor[SessionCommand]):
         assert self._context is not None
         return self._context
 
-    def _step(self, happening: PhaseEvent) -> Action:
+    def _advance_phase(self, phase_event: PhaseEvent) -> Action:
         """Enter the phase that the table defines for this event, and return the action to take."""
-        action, phase = phases.step(self._phase, happening)
-        self._enter(phase)
+        action, phase = phases.step(self._phase, phase_event)
+        self._set_phase(phase)
         return action
 
-    def _enter(self, phase: Phase) -> None:
+    def _set_phase(self, phase: Phase) -> None:
         """Set the current phase, and update the counts of sessions per stage."""
         self._phase = phase
         self._pending.record.record_phase(phase)
 
-    def _ending(self) -> SessionClosed:
+    def _ending_error(self) -> SessionClosed:
         """Return the error for commands that arrive while the session ends."""
         return SessionClosed(f"Session {self._log.state.session!r} is ending; open a new session")
 
     def _submit(self, command: Submit) -> None:
         """Answer an ask that repeats an earlier one; accept any other ask, or reject it."""
         try:
-            is_answered = self._repeats.answer(command, self._log.state, self._phase, self._live_context)
+            is_answered = self._repeats.try_answer(command, self._log.state, self._phase, self._live_context)
         except SessionError as error:
-            self._refuse(command, error)
+            self._reject(command, error)
         else:
             command.reply.send(None) if is_answered else self._accept(command)
 
@@ -233,43 +235,43 @@ class SessionActor(Actor[SessionCommand]):
         """Start or queue an ask, or reject it if the queue is full, a budget is used up or the session is ending."""
         waiting, reply, is_rewind = self._pending.waiting, command.reply, isinstance(command.call, HostRewind)
         if self._phase == "awaiting" and is_rewind:
-            self._refuse(command, open_turn_error(self._log.state))
+            self._reject(command, open_turn_error(self._log.state))
             return
         if self._phase in ("asking", "awaiting", "recovering") and len(waiting) >= self._pending.most_waiting:
-            self._refuse(command, self._pending.queue_full_error(self._log.state.session))
+            self._reject(command, self._pending.queue_full_error(self._log.state.session))
             return
         if (
             self._phase == "idle"
             and not is_rewind
             and (why := self._active_config.budget_rejection(self._log.state))
         ):
-            self._refuse(command, OverBudget(f"Session {self._log.state.session!r} accepts no ask: {why}"))
+            self._reject(command, OverBudget(f"Session {self._log.state.session!r} accepts no ask: {why}"))
             return
-        action = self._step("submit")
+        action = self._advance_phase("submit")
         if action == "refuse":
-            self._refuse(command, self._ending())
+            self._reject(command, self._ending_error())
             return
-        self._pending.push(command)
+        self._pending.queue_ask(command)
         reply.send(None)
         if action == "begin":
-            self._begin()
+            self._start_ask()
         elif self._phase == "awaiting":
-            self._queue_limits.begin(self._live_context, (command,))
+            self._queue_limits.start_timers(self._live_context, (command,))
 
-    def _refuse(self, command: Submit | Resolve, error: ActorsError) -> None:
+    def _reject(self, command: Submit | Resolve, error: ActorsError) -> None:
         """Reject a command: send the error to the caller, and close the event stream."""
         command.reply.fail(error)
         command.sink.close(error)
 
-    def _take_up(self) -> None:
+    def _start_next_ask(self) -> None:
         """Start the oldest queued ask, if no ask is in flight."""
         if self._pending.waiting and self._phase == "idle":
-            self._step("submit")
-            self._begin()
+            self._advance_phase("submit")
+            self._start_ask()
 
-    def _begin(self) -> None:
+    def _start_ask(self) -> None:
         """Start a child task that drives the oldest queued ask."""
-        submit = self._pending.take()
+        submit = self._pending.take_oldest()
         sink, state = self._pending.sink_for(submit.sink), self._log.state
         continues = self._repeats.can_continue(submit, state)
         self._generation.live.begin(sink, Publisher(turn=state.turns))
@@ -277,16 +279,16 @@ class SessionActor(Actor[SessionCommand]):
         if not isinstance(submit.call, HostRewind):
             self._active_config.refresh()
             self._held.log_config_change(self._live_context)
-        driver = self._driver(sink, submit.variables)
+        driver = self._create_driver(sink, submit.variables)
         driver.ask.output = self._pending.form = submit.output
         if continues:
             self._live_context.start(self._continue, driver, name="ask")
         else:
             self._live_context.start(self._drive, driver, submit, name="ask")
         asked = state.asked if continues else submit.asked
-        self._deadline.begin(self._live_context, driver.ask, self._log.state, asked)
+        self._deadline.start_timer(self._live_context, driver.ask, self._log.state, asked)
 
-    def _driver(self, sink: Sink, variables: Variables) -> TurnDriver:
+    def _create_driver(self, sink: Sink, variables: Variables) -> TurnDriver:
         """Return a driver for an ask that begins or continues. The driver's ask becomes the ask in flight."""
         ask = self._ask = AskInFlight(
             self._log, self._refs, self._ledger, self._generation, self._active_config, sink, variables
@@ -303,16 +305,16 @@ class SessionActor(Actor[SessionCommand]):
             await rewind(driver.ask, submit.call, self._pending)
         else:
             await driver.run_compaction(submit.call)
-        await self._settle()
+        await self._apply_changes_and_finish()
 
     async def _continue(self, driver: TurnDriver) -> None:
         """Continue the last ask, which was interrupted."""
         state = self._log.state
         log = await read_ask(self._refs.journal, state.session, state.asks)
         await driver.continue_ask(log.totals)
-        await self._settle()
+        await self._apply_changes_and_finish()
 
-    async def _settle(self) -> None:
+    async def _apply_changes_and_finish(self) -> None:
         """Apply the changes that waited for the end of the ask, then report the end to this actor with `Finished`."""
         await self._held.apply_waiting(self._live_context)
         await self._live_context.ref.send(Finished(self._generation.number))
@@ -321,9 +323,9 @@ class SessionActor(Actor[SessionCommand]):
         """Queue results and decisions for the waiting turn. They are recorded one command at a time."""
         resolutions = self._pending.resolutions
         if len(resolutions) >= self._pending.most_waiting:
-            self._refuse(command, self._pending.resolutions_full_error(self._log.state.session))
-        elif self._step("resolve") == "refuse":
-            self._refuse(command, self._ending())
+            self._reject(command, self._pending.resolutions_full_error(self._log.state.session))
+        elif self._advance_phase("resolve") == "refuse":
+            self._reject(command, self._ending_error())
         else:
             resolutions.append(command)
             self._record_next()
@@ -332,19 +334,19 @@ class SessionActor(Actor[SessionCommand]):
         """Start a child task that records the oldest queued `Resolve` command, unless such a task is running."""
         if self._pending.resolutions and not self._is_recording:
             self._is_recording = True
-            self._live_context.start(self._record, self._pending.resolutions[0], name="record")
+            self._live_context.start(self._record_resolutions, self._pending.resolutions[0], name="record")
 
-    async def _record(self, resolve: Resolve) -> None:
+    async def _record_resolutions(self, resolve: Resolve) -> None:
         """Record results and decisions in a child task, and report the outcome with `ResolutionRecorded`."""
         command = await record(self._log, self._refs, self._ledger, resolve, self._generation)
         await self._live_context.ref.send(command)
 
-    def _resolution_recorded(self, command: ResolutionRecorded) -> None:
+    def _on_resolution_recorded(self, command: ResolutionRecorded) -> None:
         """Reply to the caller of recorded results and decisions, and continue the turn if no other call is pending."""
         resolve = self._pending.resolutions.pop(0)
         self._is_recording = False
         if command.error is not None:
-            self._refuse(resolve, command.error)
+            self._reject(resolve, command.error)
         else:
             resolve.reply.send(None)
             self._accept_resolution(resolve, command)
@@ -364,39 +366,39 @@ class SessionActor(Actor[SessionCommand]):
             )
         else:
             self._pending.current = resolve
-            self._go_on_with("complete", resolve.sink, resolve.variables)
+            self._continue_turn("complete", resolve.sink, resolve.variables)
 
-    def _go_on_with(self, happening: PhaseEvent, sink: Sink, variables: Variables) -> None:
+    def _continue_turn(self, phase_event: PhaseEvent, sink: Sink, variables: Variables) -> None:
         """Start a child task that continues the waiting turn, or closes the turn after a cancel or the session's end.
 
         Args:
-            happening: The event that ends the wait.
+            phase_event: The event that ends the wait.
             sink, variables: The stream and the context variables for the rest of the turn.
         """
-        self._queue_limits.end()
-        closes = self._step(happening) == "close"
+        self._queue_limits.stop_timers()
+        closes = self._advance_phase(phase_event) == "close"
         calls = (*(each.call for each in self.pending_calls), *self._runs)
         self.pending_calls, self._runs = (), ()
         self._pending.key = self._log.state.last_key
         sink = self._pending.sink_for(sink)
         self._generation.live.redirect(sink)
         self._held.log_config_change(self._live_context)
-        driver, asked = self._driver(sink, variables), self._log.state.asked
+        driver, asked = self._create_driver(sink, variables), self._log.state.asked
         driver.ask.cancelled = closes
         driver.ask.restore_output(self._pending.form, asked)
-        self._live_context.start(self._resume, driver, calls, name="ask")
-        self._deadline.begin(self._live_context, driver.ask, self._log.state, asked)
+        self._live_context.start(self._resume_ask, driver, calls, name="ask")
+        self._deadline.start_timer(self._live_context, driver.ask, self._log.state, asked)
 
-    async def _resume(self, driver: TurnDriver, calls: tuple[ToolCall, ...]) -> None:
+    async def _resume_ask(self, driver: TurnDriver, calls: tuple[ToolCall, ...]) -> None:
         """Continue a waiting turn in a child task. `calls`: the calls that run now, or are closed after a cancel."""
         await driver.resume(calls)
-        await self._settle()
+        await self._apply_changes_and_finish()
 
     def _change_configuration(self, command: Switch | Configure) -> None:
         """Apply a switch or a configuration change immediately, or hold it until the ask in flight has ended."""
-        action = self._step("switch")
+        action = self._advance_phase("switch")
         if action == "refuse" or (isinstance(command, Configure) and command.change.fate == "dropped"):
-            command.reply.fail(self._ending())
+            command.reply.fail(self._ending_error())
         elif isinstance(command, Switch):
             self._held.switch(command, self._live_context, at_once=action == "apply")
         else:
@@ -407,9 +409,9 @@ class SessionActor(Actor[SessionCommand]):
         reply = command.reply
         if self._phase == "awaiting":
             self._cancels.append(reply)
-            self._go_on_with("cancel", NoSink(), copy_context())
+            self._continue_turn("cancel", NoSink(), copy_context())
             return
-        action = self._step("cancel")
+        action = self._advance_phase("cancel")
         if action == "nothing":
             reply.send(False)
             return
@@ -417,9 +419,9 @@ class SessionActor(Actor[SessionCommand]):
         if self._ask is not None and not self._ask.cancelled:
             self._ask.is_leaving = command.is_leaving
         if action == "stop":
-            self._stop()
+            self._cancel_ask_or_recovery()
 
-    def _stop(self) -> None:
+    def _cancel_ask_or_recovery(self) -> None:
         """Cancel the ask in flight, or the recovery of a turn after a crash."""
         in_flight = self._ask or self._recovery
         assert in_flight is not None
@@ -436,12 +438,12 @@ class SessionActor(Actor[SessionCommand]):
         is_ending = self._phase == "ending"
         sink = current.sink if current is not None else NoSink()
         if not is_ending:
-            self._step("paused")
+            self._advance_phase("paused")
         if not (is_ending or self._cancels):
-            self._conclude()
-            self._let_wait()
+            self._deliver_result()
+            self._limit_queue()
             return
-        self._go_on_with("paused" if is_ending else "cancel", sink, copy_context())
+        self._continue_turn("paused" if is_ending else "cancel", sink, copy_context())
 
     def _finish_ask(self) -> None:
         """End the ask's stream, reply to the callers that cancelled the ask, and start the next ask."""
@@ -449,46 +451,46 @@ class SessionActor(Actor[SessionCommand]):
             self._pause_ask()
             return
         if not self._held.is_empty:  # a change arrived while `Finished` was queued
-            self._live_context.start(self._settle, name="settle")
+            self._live_context.start(self._apply_changes_and_finish, name="settle")
             return
-        action = self._step("finished")
-        self._conclude()
+        action = self._advance_phase("finished")
+        self._deliver_result()
         if action == "write_end":
-            self._write_end()
-        self._take_up()
+            self._start_closing()
+        self._start_next_ask()
 
-    def _conclude(self) -> None:
+    def _deliver_result(self) -> None:
         """Deliver the result of the ask in flight, stop its timer, and reply to the callers that cancelled the ask."""
-        cancels, result = self._cancels, self._pending.conclude()
+        cancels, result = self._cancels, self._pending.deliver_result()
         is_cancelled = self._ask is None or (result is not None and result.status == "cancelled")
         self._generation.live.end()
         self._ask, self._cancels = None, []
-        self._deadline.end()
+        self._deadline.stop_timer()
         for reply in cancels:
             reply.send(is_cancelled)
 
     def _end_session(self, reply: Reply[None]) -> None:
         """Drop queued asks, cancel the ask in flight and end the session. The reply arrives when the end is logged."""
         self._ends.append(reply)
-        self._pending.drop_waiting()
+        self._pending.drop_queued()
         if self._phase == "awaiting":
-            self._go_on_with("end", NoSink(), copy_context())
+            self._continue_turn("end", NoSink(), copy_context())
             return
-        action = self._step("end")
+        action = self._advance_phase("end")
         if action == "stop":
-            self._stop()
+            self._cancel_ask_or_recovery()
         elif action == "write_end":
-            self._write_end()
+            self._start_closing()
         elif action == "answer":
-            self._answer_ends()
+            self._reply_to_ends()
 
-    def _answer_ends(self) -> None:
+    def _reply_to_ends(self) -> None:
         """Reply to the callers that wait for the session's end."""
         ends, self._ends = self._ends, []
         for reply in ends:
             reply.send(None)
 
-    def _write_end(self) -> None:
+    def _start_closing(self) -> None:
         """Start a child task that writes the session's last event."""
         self._live_context.start(self._close_log, name="end")
 
@@ -502,5 +504,5 @@ class SessionActor(Actor[SessionCommand]):
         """Close the turn that was in flight when the session's actors crashed, and keep the result of its ask."""
         result, seq = await recovery.run()
         if self._pending.terminal is None:
-            self._pending.settle(result, seq)
-        await self._settle()
+            self._pending.store_result(result, seq)
+        await self._apply_changes_and_finish()

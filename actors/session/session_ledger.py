@@ -25,21 +25,21 @@ class SessionLedger:
         """The newest ledger that the session has received."""
         return self.snapshot.ledger
 
-    def note(self, snapshot: LedgerSnapshot) -> None:
+    def keep_newer(self, snapshot: LedgerSnapshot) -> None:
         """Keep a snapshot if it is newer than the current snapshot."""
         if snapshot.version > self.snapshot.version:
             self.snapshot = snapshot
 
     async def query(self) -> Ledger:
         """Query the current ledger, including events that are still being written."""
-        self.note(await self._ref.ask(Snapshot()))
+        self.keep_newer(await self._ref.ask(Snapshot()))
         return self.latest
 
     async def seal(self, event: RequestSent, snapshot: LedgerSnapshot) -> bool:
         """Log that a request is sent. Return False and log nothing if the ledger has changed since `snapshot`."""
         answer = await self._ref.ask(SealResults(event, snapshot.version))
         if isinstance(answer, Recorded):
-            self.note(answer.snapshot)
+            self.keep_newer(answer.snapshot)
             return True
-        self.note(answer)
+        self.keep_newer(answer)
         return False

@@ -83,9 +83,12 @@ class TurnSteps:
         """Send the next requests to `backend`, which has the same binding but other tools."""
         self.backend = self._requests.backend = backend
 
-    async def resume(self, number: int) -> None:
-        """Restore the history and the ledger from the start of a paused turn. `number`: the last round of the turn."""
-        history, self._round = self._history, number
+    async def resume(self, round_number: int) -> None:
+        """Restore the history and the ledger from the start of a paused turn.
+
+        `round_number`: the number of the turn's last round.
+        """
+        history, self._round = self._history, round_number
         length = history.length
         # The history at the start of the turn excludes the turn's own messages.
         while length and history[length - 1].turn == self._number:
@@ -123,21 +126,21 @@ class TurnSteps:
             case steps.CheckStep(message=message):
                 return self._check_answer(message)
             case steps.InstructStep(words=words):
-                return self._instruct(words)
+                return self._add_instruction(words)
             case _:
                 assert_never(step)
 
     async def close(self, step: CloseStep) -> None:
         """Close the calls that will not run, and the calls that the turn no longer waits for."""
-        await self._close(step.unrun, "never_started")
-        await self._close(step.awaited, "cancelled")
+        await self._close_calls(step.unrun, "never_started")
+        await self._close_calls(step.awaited, "cancelled")
 
-    async def _close(self, calls: tuple[ToolCall, ...], reason: Reason) -> None:
+    async def _close_calls(self, calls: tuple[ToolCall, ...], reason: Reason) -> None:
         """Close the calls and record the reason. Do nothing if there are no calls."""
         if calls:
             ids = tuple([call.id for call in calls])
             closed = await self._refs.scheduler.ask(CloseCalls(ids, reason))
-            self._ask.ledger.note(closed.snapshot)
+            self._ask.ledger.keep_newer(closed.snapshot)
 
     async def _render(self, step: steps.RenderStep) -> Outcome:
         """Render the request, check it against the dialect's rules, and log it."""
@@ -206,8 +209,8 @@ class TurnSteps:
         asked = self._log.state.asked
         return asked.tool_choice if asked is not None and not self._ask.has_answered else None
 
-    async def _generate(self, number: int) -> Outcome:
-        """Send the request of round `number`, and log the answer."""
+    async def _generate(self, round_number: int) -> Outcome:
+        """Send the request of this round, and log the answer."""
         assert self._rendered is not None
         backend = self.backend
         request = self._requests.build(self._plan, self._rendered)
@@ -219,7 +222,7 @@ class TurnSteps:
         match generated:
             case Answer(message=message):
                 message = self._answer_message(message)
-                await self._hold_round_end(number, message, generated)
+                await self._defer_round_end(round_number, message, generated)
                 resolver, size = (
                     self._ask.resolver,
                     self._rendered.lane.size + self._ask.resolver.request_head_size,
@@ -227,10 +230,10 @@ class TurnSteps:
                 resolver.calibrations[backend.binding].record_report(size, generated.usage)
                 return steps.Answered(message, generated.usage, self._ask.tally.cut)
             case AbortedAnswer():
-                kept = await self._write_interruption(number, generated, "cancelled")
+                kept = await self._write_interruption(round_number, generated, "cancelled")
                 return steps.Stopped(kept, generated.usage)
             case BrokenAnswer():
-                return await self._after_broken_answer(number, generated)
+                return await self._after_broken_answer(round_number, generated)
             case _:
                 assert_never(generated)
 
@@ -257,12 +260,12 @@ class TurnSteps:
         self.backend.counts.answers_repaired += bool(self._ask.tally.answer_repairs)
         return checked
 
-    async def _instruct(self, words: str) -> Outcome:
+    async def _add_instruction(self, text: str) -> Outcome:
         """Add an instruction for the model, for example a description of the errors in its answer."""
-        self._ask.instruct(words)
+        self._ask.add_instruction(text)
         return steps.Ready()
 
-    async def _after_broken_answer(self, number: int, broken: BrokenAnswer) -> Outcome:
+    async def _after_broken_answer(self, round_number: int, broken: BrokenAnswer) -> Outcome:
         """Return the outcome of a failed request, and log the partial answer if there is one."""
         failure = self._name_refused_tool(broken.failure)
         broken = replace(broken, failure=failure)
@@ -278,7 +281,7 @@ class TurnSteps:
             assert self._rendered is not None
             report = refusal_report(self._rendered, failure.message, failure.rule)
             return self._record_refusal("provider", failure.message, report, failure.rule, cause)
-        message = await self._write_interruption(number, broken, failure.message)
+        message = await self._write_interruption(round_number, broken, failure.message)
         return steps.RequestFailed(
             failure.message,
             visible=broken.visible,
@@ -300,26 +303,28 @@ class TurnSteps:
         return replace(failure, message=name_refused_tool(failure.message, request))
 
     def _find_omission(self, broken: BrokenAnswer) -> steps.ParameterRefused | steps.MediaRefused | None:
-        """Return the rejected parameters or attachments that the next request omits; None if it cannot omit them."""
+        """Return the rejected parameters or attachments that the next request omits; None if the request cannot omit
+        them.
+        """
         failure, state, rendered = broken.failure, self._log.state, self._rendered
         assert rendered is not None
         if failure.action != "leave_out" or broken.visible:
             return None
         if failure.kind == "parameter":
-            return self._without_parameters(failure, rendered)
+            return self._parameters_to_omit(failure, rendered)
         start = state.asked_at if self._round == 1 else state.history.length - 1
-        return self._requests.without_media(self._plan, rendered, failure, start)
+        return self._requests.media_to_omit(self._plan, rendered, failure, start)
 
-    def _without_parameters(self, failure: Failure, rendered: Rendered) -> steps.ParameterRefused | None:
-        """Return the rejected parameters that the next request omits; None if it cannot omit them."""
-        omitted = self._requests.without_parameters(self._plan, rendered, failure, self._refusals)
+    def _parameters_to_omit(self, failure: Failure, rendered: Rendered) -> steps.ParameterRefused | None:
+        """Return the rejected parameters that the next request omits; None if the request cannot omit them."""
+        omitted = self._requests.parameters_to_omit(self._plan, rendered, failure, self._refusals)
         if not omitted:
             return None
         return steps.ParameterRefused(
-            omitted, self._instruct_instead({omission.name for omission in omitted})
+            omitted, self._add_replacement_instruction({omission.name for omission in omitted})
         )
 
-    def _instruct_instead(self, omitted: Set[str]) -> ToolChoiceSetting | None:
+    def _add_replacement_instruction(self, omitted: Set[str]) -> ToolChoiceSetting | None:
         """Add an instruction that replaces a rejected output format or tool choice.
 
         Return the forced tool choice that was rejected, or None.
@@ -329,12 +334,12 @@ class TurnSteps:
             return None
         if "output" in omitted and asked.output is not None and not ask.is_instructed:
             ask.is_instructed = True
-            ask.instruct(instruction(asked.output))
+            ask.add_instruction(instruction(asked.output))
         choice = self._plan.choice
         forced = choice if "tool_choice" in omitted and choice not in ("auto", "none") else None
         if forced is not None and not ask.is_forced:
             ask.is_forced = True
-            ask.instruct(forced_instruction(forced))
+            ask.add_instruction(forced_instruction(forced))
         return forced
 
     def _record_refusal(
@@ -348,7 +353,7 @@ class TurnSteps:
         """Record that the judge or the provider rejected the transcript, and return the outcome for the turn.
 
         Args:
-            by: Whether our judge or the provider rejected the transcript.
+            by: `judge` if the transcript violates a rule of its dialect, so that it was not sent; otherwise `provider`.
             why: The reason.
             report: The report of the render.
             rule: Id of the violated rule, if it is known.
@@ -365,7 +370,7 @@ class TurnSteps:
         return steps.TranscriptRefused(why, rule in REASONING, cause)
 
     async def _write_interruption(
-        self, number: int, broken: BrokenAnswer | AbortedAnswer, why: str
+        self, round_number: int, broken: BrokenAnswer | AbortedAnswer, why: str
     ) -> Message | None:
         """Log a partial answer, marked as interrupted. Return its message, or None if no message arrived.
 
@@ -376,11 +381,11 @@ class TurnSteps:
             return None
         nothing = Message("assistant", (), self._number, self.backend.binding)
         message = nothing if kept is None else interrupted_message(kept)
-        await self._hold_round_end(number, message, broken, why)
+        await self._defer_round_end(round_number, message, broken, why)
         return message if kept is not None else None
 
-    async def _hold_round_end(
-        self, number: int, message: Message, generated: Generated, fault: str | None = None
+    async def _defer_round_end(
+        self, round_number: int, message: Message, generated: Generated, fault: str | None = None
     ) -> None:
         """Hold the event with the round's message, to log it together with the round's calls or with the end of the
         turn.
@@ -389,7 +394,7 @@ class TurnSteps:
         packed, left_out = pack(message) if message.blocks else None, generated.left_out
         self.backend.counts.count_calls(message)
         event = RoundEnded(
-            self._number, number, packed, generated.usage, finish, fault, generated.calls, left_out, cut
+            self._number, round_number, packed, generated.usage, finish, fault, generated.calls, left_out, cut
         )
         self._log.hold(event)
 
@@ -420,7 +425,7 @@ class TurnSteps:
         finally:
             self._ask.clear_stop()
         if ended.snapshot is not None:
-            self._ask.ledger.note(ended.snapshot)
+            self._ask.ledger.keep_newer(ended.snapshot)
         self._ask.tally.repaired += ended.repaired
         for delegated in ended.delegated:
             self._log.hold(delegated)

@@ -27,24 +27,25 @@ BUFFER = 1024
 class AnswerSink:
     """A sink that keeps the result of an ask and ignores all other events.
 
-    `gone` returns the error to raise if the session ended before the ask.
+    `ended_error` returns the error to raise if the session ended before the ask.
     """
 
     is_watched = False
 
-    def __init__(self, gone: Callable[[], ActorsError]) -> None:
-        self._gone, self._ended = gone, event_loop().waiter()
+    def __init__(self, ended_error: Callable[[], ActorsError]) -> None:
+        self._ended_error, self._ended = ended_error, event_loop().waiter()
         self._result: AskResult | None = None
         self._error: Exception | None = None
 
     async def outcome(self) -> AskResult:
         """Wait for the result of the ask and return it.
 
-        Raises the error with which the sink was closed, or the error of `gone` if the sink was closed without an error.
+        If the sink was closed with an error, raise that error. If it was closed without an error, raise the error of
+        `ended_error`.
         """
         await self._ended
         if self._result is None:
-            raise self._error or self._gone()
+            raise self._error or self._ended_error()
         return self._result
 
     def put(self, event: SessionEvent) -> None:
@@ -61,14 +62,14 @@ class AskStream:
     """The event stream of an ask. The terminal event is kept outside the buffer, so that no overflow can drop it.
 
     Args:
-        gone: Returns the error to raise if the session ended before the ask.
-        check: Raises an error if the reader runs in a foreign thread or event loop.
+        ended_error: Returns the error to raise if the session ended before the ask.
+        check_reader: Raises an error if the reader runs in a foreign thread or event loop.
     """
 
     is_watched = True
 
-    def __init__(self, gone: Callable[[], ActorsError], check: Callable[[], None]) -> None:
-        self._gone, self._check = gone, check
+    def __init__(self, ended_error: Callable[[], ActorsError], check_reader: Callable[[], None]) -> None:
+        self._ended_error, self._check = ended_error, check_reader
         self._terminal: CompleteEvent | ErrorEvent | None = None
         self._error: Exception | None = None
         self._ended = self._is_closed = False
@@ -104,8 +105,8 @@ class AskStream:
         wake(self._begun)
         self._events.close()
 
-    def leave(self) -> None:
-        self._events.leave()
+    def close_reader(self) -> None:
+        self._events.close_reader()
 
     def __aiter__(self) -> "AskStream":
         return self
@@ -117,7 +118,7 @@ class AskStream:
             try:
                 item = await self._events.receive()
             except anyio.EndOfStream:
-                return self._last()
+                return self._end_of_stream()
             except anyio.ClosedResourceError:  # the reader left the `async with` block
                 raise StopAsyncIteration from None
             if not isinstance(item, Lost):
@@ -126,8 +127,8 @@ class AskStream:
             if item.resync:
                 return ResyncEvent(self._seq, item.count)
 
-    def _last(self) -> SessionEvent:
-        """Return the terminal event on the first call, and raise `StopAsyncIteration` afterwards.
+    def _end_of_stream(self) -> SessionEvent:
+        """Return the terminal event on the first call, and raise `StopAsyncIteration` on later calls.
 
         If the stream was closed without a terminal event, raise the error of the ask or the session.
         """
@@ -135,7 +136,7 @@ class AskStream:
             raise StopAsyncIteration
         self._ended = True
         if self._terminal is None:
-            raise self._error or self._gone()
+            raise self._error or self._ended_error()
         return self._terminal
 
 
@@ -148,17 +149,17 @@ class TextStream:
 
     Args:
         events: The event stream of the ask.
-        begin: Submits the ask. The first iteration calls this function.
-        checked: Returns a result unchanged, or raises `AskFailed` if the ask failed.
+        submit: Submits the ask. The first iteration calls this function.
+        check_result: Returns a result unchanged, or raises `AskFailed` if the ask failed.
     """
 
     def __init__(
         self,
         events: AskStream,
-        begin: Callable[[], Awaitable[None]],
-        checked: Callable[[AskResult], AskResult],
+        submit: Callable[[], Awaitable[None]],
+        check_result: Callable[[AskResult], AskResult],
     ) -> None:
-        self._events, self._begin, self._checked = events, begin, checked
+        self._events, self._begin, self._checked = events, submit, check_result
         self._round = RoundText()
         self._has_begun = False
         self._place: tuple[int, ...] = (0, 0)
@@ -176,13 +177,13 @@ class TextStream:
             event = await anext(self._events)
             if isinstance(event, CompleteEvent | ErrorEvent):
                 self.result = self._checked(event.result)
-            elif text := self._text(event):
+            elif text := self._new_text(event):
                 return text
 
     async def aclose(self) -> None:
         """Stop reading. The turn continues, unless `Session.cancel` stops the turn."""
         self._has_begun = True
-        self._events.leave()
+        self._events.close_reader()
 
     async def _submit(self) -> None:
         """Submit the ask. If that fails, close the event stream."""
@@ -191,30 +192,30 @@ class TextStream:
             await self._begin()
         except BaseException:
             self._events.close()
-            self._events.leave()
+            self._events.close_reader()
             raise
 
-    def _text(self, event: SessionEvent) -> str:
+    def _new_text(self, event: SessionEvent) -> str:
         """Return the new text in an event, or an empty string.
 
         The message at the end of a round supplies the text that no delta delivered.
         """
         match event:
             case TextEvent() | ThinkingEvent():
-                return self._separate(self._round.add_delta(event), event.turn, event.round)
+                return self._with_separator(self._round.add_delta(event), event.turn, event.round)
             case MessageEvent(message=message):
                 text = self._round.end_round(message.text, broken=bool(event.error))
-                return self._separate(text, event.turn, event.round)
+                return self._with_separator(text, event.turn, event.round)
             case _:
                 return ""
 
-    def _separate(self, text: str, *place: int) -> str:
+    def _with_separator(self, text: str, *turn_and_round: int) -> str:
         """Prefix the first text of a round with a blank line, unless no other text precedes it.
 
-        `place`: the numbers of the turn and the round.
+        `turn_and_round`: the numbers of the turn and the round.
         """
         if not text:
             return ""
-        is_further = self._place not in ((0, 0), place)
-        self._place = place
+        is_further = self._place not in ((0, 0), turn_and_round)
+        self._place = turn_and_round
         return f"{BETWEEN}{text}" if is_further else text

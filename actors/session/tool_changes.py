@@ -30,14 +30,14 @@ class ToolChanges:
         self._reported = ""
         self._backend: ResolvedBackend | None = None  # the backend with the changed tools
 
-    async def declare_changes(self, served: TurnSteps, number: int) -> bool:
+    async def declare_changes(self, served: TurnSteps, round_number: int) -> bool:
         """Declare the current tools of the toolsets in the next requests. Return True if the tools changed.
 
         A cancel of the ask ends the wait for a toolset's list of tools.
 
         Args:
             served: The steps of the current turn.
-            number: Number of the next round.
+            round_number: Number of the next round.
         """
         ask = self._ask
         if not ask.active_config.may_change:
@@ -52,7 +52,7 @@ class ToolChanges:
         if scope.cancelled_caught or ask.cancelled or not has_changed:
             return False
         if why := ask.active_config.refresh_unless(partial(self._reason_to_keep_tools, served)):
-            self._report_deferral(why, number)
+            self._report_deferral(why, round_number)
             return False
         assert self._backend is not None
         served.replace_backend(self._backend)
@@ -101,11 +101,11 @@ class ToolChanges:
         await ask.refs.renderer.send(MarkStale())
         ask.log.hold(event)
 
-    def _report_deferral(self, why: str, number: int) -> None:
-        """Report that a change of tools waits for the next ask. Each reason is reported once per ask."""
+    def _report_deferral(self, why: str, round_number: int) -> None:
+        """Report that a change of tools waits for the next ask because of `why`; once per ask for each reason."""
         if why == self._reported:
             return
         self._reported, state = why, self._ask.log.state
         logger.tools_held(state.session, why)
         if self._ask.sink.is_watched:
-            self._ask.sink.put(ToolChangeDeferredEvent(state.turns, number, why))
+            self._ask.sink.put(ToolChangeDeferredEvent(state.turns, round_number, why))

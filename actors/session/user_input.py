@@ -11,8 +11,8 @@ UserInput: TypeAlias = str | Message | Sequence[str | Text | Media]
 """The message of an ask: a string, a `Message`, or a sequence of strings, images and documents."""
 
 
-def _to_block(number: int, part: object) -> Text | Media:
-    """Return item `number` of a message as a block.
+def _to_block(item_number: int, part: object) -> Text | Media:
+    """Return item number `item_number` of a message as a block.
 
     Raises:
         SessionError: The item is neither a string nor a `Text` or `Media` block.
@@ -22,7 +22,7 @@ def _to_block(number: int, part: object) -> Text | Media:
     if isinstance(part, Text | Media):
         return part
     raise SessionError(
-        f"Part {number} of the message must be a string, Text or Media, not {type(part).__name__}"
+        f"Part {item_number} of the message must be a string, Text or Media, not {type(part).__name__}"
     )
 
 

@@ -201,7 +201,7 @@ class Tool(Generic[P, R]):
             return errors
         return BoundArguments(given) if self._model is None else self._model.convert(given)
 
-    def _only_reading(self, arguments: Mapping[str, JsonValue]) -> FittingValue | None:
+    def _single_interpretation(self, arguments: Mapping[str, JsonValue]) -> FittingValue | None:
         """Return the arguments with the one correction that makes them fit the schema.
 
         If no correction or more than one is possible, return None.

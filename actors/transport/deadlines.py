@@ -32,14 +32,14 @@ class ExchangeDeadlines:
         self._what, self._seconds = "", math.inf
         self._scope = self._here.scope()
 
-    def limit_wait(self, what: str, seconds: float) -> None:
-        """Limit the next wait to `seconds`. `what` names the wait in errors, such as "connecting"."""
-        self._what, self._seconds = what, seconds
+    def limit_wait(self, wait_name: str, seconds: float) -> None:
+        """Limit the next wait to `seconds`. `wait_name` names the wait in errors, such as "connecting"."""
+        self._what, self._seconds = wait_name, seconds
         self._scope.deadline = min(self._end, self._here.now() + seconds)
 
-    def limit_again(self, what: str, seconds: float) -> Self:
+    def limit_again(self, wait_name: str, seconds: float) -> Self:
         """Return this object as a context manager for one more wait in the exchange. Arguments as in `limit_wait`."""
-        self._what, self._seconds = what, seconds
+        self._what, self._seconds = wait_name, seconds
         self._scope = self._here.scope(deadline=min(self._end, self._here.now() + seconds))
         return self
 

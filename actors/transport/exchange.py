@@ -129,12 +129,12 @@ class ClientExchange:
                 await connection.write(piece)
         self._limit_wait(connection, "waiting for an answer", self._timeouts.first_byte)
 
-    def _limit_wait(self, connection: Connection, what: str, seconds: float) -> None:
+    def _limit_wait(self, connection: Connection, wait_name: str, seconds: float) -> None:
         """Limit the wait for the head, unless the head has arrived or the request is sent again over another
         connection.
         """
         if connection is self._connection and not self._is_answered:
-            self._deadlines.limit_wait(what, seconds)
+            self._deadlines.limit_wait(wait_name, seconds)
 
     async def _next_chunk(self, connection: Connection) -> bytes:
         """Wait for the next data of the body; return b"" at the end of the body."""

@@ -1,9 +1,9 @@
 """Choose the proxy of a request from the environment, and open tunnels through proxies.
 
-`client` and `dial` use this module. `HTTPS_PROXY` and `HTTP_PROXY` name the proxy for URLs of their scheme, `ALL_PROXY`
-the proxy for schemes without their own, and `NO_PROXY` the hosts that are reached directly. Lower-case names take
-precedence, and an empty lower-case variable disables its upper-case form. Loopback addresses are always reached
-directly.
+`client` and `dial` use this module. `HTTPS_PROXY` and `HTTP_PROXY` name the proxy for URLs of their scheme. `ALL_PROXY`
+names the proxy for a scheme whose own variable is not set. `NO_PROXY` lists the hosts that are reached directly.
+Lower-case names take precedence, and an empty lower-case variable disables its upper-case form. Loopback addresses are
+always reached directly.
 
 An https request goes through a tunnel (CONNECT), so the proxy learns only the host. An http request is forwarded by the
 proxy, which receives the complete URL, because many proxies open tunnels to port 443 only.
@@ -45,7 +45,7 @@ def proxy_for(origin: Origin, environ: Mapping[str, str]) -> Proxy | None:
         ConfigError: The environment names a proxy that cannot be used.
     """
     name, address_ = _proxy_variable(f"{origin.scheme}_proxy", environ)
-    if not address_ or _bypasses_proxy(origin, _variable("no_proxy", environ) or ""):
+    if not address_ or _bypasses_proxy(origin, _environment_variable("no_proxy", environ) or ""):
         return None
     try:
         parts = urlsplit(address_ if "://" in address_ else f"http://{address_}")
@@ -68,13 +68,13 @@ def proxy_for(origin: Origin, environ: Mapping[str, str]) -> Proxy | None:
 def _proxy_variable(name: str, environ: Mapping[str, str]) -> tuple[str, str]:
     """Return the name and the value of the variable that names the proxy. The value is empty if no variable is set."""
     for each in (name, "all_proxy"):
-        value = _variable(each, environ)
+        value = _environment_variable(each, environ)
         if value is not None:
             return each.upper(), value
     return name.upper(), ""
 
 
-def _variable(name: str, environ: Mapping[str, str]) -> str | None:
+def _environment_variable(name: str, environ: Mapping[str, str]) -> str | None:
     """Return the value of a variable with a lower-case or else an upper-case name; None if neither is set."""
     if name in environ:
         return environ[name].strip()

@@ -1,8 +1,8 @@
 """Close idle connections that the server has already closed, on a timer. `HttpTransport` uses this module.
 
-Until it is closed here, each connection occupies a descriptor of the process and a socket of the operating system (in
-the state `CLOSE_WAIT`). A program that sends no requests for hours would keep all of them. The timer runs only while
-there are idle connections.
+A connection that the server has closed still occupies a descriptor of the process and a socket of the operating system
+(in the state `CLOSE_WAIT`) until it is closed here. A program that sends no requests for hours would keep all such
+connections. The timer runs only while there are idle connections.
 """
 
 from collections.abc import Awaitable, Callable

@@ -28,7 +28,7 @@ class Reader:
             return BoundArguments(arguments)
         return (ArgumentError("path", "a value", is_missing=True),)
 
-    def _only_reading(self, arguments: Mapping[str, JsonValue]) -> None:
+    def _single_interpretation(self, arguments: Mapping[str, JsonValue]) -> None:
         return None
 
 

@@ -169,7 +169,7 @@ async def test_leaving_the_runtime_during_a_read_leaks_no_descriptor(
         hold.freed.set()
 
     system = System()
-    system.first, system.last = ((free, 5.0),), ((owner.close, 5.0),)
+    system.first_steps, system.last_steps = ((free, 5.0),), ((owner.close, 5.0),)
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks, system:
             await owner.open()

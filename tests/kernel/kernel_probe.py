@@ -120,7 +120,7 @@ async def hold_actor(ref: Ref[Probed]) -> Context[Probed]:
 
     def hold(probe: Probe) -> None:
         contexts.append(probe.context)
-        probe.context.hold()
+        probe.context.hold_messages()
 
     await ref.send(Do(hold))
     return contexts[0]

@@ -52,7 +52,7 @@ async def test_a_crash_fails_its_asker_and_keeps_the_mail() -> None:
         context = await hold_actor(ref)
         await ref.send(Do(boom))
         await ref.send(Note("kept"))
-        context.release()
+        context.release_messages()
         assert await ref.ask(GetNotes()) == ("kept",)
         with pytest.raises(ActorFailed, match="crashed with ValueError") as caught:
             await ref.ask(Solve(boom))
@@ -131,7 +131,7 @@ async def test_an_actor_that_crashes_too_often_ends_and_its_mail_is_dead() -> No
 
             tasks.start_soon(ask)
             await anyio.wait_all_tasks_blocked()
-            context.release()
+            context.release_messages()
         assert ends == ["probe"]
         with pytest.raises(ActorStopped, match="'probe' is faulted"):
             await ref.send(Note("too late"))
@@ -477,7 +477,7 @@ async def test_a_stop_ends_children_then_the_actor_and_its_mail_is_dead() -> Non
 
     def start_child(probe: Probe) -> None:
         probe.context.start(child)
-        probe.context.hold()
+        probe.context.hold_messages()
 
     async with checked_system() as system:
         ref = system.spawn(Probe, "probe")
@@ -518,7 +518,7 @@ async def test_a_sender_waiting_for_space_learns_that_the_actor_stopped() -> Non
             await anyio.wait_all_tasks_blocked()
             tasks.start_soon(system.stop, ref)
             await anyio.wait_all_tasks_blocked()
-            context.release()
+            context.release_messages()
 
 
 async def test_a_child_that_does_not_end_delays_a_stop_by_a_limited_time() -> None:

@@ -89,7 +89,7 @@ async def test_control_commands_overtake_mail_but_not_each_other() -> None:
         for number in range(3):
             await ref.send(Note(number))
             await ref.send(Urgent(f"urgent {number}"))
-        context.release()
+        context.release_messages()
         assert await ref.ask(GetNotes()) == ("urgent 0", "urgent 1", "urgent 2", 0, 1, 2)
 
 
@@ -121,7 +121,7 @@ async def test_an_actor_with_much_mail_yields_to_other_actors_and_the_loop() -> 
 
         def release(_probe: Probe) -> None:
             for context in contexts:
-                context.release()
+                context.release_messages()
 
         await system.spawn(Probe, "third").send(Do(release))
         assert len(order) < STRETCH
@@ -154,7 +154,7 @@ async def test_an_idle_actor_handles_a_message_before_send_returns() -> None:
         context = await hold_actor(ref)
         await ref.send(Note(3))
         assert system.counts().queued == 1
-        context.release()
+        context.release_messages()
         assert notes == [1, 2, 3]
 
 
@@ -192,7 +192,7 @@ async def test_a_natively_cancelled_sender_has_sent_once_or_not_at_all(turns: in
         await ref.send(Note("fills"))
         first, second = (asyncio.create_task(_send(ref, name)) for name in ("first", "second"))
         await anyio.wait_all_tasks_blocked()
-        context.release()
+        context.release_messages()
         for _ in range(turns):
             await asyncio.sleep(0)
         first.cancel()
@@ -313,7 +313,7 @@ async def test_a_query_object_may_be_asked_repeatedly_and_sent() -> None:
             for _ in range(3):
                 tasks.start_soon(ref.ask, query)
             await anyio.wait_all_tasks_blocked()
-            context.release()
+            context.release_messages()
         await ref.send(query)
         assert await ref.ask(query) == ()
         assert system.counts().answered == 4
@@ -345,7 +345,7 @@ async def test_senders_wait_for_space_in_the_order_of_their_arrival() -> None:
                 ref.send_nowait(Note("refused"))
             scope.cancel()
             await anyio.wait_all_tasks_blocked()
-            context.release()
+            context.release_messages()
         assert await ref.ask(GetNotes()) == ("first", "second", "third")
         assert system.account.dead == {"overflow": 1}
 
@@ -361,7 +361,7 @@ async def test_no_message_is_handled_at_once_ahead_of_waiting_senders() -> None:
             for name in ("third", "fourth"):
                 tasks.start_soon(ref.send, Note(name))
                 await anyio.wait_all_tasks_blocked()
-            context.release()
+            context.release_messages()
             notes: list[object] = []
 
             def show(probe: Probe) -> None:
@@ -387,7 +387,7 @@ async def test_the_control_queue_is_bounded_separately() -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(ref.send, Urgent("waits"))
             await anyio.wait_all_tasks_blocked()
-            context.release()
+            context.release_messages()
         assert await ref.ask(GetNotes()) == ("a", "b", "waits")
         assert system.account.dead == {"overflow": 1}
 
@@ -407,7 +407,7 @@ async def test_an_actor_handles_no_message_while_its_outgoing_messages_wait_for_
         await high.send(Note("later"))
         await anyio.wait_all_tasks_blocked()
         assert system.counts().queued == 2
-        context.release()
+        context.release_messages()
         assert await high.ask(GetNotes()) == ("later",)
         assert await low.ask(GetNotes()) == ("fills", 0, 1, 2)
 
@@ -427,7 +427,7 @@ async def test_a_handler_is_refused_at_once_by_a_full_mailbox_uphill() -> None:
 
         await one.send(Do(send))
         assert await one.ask(GetNotes()) == ("refused",)
-        context.release()
+        context.release_messages()
         assert await two.ask(GetNotes()) == ("fits",)
 
 
@@ -459,19 +459,19 @@ async def test_holds_are_counted_and_an_old_context_releases_nothing() -> None:
     async with checked_system() as system:
         ref = system.spawn(Probe, "probe", restart=AT_ONCE)
         old = await hold_actor(ref)
-        old.hold()
+        old.hold_messages()
         old.fail(ValueError("while it is held"))
         await anyio.wait_all_tasks_blocked()
         new = await hold_actor(ref)
-        old.release()
-        old.release()
+        old.release_messages()
+        old.release_messages()
         old.fail(ValueError("once more"))
         await ref.send(Note(1))
         assert system.counts().queued == 1
-        new.hold()
-        new.release()
+        new.hold_messages()
+        new.release_messages()
         assert system.counts().queued == 1
-        new.release()
+        new.release_messages()
         assert await ref.ask(GetNotes()) == (1,)
         assert restarts(system) == [1]
 
@@ -523,7 +523,7 @@ async def test_an_expired_query_is_never_handled() -> None:
         for _ in range(2):
             with pytest.raises(AskTimeout, match="'probe' did not answer"):
                 await ref.ask(Solve(solve), timeout=0.01)
-        context.release()
+        context.release_messages()
         assert await ref.ask(GetNotes(), timeout=60) == ()
         assert system.account.dead == {"expired": 1}
         assert system.counts().unanswered == 2
@@ -575,7 +575,7 @@ async def test_an_abandoned_query_is_still_handled() -> None:
 
         with anyio.move_on_after(0.2):
             await ref.ask(Solve(solve))
-        context.release()
+        context.release_messages()
         assert await ref.ask(GetNotes()) == ("handled",)
         assert system.counts().unanswered == 1
 
@@ -595,7 +595,7 @@ async def test_withdrawn_deadlines_do_not_pile_up() -> None:
                     tasks.start_soon(ask)
                 await anyio.wait_all_tasks_blocked()
                 assert system.deadlines.pending == 200
-                context.release()
+                context.release_messages()
         assert system.deadlines.pending == 0
         assert len(system.deadlines._heap) < 200
 

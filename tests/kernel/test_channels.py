@@ -139,7 +139,7 @@ async def test_a_full_mailbox_raises_anyios_would_block() -> None:
             ref.send_nowait(Note("refused"))
         assert isinstance(caught.value, MailboxFull)
         assert isinstance(caught.value, KernelError)
-        context.release()
+        context.release_messages()
         assert await ref.ask(GetNotes()) == ("fills",)
 
 
@@ -152,7 +152,7 @@ async def test_a_waiting_send_arrives_although_its_clone_was_closed() -> None:
             await anyio.wait_all_tasks_blocked()
             assert ref.waiting == 2
             await clone.aclose()
-            context.release()
+            context.release_messages()
         assert await ref.ask(GetNotes()) == ("fills", "waited")
 
 
@@ -171,6 +171,6 @@ async def test_a_handlers_message_arrives_although_its_address_was_closed() -> N
         await high.send(Do(send))
         await anyio.wait_all_tasks_blocked()
         await clone.aclose()
-        context.release()
+        context.release_messages()
         await anyio.wait_all_tasks_blocked()
         assert await low.ask(GetNotes()) == ("fills", 0, 1)

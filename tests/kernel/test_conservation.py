@@ -75,7 +75,7 @@ class Walk:
 
     async def hold(self, ref: Ref[Probed]) -> None:
         def deed(probe: Probe) -> None:
-            probe.context.hold()
+            probe.context.hold_messages()
             self.holds.append(probe.context)
 
         self.tasks.start_soon(self.send_with_timeout, ref.send, Do(self.exclusive(deed)))
@@ -106,7 +106,7 @@ class Walk:
 
     async def release(self, _ref: Ref[Probed]) -> None:
         if self.holds:
-            self.holds.pop(0).release()
+            self.holds.pop(0).release_messages()
 
     async def crash(self, ref: Ref[Probed]) -> None:
         self.tasks.start_soon(self.send_with_timeout, ref.send, Do(boom))
@@ -146,7 +146,7 @@ async def test_every_message_is_handled_dead_or_queued(seed: int) -> None:
                 for _ in range(250):
                     await walk.step()
                 for context in walk.holds:
-                    context.release()
+                    context.release_messages()
             await system.drain(grace=0.2)
             counts = system.counts()
     assert not walk.crowded

@@ -61,7 +61,7 @@ async def test_an_end_stops_the_group_and_fails_its_askers_with_the_error() -> N
         with pytest.raises(ActorStopped):
             await one.send(Note("too late"))
         assert await system.spawn(Probe, "one").ask(GetNotes()) == await other.ask(GetNotes()) == ()
-        context.release()
+        context.release_messages()
 
 
 async def test_an_end_waits_for_children_whose_errors_are_no_crash_either() -> None:

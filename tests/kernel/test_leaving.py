@@ -146,7 +146,7 @@ async def test_a_shielded_step_of_leaving_is_not_waited_for() -> None:
 
     with anyio.fail_after(60):
         async with System() as system:
-            system.first = system.last = ((wait_shielded, 0.05),)
+            system.first_steps = system.last_steps = ((wait_shielded, 0.05),)
     released.set()
 
 
@@ -162,7 +162,7 @@ async def test_an_error_in_a_step_of_leaving_is_raised_after_all_steps() -> None
 
     with pytest.raises(ZeroDivisionError):
         async with System() as system:
-            system.first, system.last = ((fail, 1.0),), ((note, 1.0),)
+            system.first_steps, system.last_steps = ((fail, 1.0),), ((note, 1.0),)
     assert done == ["last"]
 
 

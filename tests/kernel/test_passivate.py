@@ -87,7 +87,7 @@ async def test_several_actors_are_passivated_all_or_none() -> None:
         context = await hold_actor(refs[1])
         assert system.passivate(refs[0], refs[1]) is None
         assert len(system.cells) == 3
-        context.release()
+        context.release_messages()
         assert system.passivate(refs[0], refs[1]) is not None
         await refs[2].send(Do(boom))
         await refs[2].send(Note("after"))
@@ -114,7 +114,7 @@ async def test_an_actor_with_pending_work_is_not_passivated() -> None:
             await anyio.wait_all_tasks_blocked()
             assert [system.passivate(ref) for ref in (mail, child, asked)] == [None] * 3
             await asked.send(Do(lambda probe: probe.kept.pop().send("answer")))
-        context.release()
+        context.release_messages()
         opened.set()
         await anyio.wait_all_tasks_blocked()
         assert all(system.passivate(ref) is not None for ref in (mail, handler, child, asked))
@@ -129,7 +129,7 @@ async def test_used_and_empty_queues_do_not_prevent_passivation() -> None:
         await ref.send(Urgent(1))
         waiting = asyncio.create_task(_send_urgent(ref))
         await anyio.wait_all_tasks_blocked()
-        context.release()
+        context.release_messages()
         waiting.cancel()
         await asyncio.wait([waiting])
         assert waiting.cancelled()

@@ -139,7 +139,7 @@ async def test_closing_either_end_wakes_the_waiting_readers() -> None:
 
             tasks.start_soon(is_closed)
             await anyio.wait_all_tasks_blocked()
-            stream.leave()
+            stream.close_reader()
     stream.put(2)
     with pytest.raises(anyio.ClosedResourceError):
         await stream.receive()

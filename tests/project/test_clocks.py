@@ -17,7 +17,7 @@ from actors import Runtime
 from actors.core.data.segments import Segments
 from actors.errors import SessionLeased
 from actors.journal.storage.sqlite import SqliteStorage
-from actors.provider.credentials import Outgoing
+from actors.provider.credentials import OutgoingRequest
 from actors.provider.credentials.tokens import Tokens
 from actors.strict.server import LoopbackServer
 from actors.testing import OpenAIServer, serve
@@ -114,5 +114,5 @@ async def test_the_wall_clock_does_not_affect_the_lifetime_of_a_token(tmp_path: 
     tokens = Tokens([str(program)], 600.0, now=lambda: now)
     for jump in (0.0, YEARS, -YEARS):
         now = NOW + jump
-        await tokens.headers(Outgoing("https://example.test", Segments()))
+        await tokens.headers(OutgoingRequest("https://example.test", Segments()))
     assert (tmp_path / "runs").read_text() == "x\n"

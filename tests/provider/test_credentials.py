@@ -11,13 +11,13 @@ import pytest
 from actors import Runtime
 from actors.core.data.segments import Segments
 from actors.errors import CredentialFailed
-from actors.provider.credentials import Keys, Outgoing
+from actors.provider.credentials import Keys, OutgoingRequest
 from actors.provider.credentials.tokens import Tokens
 from actors.testing import OpenAIServer, Status, serve
 
 pytestmark = pytest.mark.anyio
 
-NOTHING = Outgoing("http://127.0.0.1:1", Segments())
+NOTHING = OutgoingRequest("http://127.0.0.1:1", Segments())
 COUNTS = """
 import pathlib, sys
 runs = pathlib.Path(sys.argv[1])

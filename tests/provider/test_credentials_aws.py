@@ -24,7 +24,7 @@ from actors.core.values.identity import Binding
 from actors.errors import ConfigError, MissingKey
 from actors.kernel import System
 from actors.provider.answers import Answer, BrokenAnswer, Generated
-from actors.provider.credentials import Credentials, Headers, Keys, Outgoing, aws
+from actors.provider.credentials import Credentials, Headers, Keys, OutgoingRequest, aws
 from actors.provider.credentials.aws import AwsSigner, signature_headers
 from actors.provider.provider_actor import ProviderActor
 from actors.provider.rounds import Endpoint, Generate
@@ -36,7 +36,7 @@ EVERYWHERE = pytest.mark.anyio
 KEYS = AwsKeys("AKIDEXAMPLE", SecretStr("wJalrXUtnFEMI/K7MDENG"))
 SESSION = AwsKeys(KEYS.access_key, KEYS.secret_key, SecretStr("session-token"))
 URL = "https://bedrock-runtime.us-east-1.amazonaws.com/model/us.anthropic.claude-test-v1%3A0/converse-stream"
-REQUEST = Outgoing(
+REQUEST = OutgoingRequest(
     URL, Segments.of(b'{"messages":[', b'{"role":"user","content":[{"text":"\xc3\xa9"}]}', b"]}")
 )
 MODEL = "us.anthropic.test-v1:0"
@@ -80,8 +80,10 @@ def test_a_signature_equals_the_one_of_botocore_for_the_joined_body(keys: AwsKey
 @pytest.mark.parametrize(
     "other",
     [
-        lambda: signature_headers(Outgoing(URL + "x", REQUEST.segments), KEYS, "us-east-1"),
-        lambda: signature_headers(Outgoing(URL, REQUEST.segments.append_unjoined(b" ")), KEYS, "us-east-1"),
+        lambda: signature_headers(OutgoingRequest(URL + "x", REQUEST.segments), KEYS, "us-east-1"),
+        lambda: signature_headers(
+            OutgoingRequest(URL, REQUEST.segments.append_unjoined(b" ")), KEYS, "us-east-1"
+        ),
         lambda: signature_headers(REQUEST, KEYS, "us-west-2"),
         lambda: signature_headers(REQUEST, AwsKeys(KEYS.access_key, SecretStr("other")), "us-east-1"),
         lambda: signature_headers(REQUEST, KEYS, "us-east-1", "s3"),
@@ -219,10 +221,10 @@ async def test_a_missing_credential_ends_the_round_and_sends_nothing() -> None:
 
 @EVERYWHERE
 async def test_credentials_receive_the_outgoing_request() -> None:
-    seen: list[Outgoing] = []
+    seen: list[OutgoingRequest] = []
 
     class RecordingKeys(Keys):
-        async def headers(self, outgoing: Outgoing) -> Headers:
+        async def headers(self, outgoing: OutgoingRequest) -> Headers:
             seen.append(outgoing)
             return (("authorization", "Bearer key"),)
 

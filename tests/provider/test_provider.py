@@ -139,7 +139,9 @@ async def test_a_delay_requested_by_the_provider_is_waited(autojump_clock: trio.
 async def test_delays_between_tries_double_up_to_the_ceiling(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    generated, waits = await generate([error_response(500)], Retries(attempts=8, base=0.5, ceiling=8))
+    generated, waits = await generate(
+        [error_response(500)], Retries(attempts=8, first_wait=0.5, longest_wait=8)
+    )
     assert isinstance(generated, BrokenAnswer)
     assert len(waits) == 7
     for wait, most in zip(waits, (0.5, 1, 2, 4, 8, 8, 8), strict=True):

@@ -134,7 +134,7 @@ async def test_a_refusal_before_output_is_retried_after_the_requested_delay(
 ) -> None:
     for status, (asked, seconds) in spread(list(product(STATUSES, ASKED)), BODIES.index(body)):
         ended, text, times = await generate(PlainResponse(status, headers_of(asked), body))
-        if seconds is not None and seconds > Retries().budget:
+        if seconds is not None and seconds > Retries().longest_requested_wait:
             assert isinstance(ended, BrokenAnswer), (status, asked)
             assert (len(times), text) == (1, ""), (status, asked)
             continue

@@ -341,8 +341,8 @@ async def test_a_period_ends_by_the_monotonic_clock() -> None:
         event_loop(),
         lambda: now[0],
     )
-    hourly, always = budgets.of("t", "p")
-    assert budgets.of("u", "q") == ()
+    hourly, always = budgets.budgets_of("t", "p")
+    assert budgets.budgets_of("u", "q") == ()
     for each in (hourly, always):
         each.record_usage(Binding("a", "m"), Usage(90, 10), is_round=True)
     now[0] += 3599

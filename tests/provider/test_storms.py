@@ -72,7 +72,10 @@ async def test_retries_of_an_outage_are_a_share_of_its_requests(autojump_clock: 
 async def test_a_retry_that_waits_occupies_no_place_in_the_queue(autojump_clock: MockClock) -> None:
     backend = Backend(down=0.6, latency=0.5)
     pace = Pace(concurrency=1, waiting=1)
-    async with provider_for(backend, pace, Retries(base=60)) as provider, anyio.create_task_group() as tasks:
+    async with (
+        provider_for(backend, pace, Retries(first_wait=60)) as provider,
+        anyio.create_task_group() as tasks,
+    ):
         tasks.start_soon(ask, provider, "waits")
         await anyio.sleep(1)
         assert backend.here == 0
@@ -84,7 +87,7 @@ async def test_a_retry_that_waits_occupies_no_place_in_the_queue(autojump_clock:
 
 def test_sessions_that_fail_together_retry_at_different_times() -> None:
     random = Random(3)
-    waits = [Retries().wait(1, asked, random) or 0.0 for asked in (None, 7.0) for _ in range(500)]
+    waits = [Retries().wait_seconds(1, asked, random) or 0.0 for asked in (None, 7.0) for _ in range(500)]
     for some in (waits[:500], waits[500:]):
         bins = Counter(int(wait / 0.05) for wait in some)
         assert max(bins.values()) <= 150
@@ -331,13 +334,15 @@ async def test_cancelling_a_request_lets_those_behind_it_proceed(
 ) -> None:
     async def enter_briefly() -> None:
         with trio.move_on_after(0.5):
-            await admission.enter(Ticket("t", "large", 2000))  # more than the rest of the minute's budget
+            await admission.wait_to_start(
+                Ticket("t", "large", 2000)
+            )  # more than the rest of the minute's budget
 
     admission = Admission("a", Pace(tokens=1000), trio.current_time, lambda at, look: None)
     first = Ticket("t", "first", 3600)
-    await admission.enter(first)
-    admission.leave(first, None, Usage(input_tokens=900))
+    await admission.wait_to_start(first)
+    admission.record_end(first, None, Usage(input_tokens=900))
     nursery.start_soon(enter_briefly)
     await trio.sleep(0.1)
     with trio.fail_after(1):
-        await admission.enter(Ticket("t", "small", 200))
+        await admission.wait_to_start(Ticket("t", "small", 200))

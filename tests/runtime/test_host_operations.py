@@ -288,7 +288,7 @@ async def test_leaving_the_runtime_while_sessions_release_their_logs_crashes_no_
         await runtime.open("a", id="two")
         host, life = runtime._running_host(), runtime._system.cells["journal"].life
         assert life is not None
-        life.hold()
+        life.hold_messages()
         while host.journal.offer(ReleaseSession("nobody", 0)):
             pass
     assert sorted(waiting) == ["one/release", "two/release"]

@@ -187,16 +187,16 @@ async def test_a_call_waits_for_all_earlier_calls_with_a_common_resource() -> No
     order = ResourceOrder()
     one, two, three = order.add_writer(["a"]), order.add_writer(["b", "b"]), order.add_writer(["a", "b"])
     assert [place.has_to_wait for place in (one, two, three)] == [False, False, True]
-    one.close()
-    two.end()
-    two.end()
+    one.mark_closed()
+    two.leave_order()
+    two.leave_order()
     four = order.add_writer(["a"])
     with pytest.raises(ResourceBusy):
         await three.wait_for_turn()
-    three.end()
+    three.leave_order()
     with pytest.raises(ResourceBusy):  # the first call still runs, although the third never started
         await four.wait_for_turn()
-    one.end()
+    one.leave_order()
     await four.wait_for_turn()
-    four.end()
+    four.leave_order()
     assert not len(order)

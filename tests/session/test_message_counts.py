@@ -100,8 +100,8 @@ async def test_the_session_keeps_the_newest_snapshot_of_its_ledger() -> None:
         view = SessionLedger(ref, await session.ledger())
         first = (await ref.ask(Record((Returned(CallId("one")),)))).snapshot
         second = (await ref.ask(Record((Returned(CallId("two")),)))).snapshot
-        view.note(second)
-        view.note(first)
+        view.keep_newer(second)
+        view.keep_newer(first)
         assert view.snapshot is second
         assert await view.query() == second.ledger
 
@@ -149,7 +149,7 @@ async def test_a_switch_just_before_the_end_of_an_ask_is_applied(
     async def hold_after_settling(changes: HeldChanges, context: Context[Any]) -> None:  # Any: as above
         monkeypatch.setattr(HeldChanges, "apply_waiting", settle)
         await settle(changes, context)
-        context.hold()
+        context.hold_messages()
         contexts.append(context)
         has_settled.set()
         await until_queued(context, 1)
@@ -162,7 +162,7 @@ async def test_a_switch_just_before_the_end_of_an_ask_is_applied(
             await has_settled.wait()
             tasks.start_soon(session.switch, "b")
             await until_queued(contexts[0], 2)  # the switch, then `Finished`
-            contexts[0].release()
+            contexts[0].release_messages()
         assert session.target == "b"
         held = [type(event) for event in log(runtime, session)[-2:]]
     assert held == [SwitchQueued, SwitchApplied]

@@ -344,8 +344,8 @@ async def test_a_breaker_that_opens_and_closes_is_an_event() -> None:
     with configure_structlog() as seen:
         for failure in (DOWN, DOWN, None, None):
             ticket = Ticket("", "mine", 10)
-            await admission.enter(ticket)
-            admission.leave(ticket, failure, Usage())
+            await admission.wait_to_start(ticket)
+            admission.record_end(ticket, failure, Usage())
             now[0] += 60.0
     assert [event["event"] for event in seen] == ["circuit_opened", "circuit_closed"]
     assert {"backend": "a", "seconds": 30.0, "failures": 1, "level": "warning"}.items() <= seen[0].items()

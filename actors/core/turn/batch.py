@@ -55,7 +55,7 @@ class Runnable(Protocol):
         """Validate a call's arguments. Return them as the function receives them, or the errors."""
         ...
 
-    def _only_reading(self, arguments: Mapping[str, JsonValue]) -> "FittingValue | None":
+    def _single_interpretation(self, arguments: Mapping[str, JsonValue]) -> "FittingValue | None":
         """Return the one interpretation of invalid arguments that fits the schema; None if there is not exactly one."""
 
 
@@ -168,7 +168,7 @@ def _bind(call: ToolCall, tool: Runnable | None, repair: RepairMode) -> _Bound:
     bound = tool.bind(arguments)
     if repair == "strict" or not isinstance(bound, tuple):
         return _Bound(call, bound, repairs, arguments)
-    reading = tool._only_reading(arguments)
+    reading = tool._single_interpretation(arguments)
     if reading is None or not isinstance(reading.value, dict):
         return _Bound(call, bound, repairs)
     read = tool.bind(reading.value)

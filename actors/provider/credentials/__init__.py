@@ -15,8 +15,8 @@ from actors.core.data.segments import Segments
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 
 
-class Outgoing(Struct, frozen=True):
-    """A request that is about to be sent, for credentials that sign it."""
+class OutgoingRequest(Struct, frozen=True):
+    """A request that is about to be sent. Credentials that sign requests read it."""
 
     url: str
     segments: Segments
@@ -25,7 +25,7 @@ class Outgoing(Struct, frozen=True):
 class Credentials(Protocol):
     """The source of the headers that authenticate requests to one backend."""
 
-    async def headers(self, outgoing: Outgoing) -> Headers:
+    async def headers(self, outgoing: OutgoingRequest) -> Headers:
         """Return the headers that authenticate one request.
 
         Raises:
@@ -39,7 +39,7 @@ class Credentials(Protocol):
         ...
 
 
-__all__ = ["Credentials", "Headers", "Keys", "Outgoing", "query_secrets", "with_query"]
+__all__ = ["Credentials", "Headers", "Keys", "OutgoingRequest", "query_secrets", "with_query"]
 
 
 class Keys:
@@ -52,7 +52,7 @@ class Keys:
     def __init__(self, look_up: Callable[[], Headers] = tuple) -> None:
         self._look_up = look_up
 
-    async def headers(self, outgoing: Outgoing) -> Headers:
+    async def headers(self, outgoing: OutgoingRequest) -> Headers:
         """Return the headers with the current key."""
         return self._look_up()
 

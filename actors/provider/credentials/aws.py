@@ -14,7 +14,7 @@ from pydantic import SecretStr
 
 from actors.config import AwsKeys
 from actors.errors import ConfigError, MissingKey
-from actors.provider.credentials import Headers, Outgoing
+from actors.provider.credentials import Headers, OutgoingRequest
 
 
 class AwsSigner:
@@ -35,7 +35,7 @@ class AwsSigner:
         self._service = service
         self._look_up = look_up
 
-    async def headers(self, outgoing: Outgoing) -> Headers:
+    async def headers(self, outgoing: OutgoingRequest) -> Headers:
         """Return the headers that contain the signature.
 
         Raises:
@@ -44,7 +44,7 @@ class AwsSigner:
         """
         keys = self._look_up()
         if keys is None:
-            keys = await anyio.to_thread.run_sync(_chain_keys)
+            keys = await anyio.to_thread.run_sync(_aws_chain_keys)
         return signature_headers(outgoing, keys, self._region, self._service)
 
     def record_rejection(self, sent: Headers) -> bool:
@@ -52,7 +52,9 @@ class AwsSigner:
         return False
 
 
-def signature_headers(request: Outgoing, keys: AwsKeys, region: str, service: str = "bedrock") -> Headers:
+def signature_headers(
+    request: OutgoingRequest, keys: AwsKeys, region: str, service: str = "bedrock"
+) -> Headers:
     """Return the headers that sign a request at the current time of botocore's clock.
 
     The digest is computed over the segments, without joining them.
@@ -82,7 +84,7 @@ def _key_strings(keys: AwsKeys) -> tuple[str, str, str | None]:
     return keys.access_key, secret, None if token is None else token.get_secret_value()
 
 
-def _chain_keys() -> AwsKeys:
+def _aws_chain_keys() -> AwsKeys:
     """Return the keys that AWS's chain finds. botocore refreshes keys that are about to expire."""
     credentials = _botocore_session().get_credentials()
     if credentials is None:

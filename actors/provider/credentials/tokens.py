@@ -10,7 +10,7 @@ from datetime import datetime
 import anyio
 
 from actors.errors import CredentialFailed
-from actors.provider.credentials import Headers, Outgoing
+from actors.provider.credentials import Headers, OutgoingRequest
 
 COMMAND_SECONDS = 60.0
 """Maximum run time of a token command, in seconds."""
@@ -49,7 +49,7 @@ class Tokens:
         self._runs = 0
         self._failure: CredentialFailed | None = None  # the failure of the last run
 
-    async def headers(self, outgoing: Outgoing) -> Headers:
+    async def headers(self, outgoing: OutgoingRequest) -> Headers:
         """Return the header with the token. Run the program first if there is no valid token."""
         runs = self._runs  # changes if the program is run while this caller waits for the lock
         async with self._lock:
@@ -120,14 +120,14 @@ def _parse_token(printed: str, lifetime: float, now: float) -> tuple[str, float]
     seconds = lifetime
     if printed.startswith("{"):
         try:
-            said = json.loads(printed)
+            printed_json = json.loads(printed)
         except (ValueError, RecursionError):
             raise CredentialFailed(
                 "The token command printed neither a token nor JSON; it must print one line with the token, or JSON "
                 "with access_token"
             ) from None
-        token = said.get("access_token") or said.get("token") or ""
-        seconds = _seconds_valid(said, lifetime, now)
+        token = printed_json.get("access_token") or printed_json.get("token") or ""
+        seconds = _seconds_valid(printed_json, lifetime, now)
     if (
         not isinstance(token, str)
         or not token
@@ -141,9 +141,9 @@ def _parse_token(printed: str, lifetime: float, now: float) -> tuple[str, float]
     return token, seconds
 
 
-def _seconds_valid(said: dict[str, object], lifetime: float, now: float) -> float:
+def _seconds_valid(printed_json: dict[str, object], lifetime: float, now: float) -> float:
     """Return the seconds until the token expires, according to the program's JSON, or else `lifetime`."""
-    left, until = said.get("expires_in"), said.get("expires_at") or said.get("expiry")
+    left, until = printed_json.get("expires_in"), printed_json.get("expires_at") or printed_json.get("expiry")
     try:
         if isinstance(until, str):
             until = datetime.fromisoformat(until).timestamp()

@@ -10,7 +10,7 @@ TABLE = "tests/session/test_settings_table.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "asking: a failover renews the correction limit",
-        "actors/session/driver.py:TurnDriver._serve",
+        "actors/session/driver.py:TurnDriver._serve_turn",
         "turns.turn(bounds, malformed=self.ask.tally.malformed)",
         "turns.turn(bounds)",
         ("tests/session/test_output.py::test_corrections_are_counted_across_a_failover",),
@@ -25,7 +25,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "asking: settings of an ask are not in the log",
         "actors/session/driver.py:TurnDriver.run",
-        "AskStarted(*..., asked, key)",
+        "AskStarted(*..., ask_settings, key)",
         "AskStarted(*..., None, key)",
         (SETTINGS,),
     ),
@@ -116,8 +116,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "output: a failover does not pass on the format",
-        "actors/session/driver.py:TurnDriver._serve",
-        "self._instruct(served.backend)",
+        "actors/session/driver.py:TurnDriver._serve_turn",
+        "self._add_missing_instruction(served.backend)",
         "",
         (OUTPUT,),
     ),
@@ -164,7 +164,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "spending: a turn continues after its budget is used up",
-        "actors/session/driver.py:TurnDriver._is_over",
+        "actors/session/driver.py:TurnDriver._must_end_turn",
         'self.ask.cancelled, self.ask.halted, self.ask.bound = (True, why, Cause("limit"))',
         "pass",
         (SPENDING,),

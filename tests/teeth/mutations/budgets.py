@@ -19,7 +19,7 @@ MUTATIONS = (
     ),
     Mutation(
         "budgets: the latest request goes first",
-        f"{BUDGETS}:_share_room",
+        f"{BUDGETS}:_admit_waiting",
         "min(*..., key=_arrived).reserve_or_queue()",
         "min((budget.line[-1] for budget in found), key=_arrived).reserve_or_queue()",
         (f"{TESTS}::test_the_longest_waiting_request_goes_first_unless_blocked",),
@@ -34,8 +34,8 @@ MUTATIONS = (
     Mutation(
         "budgets: the end of a request wakes all waiting requests",
         f"{BUDGETS}:Share.release",
-        "_share_room(self._budgets)",
-        "_share_room(self._budgets); [each.recheck() for budget in self._budgets for each in budget.line]",
+        "_admit_waiting(self._budgets)",
+        "_admit_waiting(self._budgets); [each.recheck() for budget in self._budgets for each in budget.line]",
         (f"{TESTS}::test_a_request_that_ends_wakes_only_the_next_one",),
     ),
     Mutation(
@@ -68,7 +68,7 @@ MUTATIONS = (
     ),
     Mutation(
         "budgets: a pool's budget belongs to one tenant",
-        f"{BUDGETS}:RuntimeBudgets.of",
+        f"{BUDGETS}:RuntimeBudgets.budgets_of",
         '(*..., budgets.get(f"pools.{target}"))',
         "(*..., None)",
         (USED_UP,),
@@ -160,7 +160,7 @@ MUTATIONS = (
     Mutation(
         "shared budgets: in a new period a new request precedes a waiting one",
         "actors/provider/budgets.py:Share._wait_for_room",
-        "_share_room(self._budgets)",
+        "_admit_waiting(self._budgets)",
         "",
         (
             "tests/provider/test_shared_budgets.py::test_when_a_period_begins_waiting_requests_go_before_new_ones",

@@ -45,14 +45,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "choosing: an unknown tool is accepted",
         "actors/runtime/delivery.py:SessionCaller._submit",
-        "self._lifecycle.configuration.check(said := parse_settings(*...))",
+        "self._lifecycle.configuration.check_forced_tool(said := parse_settings(*...))",
         "said = asked(*...)",
         CHOICE,
     ),
     Mutation(
         "choosing: a preview of an unknown tool is returned",
         "actors/runtime/handle.py:Session.preview",
-        "self._lifecycle.configuration.check(said := parse_settings(*...))",
+        "self._lifecycle.configuration.check_forced_tool(said := parse_settings(*...))",
         "said = asked(*...)",
         CHOICE,
     ),
@@ -65,7 +65,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "choosing: a pending change of tools is ignored",
-        f"{CONFIGURATION}:Configuration.check",
+        f"{CONFIGURATION}:Configuration.check_forced_tool",
         "self.session_tools if self._change is None or self._change.session_tools is ... "
         "else self._change.session_tools",
         "self.session_tools",
@@ -73,7 +73,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "choosing: a change of a toolset is ignored",
-        f"{CONFIGURATION}:Configuration.check",
+        f"{CONFIGURATION}:Configuration.check_forced_tool",
         "session_tools.refresh()",
         "",
         CHOICE,

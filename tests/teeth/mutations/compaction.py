@@ -123,14 +123,14 @@ MUTATIONS = (
     Mutation(
         "compaction: without a summary nothing is trimmed",
         f"{COMPACTOR}:Compactor._summarise",
-        "self._find_shortenable(ledger, old=bool(made.error), before=before)",
+        "self._find_shortenable(ledger, include_small=bool(made.error), before_index=before_index)",
         "{}",
         (f"{SESSIONS}::test_if_no_summary_can_be_written_results_are_trimmed_instead",),
     ),
     Mutation(
         "compaction: a summary is requested although marks suffice",
         f"{COMPACTOR}:Compactor.shrink_next_request",
-        "short and self._tokens_left(ledger, short) <= tokens",
+        "short and self._tokens_after_shortening(ledger, short) <= tokens",
         "not known",
         (f"{SESSIONS}::test_no_summary_is_written_if_trimming_large_results_saves_enough",),
     ),
@@ -157,8 +157,8 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: no other backend summarises for one that cannot",
-        f"{DRIVER}:TurnDriver._may_make_room",
-        "return self._was_helped",
+        f"{DRIVER}:TurnDriver._can_compact_elsewhere",
+        "return self._has_compacted_elsewhere",
         "return False",
         (f"{SESSIONS}::test_a_history_too_long_for_the_current_backend_is_compacted_by_another",),
     ),
@@ -171,7 +171,7 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: the smaller backend writes the summary",
-        f"{DRIVER}:TurnDriver._writer",
+        f"{DRIVER}:TurnDriver._summary_backend",
         "resolver.member(measured.binding)",
         "member",
         (f"{SESSIONS}::test_before_a_switch_to_a_smaller_window_the_larger_backend_compacts",),
@@ -224,8 +224,8 @@ MUTATIONS = (
     Mutation(
         "compaction: compaction runs although it saves almost nothing",
         "actors/provider/resolver.py:compaction_limit",
-        "possible_savings(state.history, known, settings, before, ratio) >= most * WORTH",
-        "possible_savings(state.history, known, settings, before, ratio)",
+        "possible_savings(state.history, known, settings, before_index, ratio) >= most * WORTH",
+        "possible_savings(state.history, known, settings, before_index, ratio)",
         (f"{SESSIONS}::test_a_history_with_little_to_summarise_is_not_compacted",),
     ),
     Mutation(
@@ -237,7 +237,7 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: the last backend writes the summary although it is gone",
-        f"{DRIVER}:TurnDriver._writer",
+        f"{DRIVER}:TurnDriver._summary_backend",
         "return member",
         "return last",
         (f"{SESSIONS}::test_the_current_backend_summarises_if_the_previous_backend_is_gone",),

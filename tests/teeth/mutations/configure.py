@@ -92,7 +92,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "configure: a pool fails at the first member that accepts fewer tools",
         "actors/session/driver.py:TurnDriver._pool",
-        "self.ask.resolver.pool(target, fits=False)",
+        "self.ask.resolver.pool(target, must_fit=False)",
         "self.ask.resolver.pool(target)",
         (f"{CONFIGURE}::test_a_pool_continues_with_a_member_that_accepts_the_number_of_tools",),
     ),

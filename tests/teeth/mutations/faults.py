@@ -34,7 +34,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a call that ends stays in quarantine",
         "actors/scheduler/calls.py:CallExecution._run",
-        "self.batch.executor.quarantine.leave(self.tool)",
+        "self.batch.executor.quarantine.remove(self.tool)",
         "pass",
         (f"{_RUNAWAY}::test_a_tool_with_running_abandoned_calls_is_disabled_until_they_end",),
     ),

@@ -111,7 +111,7 @@ MUTATIONS = (
     Mutation(
         "host code: a pool with temporarily unknown members counts as no pool",
         "actors/provider/resolver.py:Resolver._why_skipped",
-        "if fits:\n    raise",
+        "if must_fit:\n    raise",
         "raise",
         (PLAYS,),
     ),

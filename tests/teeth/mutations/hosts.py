@@ -19,9 +19,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "hosts: an open turn continues in the current dialect",
-        "actors/session/driver.py:TurnDriver._resume",
-        "self._steps(member, self.ask.log.state.turns, binding.dialect)",
-        "self._steps(member, self.ask.log.state.turns)",
+        "actors/session/driver.py:TurnDriver._resume_turn",
+        "self._create_steps(member, self.ask.log.state.turns, binding.dialect)",
+        "self._create_steps(member, self.ask.log.state.turns)",
         (f"{OWN}::test_an_open_turn_keeps_its_dialect_after_a_change_of_base_url",),
     ),
     Mutation(
@@ -55,7 +55,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "hosts: a pool without a member with tool support is accepted",
         "actors/provider/resolver.py:Resolver.pool",
-        "fits and not usable",
+        "must_fit and not usable",
         "False",
         (f"{TOOLS}::test_open_switch_and_configure_name_the_api_that_supports_tools",),
     ),

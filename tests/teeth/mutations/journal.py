@@ -99,7 +99,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "kernel: queued senders do not receive the error of an end",
         "actors/kernel/cell.py:Cell.finish",
-        "self._drop_queues(*..., why or self.stopped_error())",
+        "self._drop_queues(*..., error or self.stopped_error())",
         "self._drop_queues(*..., self.stopped_error())",
         (_ENDS,),
     ),
@@ -164,15 +164,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "journal: the caller of the running ask does not receive the outage",
-        "actors/session/pending.py:PendingAsks.clear",
-        "self.current.sink.close(copy_error(why))",
+        "actors/session/pending.py:PendingAsks.end_all",
+        "self.current.sink.close(copy_error(error))",
         "self.current.sink.close()",
         (_ANYWHERE,),
     ),
     Mutation(
         "journal: the callers of waiting asks do not receive the outage",
-        "actors/session/pending.py:PendingAsks.drop_waiting",
-        "self._close(submit, why)",
+        "actors/session/pending.py:PendingAsks.drop_queued",
+        "self._close(submit, error)",
         "self._close(submit, None)",
         (_WAITING,),
     ),
@@ -219,7 +219,7 @@ self._apply_to_state(event)
         "actors/journal/log.py:LogWriter.send",
         """
         if self._sent == SENT:
-            context.hold()
+            context.hold_messages()
         """,
         "",
         (f"{_SLOW}::test_a_flood_of_writes_from_one_session_does_not_delay_others",),
@@ -229,7 +229,7 @@ self._apply_to_state(event)
         "actors/journal/log.py:LogWriter.send",
         """
         if self._sent == SENT - 1:
-            context.release()
+            context.release_messages()
         """,
         "",
         (f"{_SLOW}::test_a_flood_of_writes_from_one_session_does_not_delay_others",),

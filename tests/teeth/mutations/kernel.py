@@ -169,7 +169,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "ledger: a change has no version",
-        "actors/ledger/ledger_actor.py:LedgerActor._write",
+        "actors/ledger/ledger_actor.py:LedgerActor._write_and_reply",
         "LedgerSnapshot(*..., known.version + 1)",
         "LedgerSnapshot(*..., known.version)",
         (

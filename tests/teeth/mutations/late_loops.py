@@ -65,7 +65,7 @@ MUTATIONS = (
     ),
     Mutation(
         "queue limits: an ask that waited too long is not counted",
-        "actors/session/pending.py:PendingAsks.refuse",
+        "actors/session/pending.py:PendingAsks.reject_queued",
         "submit.variables.copy().run(self.record.record_refusal, error)",
         "",
         (f"{QUEUE}::test_an_ask_queued_behind_a_pending_approval_is_bounded_by_its_timeout",),

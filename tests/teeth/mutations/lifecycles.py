@@ -29,7 +29,7 @@ MUTATIONS = (
     ),
     Mutation(
         "lifecycle: a target removed by a rollback is still shown",
-        "actors/session/session_actor.py:SessionActor._go_on",
+        "actors/session/session_actor.py:SessionActor._continue_after_crash",
         "self._active_config.retarget(state.target)",
         "",
         (

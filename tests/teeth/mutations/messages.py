@@ -32,20 +32,20 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "session: the snapshot in the answer to a seal is ignored",
         "actors/session/session_ledger.py:SessionLedger.seal",
-        "self.note(answer.snapshot)",
+        "self.keep_newer(answer.snapshot)",
         "pass",
         COUNTS,
     ),
     Mutation(
         "session: the snapshot at the end of a batch is ignored",
         "actors/session/steps.py:TurnSteps._run_batch",
-        "self._ask.ledger.note(ended.snapshot)",
+        "self._ask.ledger.keep_newer(ended.snapshot)",
         "pass",
         COUNTS,
     ),
     Mutation(
         "session: an older snapshot replaces a newer one",
-        "actors/session/session_ledger.py:SessionLedger.note",
+        "actors/session/session_ledger.py:SessionLedger.keep_newer",
         "snapshot.version > self.snapshot.version",
         "True",
         ("tests/session/test_message_counts.py::test_the_session_keeps_the_newest_snapshot_of_its_ledger",),

@@ -128,9 +128,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "no content: a note for the model stands before its turn",
-        "actors/session/inflight.py:AskInFlight.instruct",
-        'Message("user", (Text(words),), state.turns)',
-        'Message("user", (Text(words),))',
+        "actors/session/inflight.py:AskInFlight.add_instruction",
+        'Message("user", (Text(text),), state.turns)',
+        'Message("user", (Text(text),))',
         (f"{SESSIONS}::test_tools_of_a_turn_prompted_after_an_empty_answer_see_the_same_history",),
     ),
 )

@@ -37,7 +37,7 @@ MUTATIONS = (
     ),
     Mutation(
         "recovery: a paused turn silently continues with other tools",
-        "actors/session/session_actor.py:SessionActor._go_on_with",
+        "actors/session/session_actor.py:SessionActor._continue_turn",
         "self._held.log_config_change(self._live_context)",
         "",
         (f"{RESUME}::test_changed_tools_are_declared_from_the_next_request_on",),

@@ -52,8 +52,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "refusals: no text replaces a refused schema",
-        "actors/session/steps.py:TurnSteps._instruct_instead",
-        "ask.instruct(instruction(asked.output))",
+        "actors/session/steps.py:TurnSteps._add_replacement_instruction",
+        "ask.add_instruction(instruction(asked.output))",
         "pass",
         (PARAMETERS,),
     ),
@@ -87,7 +87,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "refusals: another backend answers although the pool forbids it",
-        "actors/session/driver.py:TurnDriver._next",
+        "actors/session/driver.py:TurnDriver._choose_next",
         "ended.refused and not pool.failover_on_refusal",
         "False",
         (FAILOVER,),

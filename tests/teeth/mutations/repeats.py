@@ -9,20 +9,20 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "repeats: the log does not keep the key of an ask",
         "actors/session/driver.py:TurnDriver.run",
-        "AskStarted(number, message, asked, key)",
-        "AskStarted(number, message, asked)",
+        "AskStarted(number, message, ask_settings, key)",
+        "AskStarted(number, message, ask_settings)",
         (f"{HERE}::test_a_repeated_ask_on_another_host_returns_the_result_from_the_log",),
     ),
     Mutation(
         "repeats: an ask in flight is not joined",
-        "actors/session/repeats.py:RepeatedAsks.answer",
+        "actors/session/repeats.py:RepeatedAsks.try_answer",
         "is_in_flight or any(each is not self._pending.current for each in accepted)",
         "any(each is not self._pending.current for each in accepted)",
         (f"{HERE}::test_concurrent_asks_with_one_key_share_one_turn",),
     ),
     Mutation(
         "repeats: a queued ask is not joined",
-        "actors/session/repeats.py:RepeatedAsks.answer",
+        "actors/session/repeats.py:RepeatedAsks.try_answer",
         "is_in_flight or any(each is not self._pending.current for each in accepted)",
         "is_in_flight",
         (f"{HERE}::test_a_repeated_ask_joins_the_queued_ask_with_the_same_key",),
@@ -58,7 +58,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "repeats: a part of an answer is returned as the answer",
         "actors/session/driver.py:TurnDriver.continue_ask",
-        "self.ask.instruct(AGAIN)",
+        "self.ask.add_instruction(AGAIN)",
         "pass",
         (f"{HERE}::test_an_answer_whose_turn_end_is_not_in_the_log_is_requested_again",),
     ),
@@ -86,7 +86,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "repeats: a compaction by the program ends an interrupted ask",
         "actors/session/driver.py:TurnDriver._compact",
-        "0 if last else state.asks",
+        "0 if is_host_request else state.asks",
         "state.asks",
         (f"{HERE}::test_a_compaction_does_not_end_an_interrupted_ask",),
     ),
@@ -106,7 +106,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "repeats: a resumed turn cannot be joined",
-        "actors/session/session_actor.py:SessionActor._go_on_with",
+        "actors/session/session_actor.py:SessionActor._continue_turn",
         "self._pending.key = self._log.state.last_key",
         "pass",
         (f"{HERE}::test_a_repeated_ask_whose_turn_pauses_again_is_answered",),
@@ -127,14 +127,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "repeats: any number of repeated asks waits",
-        "actors/session/repeats.py:RepeatedAsks._check_room",
+        "actors/session/repeats.py:RepeatedAsks._check_queue_space",
         "waiting >= MAX_REPEATED",
         "False",
         (f"{HERE}::test_the_number_of_waiting_repeated_asks_is_bounded",),
     ),
     Mutation(
         "repeats: a key is accepted with another message",
-        "actors/session/repeats.py:RepeatedAsks.answer",
+        "actors/session/repeats.py:RepeatedAsks.try_answer",
         "key != submit.key",
         "key.name != submit.key.name",
         (f"{HERE}::test_an_ask_key_belongs_to_one_message",),

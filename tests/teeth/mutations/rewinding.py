@@ -9,9 +9,9 @@ CORE, SESSIONS = "tests/core/test_rewind.py", "tests/session/test_rewind.py"
 MUTATIONS = (
     Mutation(
         "rewinding: a waiting rewind is refused when a turn pauses, but not after a crash",
-        f"{SESSION}:SessionActor._wait_on",
-        "self._let_wait()",
-        "self._queue_limits.begin(self._live_context, pending.waiting)",
+        f"{SESSION}:SessionActor._continue_waiting_turn",
+        "self._limit_queue()",
+        "self._queue_limits.start_timers(self._live_context, pending.waiting)",
         (f"{SESSIONS}::test_a_queued_rewind_is_rejected_if_a_turn_waits_after_a_crash",),
     ),
     Mutation(
@@ -89,7 +89,7 @@ MUTATIONS = (
     ),
     Mutation(
         "rewinding: a rewind waits for a turn that waits for its caller",
-        f"{SESSION}:SessionActor._let_wait",
+        f"{SESSION}:SessionActor._limit_queue",
         "self._pending.drop_rewinds(open_turn_error(self._log.state))",
         "",
         (f"{SESSIONS}::test_a_rewind_cancels_a_waiting_turn_first",),
@@ -97,7 +97,7 @@ MUTATIONS = (
     Mutation(
         "rewinding: resolved waits are still counted",
         "actors/session/pending.py:PendingAsks.remove",
-        "self.record.add_queued(-1)",
+        "self.record.change_queued(-1)",
         "",
         (
             f"{SESSIONS}::test_a_rewind_cancels_a_waiting_turn_first",
@@ -107,7 +107,7 @@ MUTATIONS = (
     ),
     Mutation(
         "rewinding: a rewind without an event leaves held events unwritten",
-        f"{SESSION}:SessionActor._begin",
+        f"{SESSION}:SessionActor._start_ask",
         "not isinstance(submit.call, HostRewind)",
         "True",
         (f"{SESSIONS}::test_a_rewind_without_effect_writes_nothing_even_if_tools_changed",),

@@ -82,9 +82,9 @@ MUTATIONS = (
     ),
     Mutation(
         "retries: delays have no jitter",
-        "actors/provider/attempts.py:Retries.wait",
-        "self._longest_wait(attempt) * random.uniform(*...)",
-        "self._longest_wait(attempt)",
+        "actors/provider/attempts.py:Retries.wait_seconds",
+        "self._wait_before_jitter(attempt) * random.uniform(*...)",
+        "self._wait_before_jitter(attempt)",
         (STORMS,),
     ),
     Mutation(
@@ -106,7 +106,7 @@ MUTATIONS = (
     ),
     Mutation(
         "breaker: a stopped probe is waited for",
-        "actors/provider/admission.py:Admission.leave",
+        "actors/provider/admission.py:Admission.record_end",
         """
         if ticket.probes:
             self.breaker.cancel_probe()
@@ -123,7 +123,7 @@ MUTATIONS = (
     ),
     Mutation(
         "overload: the queue is unbounded",
-        "actors/provider/admission.py:Admission.enter",
+        "actors/provider/admission.py:Admission.wait_to_start",
         "self._queue_of(ticket).size >= self._queue_capacity(ticket)",
         "self._queue_of(ticket).size >= 1 << 30",
         (STORMS,),

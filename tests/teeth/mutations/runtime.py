@@ -159,7 +159,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "leaving: native cancellation of the caller revokes it",
-        "actors/kernel/host.py:SystemHost.leave",
+        "actors/kernel/host.py:SystemHost.shut_down",
         "struck = raised",
         """
         struck = raised
@@ -201,7 +201,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/kernel/contained.py:Containment.close",
         """
         for contained in tuple(self._running):
-            contained.drop()
+            contained.close_coroutine()
         """,
         "",
         (f"{LEAVING}::test_leaving_does_not_wait_for_foreign_code_that_never_ends[asyncio-shields]",),
@@ -356,7 +356,7 @@ except BaseException:
     ),
     Mutation(
         "session: a late cancel reports success",
-        "actors/session/session_actor.py:SessionActor._conclude",
+        "actors/session/session_actor.py:SessionActor._deliver_result",
         "reply.send(is_cancelled)",
         "reply.send(True)",
         (f"{HOST}::test_a_cancel_that_comes_too_late_returns_false",),

@@ -87,7 +87,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "simulation: calls that are not run stay open",
         "actors/session/steps.py:TurnSteps.close",
-        'await self._close(step.unrun, "never_started")',
+        'await self._close_calls(step.unrun, "never_started")',
         "",
         SEEDS,
     ),

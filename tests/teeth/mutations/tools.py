@@ -170,7 +170,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/scheduler/calls.py:CallExecution._run",
         """
         if self._writer is not None:
-            self._writer.end()
+            self._writer.leave_order()
         """,
         "",
         (ORDER,),

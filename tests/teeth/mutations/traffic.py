@@ -169,7 +169,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "proxies: a blank variable does not disable a proxy",
-        "actors/transport/proxy.py:_variable",
+        "actors/transport/proxy.py:_environment_variable",
         "name in environ",
         "environ.get(name)",
         (PROXY,),
@@ -211,7 +211,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "threads: trio does not know a tool's thread",
-        "actors/scheduler/from_threads.py:_notify_trio",
+        "actors/scheduler/from_threads.py:_register_with_trio",
         "parent_data.token, parent_data.abandon_on_cancel = (token, True)",
         "parent_data.token, parent_data.abandon_on_cancel = (None, True)",
         (FROM_THREADS,),
@@ -239,7 +239,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "retries: answered requests use up the share of outages",
-        "actors/provider/admission.py:Admission.leave",
+        "actors/provider/admission.py:Admission.record_end",
         "self._retries.refund_retry()",
         "pass",
         (f"{BURSTS}::test_successful_retries_leave_other_requests_their_retries",),

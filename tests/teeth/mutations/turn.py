@@ -84,7 +84,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "cancel: waiting calls stay open",
         "actors/session/steps.py:TurnSteps.close",
-        'await self._close(step.awaited, "cancelled")',
+        'await self._close_calls(step.awaited, "cancelled")',
         "",
         (f"{EXTERNAL}::test_a_result_after_cancel_is_recorded_as_late",),
     ),
@@ -216,8 +216,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "guards: results passed by the caller do not count",
-        "actors/session/driver.py:TurnDriver._resume",
-        "not (stopped or waited.calls) and served.is_stuck()",
+        "actors/session/driver.py:TurnDriver._resume_turn",
+        "not (stopped or await_step.calls) and served.is_stuck()",
         "False",
         (f"{GUARDS}::test_equal_results_passed_by_the_caller_count_as_repetitions",),
     ),
@@ -244,9 +244,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "awaiting: an ask's timer continues while its turn waits",
-        "actors/session/session_actor.py:SessionActor._conclude",
-        "self._deadline.end()",
-        "self._deadline.end() if self._log.state.pause is None else None",
+        "actors/session/session_actor.py:SessionActor._deliver_result",
+        "self._deadline.stop_timer()",
+        "self._deadline.stop_timer() if self._log.state.pause is None else None",
         (f"{EDGES}::test_no_timer_runs_while_a_turn_waits_for_its_caller",),
     ),
     Mutation(
@@ -300,7 +300,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "awaiting: a turn whose last decision was recorded in a crash waits forever",
-        "actors/session/session_actor.py:SessionActor._wait_on",
+        "actors/session/session_actor.py:SessionActor._continue_waiting_turn",
         """
         if not self.pending_calls:
             ...
@@ -324,7 +324,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "awaiting: a resumed turn has its full time again",
-        "actors/session/deadline.py:Deadline.begin",
+        "actors/session/deadline.py:Deadline.start_timer",
         "0.0 if state.pause is None else state.pause.awaited.ask_so_far.seconds",
         "0.0",
         ("tests/session/test_awaiting_edges.py::test_a_resumed_turn_has_the_rest_of_its_time_limit",),

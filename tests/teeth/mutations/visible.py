@@ -97,8 +97,8 @@ MUTATIONS = (
     ),
     Mutation(
         "logging: a failover is not logged",
-        "actors/session/driver.py:TurnDriver._until_last",
-        "self._note_failover(served, following)",
+        "actors/session/driver.py:TurnDriver._drive_turns",
+        "self._log_failover(served, following)",
         "",
         (FAILURES,),
     ),
@@ -186,8 +186,8 @@ MUTATIONS = (
     ),
     Mutation(
         "metrics: a started ask still waits",
-        "actors/session/pending.py:PendingAsks.take",
-        "self.record.add_queued(-1)",
+        "actors/session/pending.py:PendingAsks.take_oldest",
+        "self.record.change_queued(-1)",
         "",
         (SHOWN,),
     ),
