@@ -87,7 +87,7 @@ async def ask_and_switch(session: Session, random: Random, ends: Counter[str]) -
 
 
 @pytest.mark.requirement("PROMISE-1", "PROMISE-10", "PROMISE-11", "REQ-915-001", "REQ-915-005")
-async def test_sessions_across_all_dialects_are_never_rejected() -> None:
+async def test_sessions_that_switch_between_all_dialects_are_never_rejected() -> None:
     random, ends = Random(SEED), Counter[str]()
     served = hosts(random)
     async with runtime_with(served, pools=POOLS, seconds=SECONDS) as runtime:
@@ -111,7 +111,7 @@ async def test_sessions_across_all_dialects_are_never_rejected() -> None:
 @pytest.mark.parametrize("policy", ["drop", "text"])
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.requirement("PROMISE-1")
-async def test_no_host_rejects_a_session_without_its_reasoning(name: str, policy: str) -> None:
+async def test_no_host_rejects_a_session_whose_reasoning_is_not_sent_back(name: str, policy: str) -> None:
     thinks = Turn(Think("Two of them."), Call("work", {"name": "a"}), Call("work", {"name": "b"}))
     async with scripted(name, thinks, Turn(Say("Done.")), tools=tools(), fields={"thinking": policy}) as on:
         ends = [(await on.session.ask(words)).status for words in ("Do it.", "Again.")]

@@ -69,7 +69,9 @@ def test_foreign_calls_get_a_placeholder_only_on_compatible_hosts() -> None:
 
 @pytest.mark.parametrize("signature", ["", "c2ln"])
 @pytest.mark.parametrize("whole", [False, True])
-def test_thinking_of_a_compatible_host_is_sent_back_signed_or_not(signature: str, whole: bool) -> None:
+def test_thinking_of_a_compatible_host_is_sent_back_with_or_without_a_signature(
+    signature: str, whole: bool
+) -> None:
     message = _answer(signature=signature, thinking="Let me see…", whole=whole)
     block = bytes(dump({"type": "thinking", "thinking": "Let me see…", "signature": signature}))
     assert block in _sent_messages(message, binding=ME)

@@ -106,7 +106,9 @@ def test_an_unfinished_signature_is_not_kept_from_a_partial_answer() -> None:
         (["{}[]"], "{}", "{}[]"),
     ],
 )
-def test_arguments_are_the_joined_fragments(pieces: list[str], json_text: str, raw: str | None) -> None:
+def test_the_arguments_of_a_call_are_its_joined_fragments(
+    pieces: list[str], json_text: str, raw: str | None
+) -> None:
     fragments = [delta(0, type="input_json_delta", partial_json=piece) for piece in pieces]
     stream = anthropic_stream(start(0, type="tool_use", id="t", name="f", input={}), *fragments, stop(0))
     (call,) = answer(ANTHROPIC, stream).calls
@@ -123,7 +125,7 @@ def test_initial_arguments_are_used_only_if_no_fragment_follows() -> None:
 
 
 @pytest.mark.requirement("U-03")
-def test_repeated_and_blank_ids_are_separate_calls() -> None:
+def test_calls_with_repeated_or_blank_ids_are_separate_calls() -> None:
     events = []
     for index, native in enumerate(("call_0", "call_0", " ", None, "null")):
         given = {"p": 1} if index == 1 else {}
@@ -247,7 +249,7 @@ def test_an_error_inside_a_200_stream_is_classified(type_: str, kind: str, statu
     assert len(events) == 1
 
 
-def test_an_event_named_error_is_an_error_whatever_its_data() -> None:
+def test_an_event_named_error_is_read_as_an_error_whatever_its_data() -> None:
     told = (
         b'event: error\ndata: {"code":500,"message":"Out of room","type":"server_error"}\n\n'  # llama.cpp's
     )
@@ -328,7 +330,7 @@ def test_arguments_of_an_unopened_block_make_the_answer_incomplete() -> None:
     assert (decoder.cut_reason, decoder.left_out) == ("fault", {"stray_arguments": 1})
 
 
-def test_event_names_without_types_are_enough() -> None:
+def test_events_without_a_type_field_are_read_by_their_event_name() -> None:
     stream = (
         b"event: content_block_start\ndata: "
         + json.dumps({"index": 0, "content_block": {"type": "text", "text": "x"}}).encode()

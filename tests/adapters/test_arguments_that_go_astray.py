@@ -130,7 +130,7 @@ def test_each_call_of_a_chat_stream_has_its_own_arguments(stream: bytes) -> None
     assert decoder.cut_reason is None
 
 
-def test_unassignable_fragments_make_a_guessed_call_doubtful() -> None:
+def test_calls_are_dropped_if_argument_fragments_cannot_be_assigned_to_them() -> None:
     decoder = decode(OPENAI_CHAT)
     begun = calls(fragment(0, "x", "write"), fragment(1, "y", "read"))
     assert (
@@ -140,7 +140,7 @@ def test_unassignable_fragments_make_a_guessed_call_doubtful() -> None:
     assert decoder.cut_reason == "fault"
 
 
-def test_a_call_without_arguments_is_doubtful_next_to_non_object_ones() -> None:
+def test_a_call_without_arguments_is_dropped_if_another_call_has_non_object_arguments() -> None:
     decoder = decode(OPENAI_CHAT)
     begun = calls(fragment(0, "x", "write"), fragment(1, "y", "read"))
     _, message = run(decoder, [chat(begun, calls(fragment(1, None, None, A[:5] + B)))])
@@ -150,7 +150,7 @@ def test_a_call_without_arguments_is_doubtful_next_to_non_object_ones() -> None:
 
 
 @pytest.mark.parametrize("given", [ONE, A])
-def test_arguments_of_another_type_are_arguments(given: object) -> None:
+def test_call_arguments_sent_as_a_string_or_an_object_are_read_alike(given: object) -> None:
     piece = "function_call_arguments"
     item: dict[str, object] = {"type": "function_call", "id": "f", "call_id": "c", "name": "write"}
     tool = {"type": "tool_use", "id": "t", "name": "write", "input": given}
@@ -191,7 +191,7 @@ def test_an_empty_value_of_any_type_means_no_arguments() -> None:
         assert [call.arguments for call in body_answer(GEMINI, body)[1].calls] == [{}]
 
 
-def test_an_empty_final_object_overrides_no_arguments() -> None:
+def test_an_empty_object_at_the_end_does_not_replace_streamed_arguments() -> None:
     stream = responses_stream(
         item_added(0, **function_call("f", "c", "write", "", "in_progress")),
         item_delta("function_call_arguments", 0, "f", A),
@@ -200,7 +200,7 @@ def test_an_empty_final_object_overrides_no_arguments() -> None:
     assert read_calls(decode(OPENAI_RESPONSES), stream) == [WRITE]
 
 
-def test_arguments_before_their_item_belong_to_it() -> None:
+def test_arguments_streamed_before_their_item_belong_to_that_item() -> None:
     stream = responses_stream(
         item_delta("function_call_arguments", 0, "f", A[:4]),
         item_delta("function_call_arguments", 0, "f", A[4:]),
@@ -230,7 +230,7 @@ def test_two_items_with_one_id_are_two_calls(ids: str, call_ids: str, repeats: b
     assert read_calls(decode(OPENAI_RESPONSES), responses_stream(*events, ended, done=False)) == [WRITE, READ]
 
 
-def test_a_call_only_in_message_start_is_kept() -> None:
+def test_a_call_that_occurs_only_in_message_start_is_kept() -> None:
     text, tool = (
         {"type": "text", "text": "So"},
         {"type": "tool_use", "id": "t", "name": "write", "input": ONE},
@@ -253,7 +253,7 @@ def test_an_unfinished_call_of_a_paused_answer_is_omitted(reason: str) -> None:
     assert (decoder.cut_reason, decoder.left_out) == ("paused", {"cut_call": 1})
 
 
-def test_a_gemini_part_may_hold_text_and_a_call() -> None:
+def test_a_gemini_part_may_contain_text_and_a_call() -> None:
     part = {"text": "So", "functionCall": {"name": "write", "args": ONE}}
     message = body_answer(GEMINI, gemini_chunk(part, finish="STOP"))[1]
     assert (message.text, [call.arguments for call in message.calls]) == ("So", [ONE])

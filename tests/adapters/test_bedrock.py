@@ -66,7 +66,7 @@ async def test_a_session_calls_tools_and_continues_with_its_reasoning(stream: bo
 
 
 @pytest.mark.requirement("PROMISE-1", "REQ-915-036")
-async def test_a_conversation_across_three_providers_is_never_rejected() -> None:
+async def test_a_conversation_that_switches_between_three_providers_is_never_rejected() -> None:
     servers = (BedrockServer([WORK, Turn(Say("one"))] * 3, settings=BOUND),
                OpenAIServer([WORK, Turn(Say("two"))] * 3),
                AnthropicServer([WORK, Turn(Say("three"))] * 3))  # fmt: skip

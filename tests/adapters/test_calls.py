@@ -20,7 +20,7 @@ from tests.adapters.wire_streams import calls, chunk, fragment, openai_stream, r
         *((value, "") for value in ("null", "None", "NONE", "undefined", "", " ", None, True, 1.5)),
     ],
 )
-def test_placeholders_and_blanks_are_no_ids(value: object, word: str) -> None:
+def test_placeholder_and_blank_call_ids_are_ignored(value: object, word: str) -> None:
     assert without_placeholder(value) == word
 
 
@@ -39,12 +39,12 @@ def test_placeholders_and_blanks_are_no_ids(value: object, word: str) -> None:
         (True, None),
     ],
 )
-def test_an_index_may_be_a_string(index: object, slot: Slot) -> None:
+def test_the_index_of_a_call_may_be_a_string(index: object, slot: Slot) -> None:
     assert slot_of(index) == slot
 
 
 @pytest.mark.parametrize("name", ["f", None])
-def test_a_new_id_on_each_fragment_starts_no_new_call(name: str | None) -> None:
+def test_a_different_id_on_each_argument_fragment_starts_no_new_call(name: str | None) -> None:
     first, second, third = '{"a":', "[1,", "2]}"
     fragments = [fragment(0, "x", "f", first), fragment(0, "y", name, second), fragment(0, "z", name, third)]
     events, message = run(

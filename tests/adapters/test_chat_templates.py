@@ -95,7 +95,7 @@ LENIENT = (
 )
 
 
-def test_every_template_is_in_the_package() -> None:
+def test_every_chat_template_that_the_tests_use_is_installed() -> None:
     if "ACTORS_CHAT_TEMPLATES" not in os.environ:
         assert [name for name in (*JUDGES, *LENIENT) if is_missing(name)] == []
 
@@ -106,28 +106,30 @@ def _marks(messages: list[Json]) -> list[str]:
 
 @pytest.mark.parametrize("name", [*JUDGES, *LENIENT])
 @pytest.mark.parametrize("transcript", GOLDEN)
-def test_every_template_renders_a_valid_transcript_completely(transcript: str, name: str) -> None:
+def test_every_chat_template_renders_a_valid_transcript_completely(transcript: str, name: str) -> None:
     messages = GOLDEN[transcript]
     assert refusal(name, messages, TOOLS, _marks(messages)) is None
 
 
 @pytest.mark.parametrize("name", JUDGES)
 @pytest.mark.parametrize("transcript", BROKEN)
-def test_the_listed_templates_reject_or_truncate_a_broken_transcript(transcript: str, name: str) -> None:
+def test_each_chat_template_rejects_or_truncates_the_broken_transcripts_listed_for_it(
+    transcript: str, name: str
+) -> None:
     messages = BROKEN[transcript]
     why = refusal(name, messages, TOOLS, _marks(messages))
     wanted = JUDGES[name].get(transcript)
     assert (why is None) if wanted is None else (why is not None and why.startswith(wanted))
 
 
-def test_a_single_call_template_rejects_parallel_calls() -> None:
+def test_a_chat_template_for_single_calls_rejects_parallel_calls() -> None:
     name = "meta-llama-Llama-3.1-8B-Instruct"
     assert refusal(name, GOLDEN["one call, then on"], TOOLS) is None
     assert refusal(name, GOLDEN["two calls"], TOOLS) == "This model only supports single tool-calls at once!"
 
 
 @pytest.mark.parametrize("transcript", [*GOLDEN, *BROKEN])
-def test_the_rule_agrees_with_its_template(transcript: str) -> None:
+def test_the_rule_of_alternating_roles_agrees_with_its_chat_template(transcript: str) -> None:
     messages = (GOLDEN | BROKEN)[transcript]
     why = refusal("mistralai-Ministral-3-14B-Reasoning-2512", messages, TOOLS)
     settings = CompatibleSettings(CompatibleProfile(template="alternate_around_tools"))
@@ -138,7 +140,7 @@ def test_the_rule_agrees_with_its_template(transcript: str) -> None:
 
 
 @pytest.mark.parametrize("transcript", BROKEN)
-def test_strict_rules_reject_every_transcript_that_a_template_rejects(transcript: str) -> None:
+def test_strict_rules_reject_every_transcript_that_a_chat_template_rejects(transcript: str) -> None:
     body = dump({"model": "m", "messages": BROKEN[transcript], "tools": TOOLS})
     vllm = CompatibleSettings(CompatibleProfile(template="alternate_around_tools"))
     assert validate(body, "mistral") or validate(body, "minimax") or validate(body, "vllm", settings=vllm)

@@ -47,14 +47,16 @@ def classify_error(message: str) -> Failure:
     ],
 )
 @pytest.mark.parametrize("dialect", [OPENAI_CHAT, ANTHROPIC], ids=lambda dialect: dialect.name)
-def test_the_status_decides_if_the_message_is_unknown(dialect: Dialect, status: int, kind: str) -> None:
+def test_the_http_status_decides_if_the_error_message_is_unknown(
+    dialect: Dialect, status: int, kind: str
+) -> None:
     failure = classify(status, {}, b'{"error":{"message":"something unheard of"}}', dialect)
     assert (failure.kind, failure.status, failure.rule) == (kind, status, None)
     assert failure.message == "something unheard of"
     assert failure.action == ACTIONS[failure.kind]
 
 
-def test_the_action_follows_from_the_kind() -> None:
+def test_the_action_after_a_failure_follows_from_its_kind() -> None:
     assert ACTIONS == {
         "transient": "retry",
         "rate_limit": "retry",
@@ -147,7 +149,9 @@ PAIRING = "An assistant message with 'tool_calls' must be followed by tool messa
         (anthropic(403, "permission_error", "x"), "config", None),
     ],
 )
-def test_the_error_message_of_a_provider_decides(failure: Failure, kind: str, rule: str | None) -> None:
+def test_a_known_error_message_decides_the_kind_of_a_failure(
+    failure: Failure, kind: str, rule: str | None
+) -> None:
     assert (failure.kind, failure.rule) == (kind, rule)
 
 
@@ -251,12 +255,12 @@ def test_every_form_of_retry_delay_is_read(headers: dict[str, str], body: str, s
     assert failure.retry_after == (None if seconds is None else pytest.approx(seconds))
 
 
-def test_a_date_needs_a_clock() -> None:
+def test_a_retry_date_is_ignored_without_a_clock() -> None:
     headers = {"retry-after": "Fri, 15 Jan 2027 08:01:30 GMT"}
     assert classify(503, headers, b"", OPENAI_CHAT).retry_after is None
 
 
-def test_a_retry_delay_in_the_details_is_read() -> None:
+def test_a_retry_delay_in_the_error_details_is_read() -> None:
     body = {"error": {"message": "x", "details": [{"@type": "RetryInfo", "retryDelay": "31s"}]}}
     assert classify(429, {}, json.dumps(body).encode(), OPENAI_CHAT).retry_after == 31.0
 
@@ -297,13 +301,13 @@ SECRET = "Zm9vYmFyYmF6cXV4"
         f"AIza{SECRET} expired",
     ],
 )
-def test_credentials_are_removed_from_messages(text: str) -> None:
+def test_credentials_are_removed_from_error_messages(text: str) -> None:
     assert SECRET not in openai(401, text).message
     assert SECRET not in classify(401, {}, text.encode(), OPENAI_CHAT).message
     assert SECRET not in classify_in_answer({"error": {"message": text}}, ANTHROPIC).message
 
 
-def test_call_ids_are_kept_in_messages() -> None:
+def test_call_ids_are_kept_in_error_messages() -> None:
     message = "ids were found without `tool_result` blocks immediately after: toolu_01AbCdEfGhIjKlMnOpQrStUv."
     assert classify_error(message).message == message
 
@@ -367,7 +371,7 @@ def test_the_code_of_a_failed_response_decides_the_action(code: str, kind: str) 
         ("anything", None),
     ],
 )
-def test_a_stop_reason_may_be_a_failure(reason: str, kind: str | None) -> None:
+def test_some_stop_reasons_are_classified_as_failures(reason: str, kind: str | None) -> None:
     failure = failure_from_finish_reason(reason)
     assert (failure and failure.kind) == kind
 

@@ -123,7 +123,7 @@ async def test_a_conversation_with_thinking_and_tools_is_accepted(
         (BedrockAnthropicServer, BEDROCK, False, f"/model/{BEDROCK.replace(':', '%3A')}/invoke"),
     ],
 )
-async def test_the_path_has_the_model_and_the_body_the_version(
+async def test_the_path_contains_the_model_and_the_body_contains_the_version(
     tmp_path: Path, server: Callable[[], LoopbackServer], model: str, stream: bool, path: str
 ) -> None:
     host, file = server(), tmp_path / "actors.toml"
@@ -161,7 +161,7 @@ VERSIONS = {"vertex_anthropic": "vertex-2023-10-16", "bedrock_anthropic": "bedro
         ({"messages": []}, "ANT-25"),
     ],
 )
-def test_server_and_judge_reject_what_the_cloud_rejects(
+def test_strict_server_and_checker_reject_the_requests_that_the_cloud_rejects(
     name: str,
     change: dict[str, Any],
     rule: str | None,  # Any: JSON
@@ -174,7 +174,7 @@ def test_server_and_judge_reject_what_the_cloud_rejects(
     assert (check(body, dialect(name)) == []) == (rule is None)
 
 
-def test_only_vertex_accepts_stream_in_the_body() -> None:
+def test_only_vertex_accepts_the_stream_field_in_the_body() -> None:
     said = {"messages": [{"role": "user", "content": "Hi."}], "max_tokens": 9, "stream": True}
     for name, version in VERSIONS.items():
         body = json.dumps({**said, "anthropic_version": version}).encode()
@@ -183,7 +183,7 @@ def test_only_vertex_accepts_stream_in_the_body() -> None:
 
 
 @pytest.mark.parametrize("name", VERSIONS)
-def test_the_wrong_version_is_cited_as_a_rule(name: str) -> None:
+def test_a_body_without_a_version_breaks_rule_ant_60(name: str) -> None:
     body = json.dumps({"messages": [{"role": "user", "content": "Hi."}], "max_tokens": 9}).encode()
     assert [fault.rule for fault in check(body, dialect(name))] == ["ANT-60"]
 
@@ -269,7 +269,9 @@ async def test_an_exception_inside_a_stream_is_classified_by_its_kind(tmp_path: 
         ("azure_responses", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_BASE_URL", "api-key"),
     ],
 )
-def test_each_cloud_has_its_own_variables_and_header(kind: str, key: str, url: str, header: str) -> None:
+def test_each_cloud_has_its_own_environment_variables_and_key_header(
+    kind: str, key: str, url: str, header: str
+) -> None:
     backend = load(None, {key: KEY, url: "https://cloud.example/base"}).backend(f"{kind}:m")
     assert backend.endpoint == "https://cloud.example/base"
     assert getattr(backend.credential, "header", None) == header

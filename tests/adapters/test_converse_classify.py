@@ -33,7 +33,7 @@ def failure(status: int, kind: str, message: str = "Words.") -> Failure:
         (400, "ValidationException", "transcript", "our_bug"),
     ],
 )
-def test_the_header_names_the_failure(status: int, kind: str, meant: str, action: str) -> None:
+def test_the_error_header_names_the_kind_of_failure(status: int, kind: str, meant: str, action: str) -> None:
     found = failure(status, kind)
     assert (found.kind, found.action, found.code, found.message) == (meant, action, kind, "Words.")
 
@@ -79,7 +79,7 @@ def test_an_unknown_model_and_a_daily_quota_lead_to_failover() -> None:
     assert (spent.kind, spent.action) == ("quota", "next_backend")
 
 
-def test_a_header_without_a_url_or_with_a_namespace_is_read_too() -> None:
+def test_an_error_header_without_a_url_or_with_a_namespace_is_read_too() -> None:
     for header in ("ThrottlingException", "com.amazon.coral#ThrottlingException"):
         found = classify(429, {"x-amzn-errortype": header}, b"{}", BEDROCK)
         assert (found.kind, found.code) == ("rate_limit", "ThrottlingException")

@@ -48,7 +48,7 @@ def test_a_stream_is_decoded_to_its_message_and_events() -> None:
     assert any(isinstance(event, Finish) for event in events)
 
 
-def test_a_cut_before_message_stop_is_a_fault_and_later_loses_only_usage() -> None:
+def test_a_stream_cut_before_message_stop_is_a_fault_and_a_later_cut_loses_only_usage() -> None:
     end = len(b"".join(wire.WORDS))
     complete = set(wire.BLOCKS)
     for place in range(end):
@@ -77,7 +77,7 @@ def test_frames_after_the_usage_are_ignored() -> None:
         assert message_outline(decode_answer(wire.STREAM + tail)) == wire.BLOCKS
 
 
-def test_a_flipped_bit_before_the_end_is_a_fault() -> None:
+def test_a_flipped_bit_before_the_end_of_a_stream_is_a_fault() -> None:
     end = len(b"".join(wire.WORDS))
     for place in range(0, end, 3):
         spoilt = bytearray(wire.STREAM)
@@ -220,7 +220,7 @@ def test_no_stream_raises_anything_but_a_stream_fault(events: list[tuple[str, di
 
 
 @given(body=values, noise=st.binary(max_size=200))
-def test_no_body_and_no_noise_raises_anything_but_a_stream_fault(body: object, noise: bytes) -> None:
+def test_no_body_and_no_random_bytes_raise_anything_but_a_stream_fault(body: object, noise: bytes) -> None:
     run(decode(BEDROCK, stream=False), [json.dumps(body).encode()])
     run(decode(BEDROCK, stream=False), [json.dumps({"output": {"message": {"content": [body]}}}).encode()])
     run(decoder(), [noise])

@@ -50,7 +50,7 @@ def content(*blocks: Any) -> list[Parsed]:  # Any: blocks of a transcript
     return held
 
 
-def test_blocks_have_one_key_and_results_a_status() -> None:
+def test_bedrock_blocks_have_one_key_and_results_have_a_status() -> None:
     failed = ("user", (Answer("tooluse_A", quote("boom"), True),))
     assert parsed(sent_body())["messages"] == [
         {"role": "user", "content": [{"text": "u"}]},
@@ -82,7 +82,7 @@ def test_an_empty_result_is_described_as_empty(blank: str) -> None:
     assert block["toolResult"]["content"] == [{"text": BEDROCK.turns.empty_result}]
 
 
-def test_reasoning_is_sent_back_in_both_forms() -> None:
+def test_signed_and_redacted_reasoning_are_both_sent_back() -> None:
     sealed = Thinking("hm", ProviderState("signature", quote("sig"), BEDROCK_BINDING))
     hidden = Thinking("", ProviderState("redacted", quote("c2Vj"), BEDROCK_BINDING))
     assert content(sealed, hidden) == [
@@ -102,7 +102,7 @@ def test_a_document_has_a_name_and_an_accompanying_text() -> None:
     assert caption == {"text": "Attached document: document-1f2e-2 (pdf)."}
 
 
-def test_appending_in_pieces_gives_the_same_bytes() -> None:
+def test_encoding_messages_one_by_one_gives_the_same_bytes_as_at_once() -> None:
     roles: list[Role | None] = [None, "user", "assistant", "user"]
     pieces = [
         recording_family(BEDROCK, said, last_role=role, closed=False)
@@ -130,7 +130,7 @@ def test_called_tools_are_declared_even_when_tools_are_off() -> None:
     assert [fault.rule for fault in check(sent_body().body, BEDROCK)] == ["BED-03"]
 
 
-def test_declared_tools_replace_those_derived_from_calls() -> None:
+def test_declared_tools_replace_the_declarations_derived_from_calls() -> None:
     request = sent_body(settings=replace(SETTINGS, tools=(READ,)), called=frozenset({"read", "ask"}))
     tools = [tool["toolSpec"] for tool in parsed(request)["toolConfig"]["tools"]]
     assert tools == [
@@ -160,7 +160,7 @@ def test_a_tool_choice_is_encoded_as_far_as_supported(
     assert request.losses == losses
 
 
-def test_settings_are_encoded_in_their_fields() -> None:
+def test_settings_are_encoded_in_the_fields_of_the_converse_api() -> None:
     body = parsed(
         sent_body(
             settings=replace(
@@ -206,7 +206,7 @@ def test_an_output_schema_is_sent_as_json_text() -> None:
     assert "outputConfig" not in parsed(sent_body(settings=words))
 
 
-def test_thinking_is_not_requested_from_a_model_without_a_switch() -> None:
+def test_thinking_is_not_requested_from_a_model_without_a_thinking_switch() -> None:
     plain = replace(BEDROCK, name="nova", reasoning=replace(BEDROCK.reasoning, switch="none"))
     settings = replace(SETTINGS, thinking="adaptive")
     request = adapter(plain).request(Segments(), settings)

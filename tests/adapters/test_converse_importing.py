@@ -38,7 +38,7 @@ def import_transcript(*messages: Any, **top: Any) -> History:  # Any: wire messa
     return history
 
 
-def test_a_whole_transcript_keeps_everything() -> None:
+def test_a_valid_transcript_is_imported_without_loss() -> None:
     found = import_transcript(
         user(text("u"), IMAGE, DOCUMENT),
         model(reasoning(), redacted_reasoning(), text("t"), use("tooluse_1", given={"p": 1}), use("tooluse_2")),
@@ -62,7 +62,7 @@ def test_a_whole_transcript_keeps_everything() -> None:
     assert last.blocks == (Text("go"),)
 
 
-def test_a_json_result_is_its_value() -> None:
+def test_a_json_result_is_imported_as_its_value() -> None:
     (result,) = import_transcript(user(text("u")), model(use()), user(answer("t1", {"json": {"a": 1}})))[
         2
     ].results
@@ -94,14 +94,16 @@ def test_bytes_from_a_client_are_read_like_base64() -> None:
         ([user(text()), {"role": "system", "content": [text("later")]}], "mid-conversation"),
     ],
 )
-def test_irregularities_are_reported_and_the_render_is_accepted(messages: list[Any], note: str) -> None:
+def test_irregularities_of_an_import_are_reported_and_its_render_is_accepted(
+    messages: list[Any], note: str
+) -> None:
     found = import_transcript(*messages)
     assert any(note in line for line in found.report.notes), found.report.notes
     rendered = render_at_once(found, found.ledger, READERS["bedrock"])
     assert find_refusal(rendered) is None
 
 
-def test_blocks_are_read_in_any_position() -> None:
+def test_imported_blocks_may_occur_in_any_position() -> None:
     found = import_transcript(
         {"role": "assistant", "content": [use(), answer()]}, {"role": "user", "content": "plain"}
     )
@@ -109,7 +111,7 @@ def test_blocks_are_read_in_any_position() -> None:
     assert kinds == [ToolCall, ToolResult, Text]
 
 
-def test_our_own_requests_round_trip() -> None:
+def test_requests_that_we_encoded_round_trip_through_an_import() -> None:
     for seed in range(extent(100, 300)):
         messages, ledger = history(seed)
         sent = json.loads(body(render_at_once(messages, ledger, READERS["bedrock"])))

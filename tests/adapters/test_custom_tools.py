@@ -62,7 +62,7 @@ def calls(wire: Wire, name: str) -> list[ToolCall]:
 
 
 @pytest.mark.parametrize("target", PROFILES)
-def test_free_text_and_namespaces_are_kept_in_every_dialect(target: str) -> None:
+def test_free_text_arguments_and_tool_namespaces_are_kept_in_every_dialect(target: str) -> None:
     there = body(ITEMS, "responses", target)
     made = calls(there, target)
     assert [(call.name, call.arguments) for call in made] == [
@@ -129,7 +129,7 @@ def test_a_custom_call_is_decoded_from_a_stream_and_a_body() -> None:
     ]
 
 
-def test_text_for_a_json_tool_is_malformed_not_free_text() -> None:
+def test_text_arguments_for_a_json_tool_are_malformed_not_free_text() -> None:
     free, malformed = ToolCall.free_form("a", "f", "{"), ToolCall("a", "f", raw="{")
     assert (free.text, free.is_malformed, free.arguments) == ("{", False, {"input": "{"})
     assert (malformed.text, malformed.is_malformed, malformed.arguments) == (None, True, {})

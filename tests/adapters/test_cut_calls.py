@@ -137,7 +137,9 @@ def arguments(message: Message | StreamFault) -> list[object]:
 @both
 @pytest.mark.parametrize("came", ["", " ", '{"p":', '{"p"'])
 @dialects
-def test_a_call_with_cut_arguments_is_dropped_with_a_reason(name: str, came: str, is_streamed: bool) -> None:
+def test_a_call_with_truncated_arguments_is_dropped_with_a_reason(
+    name: str, came: str, is_streamed: bool
+) -> None:
     reason = WIRES[name][1]
     events, message = read_answer(name, [WHOLE, came], reason, is_streamed)
     assert arguments(message) == [{"p": 1}]
@@ -158,7 +160,9 @@ def test_a_call_with_complete_arguments_before_a_cut_is_kept(name: str, is_strea
 
 @both
 @pytest.mark.parametrize("name", ["anthropic", "openai_responses", "gemini", "bedrock"])
-def test_an_earlier_call_without_arguments_is_not_cut(name: str, is_streamed: bool) -> None:
+def test_a_call_without_arguments_before_the_last_call_does_not_count_as_truncated(
+    name: str, is_streamed: bool
+) -> None:
     assert arguments(read_answer(name, ["", WHOLE], WIRES[name][1], is_streamed)[1]) == [{}, {"p": 1}]
 
 
@@ -179,14 +183,14 @@ def test_a_call_without_arguments_in_a_complete_answer_is_kept(name: str, is_str
 
 @both
 @pytest.mark.parametrize("name", FILTERS)
-def test_a_call_cut_by_a_filter_is_dropped(name: str, is_streamed: bool) -> None:
+def test_a_call_truncated_by_a_content_filter_is_dropped(name: str, is_streamed: bool) -> None:
     assert arguments(read_answer(name, [""], FILTERS[name], is_streamed)[1]) == []
     assert arguments(read_answer(name, [WHOLE], FILTERS[name], is_streamed)[1]) == [{"p": 1}]
 
 
 @pytest.mark.parametrize("came", ["", '{"p":'])
 @dialects
-def test_a_partial_answer_contains_no_cut_call(name: str, came: str) -> None:
+def test_a_partial_answer_contains_no_truncated_call(name: str, came: str) -> None:
     make, reason = WIRES[name]
     stream = make([WHOLE, came], reason)[0]
     whole = [{"p": 1}, {}] if WIRES[name][0] is gemini else [{"p": 1}]  # there calls come whole or not at all
@@ -198,7 +202,7 @@ def test_a_partial_answer_contains_no_cut_call(name: str, came: str) -> None:
 
 @pytest.mark.parametrize("came", ["", '{"p":'])
 @pytest.mark.parametrize("name", ["anthropic", "bedrock"])
-def test_an_unstopped_call_block_makes_a_cut_answer(name: str, came: str) -> None:
+def test_a_call_block_without_its_stop_event_makes_the_answer_incomplete(name: str, came: str) -> None:
     def stream(text: str, reason: str) -> bytes:
         if name == "anthropic":
             begun = start(0, type="tool_use", id="toolu_A", name="read", input={})

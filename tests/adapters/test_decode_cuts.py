@@ -29,7 +29,7 @@ def texts(events: list[StreamEvent]) -> str:
 
 @pytest.mark.requirement("U-02", "U-03", "U-10")
 @recordings
-def test_an_answer_is_read_completely(recording: Recording) -> None:
+def test_a_recorded_answer_is_read_completely(recording: Recording) -> None:
     events, message = run(recording.decoder(), [recording.stream])
     assert isinstance(message, Message)
     assert message_outline(message) == recording.blocks
@@ -42,7 +42,7 @@ def test_an_answer_is_read_completely(recording: Recording) -> None:
 
 
 @recordings
-def test_the_split_of_the_bytes_changes_nothing(recording: Recording) -> None:
+def test_splitting_the_bytes_of_a_stream_does_not_change_the_answer(recording: Recording) -> None:
     stream = recording.stream
     whole = run(recording.decoder(), [stream])
     for place in spread(range(len(stream)), RECORDINGS.index(recording)):
@@ -70,7 +70,7 @@ def test_a_truncated_stream_is_a_fault_and_keeps_no_partial_call(recording: Reco
 
 
 @recordings
-def test_bytes_after_the_end_are_ignored(recording: Recording) -> None:
+def test_bytes_after_the_end_of_an_answer_are_ignored(recording: Recording) -> None:
     whole = run(recording.decoder(), [recording.stream])
     stream = recording.stream + (
         b"data: [DONE]\n\n" if recording.profile is GEMINI else b""
@@ -81,7 +81,7 @@ def test_bytes_after_the_end_are_ignored(recording: Recording) -> None:
 
 
 @recordings
-def test_closing_twice_gives_the_same_message_and_a_fault_stays_a_fault(recording: Recording) -> None:
+def test_closing_a_decoder_twice_gives_the_same_message_or_the_same_fault(recording: Recording) -> None:
     decoder = recording.decoder()
     decoder.feed(recording.stream)
     assert decoder.close() == decoder.close()
@@ -149,7 +149,7 @@ def test_an_event_of_two_mebibytes_is_a_fault(profile: Dialect) -> None:
 
 
 @profiles
-def test_an_endless_answer_is_cut_at_its_cap(profile: Dialect) -> None:
+def test_an_answer_without_an_end_is_a_fault_at_its_size_limit(profile: Dialect) -> None:
     ping = b": keep-alive " + b"x" * 1000 + b"\n"
     decoder = decode(profile)
     _, fault = run(decoder, [ping * 1000] * 40)
@@ -225,7 +225,7 @@ def test_a_damaged_recording_raises_nothing_but_a_stream_fault(
     run(recording.decoder(), [recording.stream[:place] + filling + recording.stream[place + hole :]])
 
 
-def test_the_split_of_a_body_changes_nothing() -> None:
+def test_splitting_the_bytes_of_a_body_does_not_change_the_answer() -> None:
     body = dump_json({"content": [{"type": "text", "text": "日本"}], "stop_reason": "end_turn"})
     for place in range(len(body)):
         decoder = decode(ANTHROPIC, stream=False)
@@ -236,7 +236,7 @@ def test_the_split_of_a_body_changes_nothing() -> None:
 
 @recordings
 @given(data=st.data())
-def test_a_value_of_another_type_raises_nothing_but_a_stream_fault(
+def test_values_of_another_type_in_a_stream_raise_nothing_but_a_stream_fault(
     recording: Recording, data: st.DataObject
 ) -> None:
     lines = recording.stream.decode().split("\n")
@@ -305,7 +305,7 @@ def test_a_body_without_content_is_a_fault(profile: Dialect, body: object) -> No
         (ANTHROPIC, b'data: {"type":"message_start"}\n\ndata: {"type":"message_stop"}\n\n'),
     ],
 )
-def test_an_empty_answer_of_the_model_is_an_answer(profile: Dialect, stream: bytes) -> None:
+def test_an_empty_answer_of_the_model_is_not_a_fault(profile: Dialect, stream: bytes) -> None:
     _, message = run(decode(profile), [stream])
     assert isinstance(message, Message)
     assert message.blocks == ()

@@ -82,14 +82,14 @@ def read_answer(name: str, *calls: Call) -> tuple[Decoder, list[tuple[str, objec
 
 
 @wires
-def test_a_repeated_call_is_one_call(name: str) -> None:
+def test_a_call_repeated_in_a_body_is_one_call(name: str) -> None:
     decoder, calls = read_answer(name, ("x", "f", A), ("y", "g", B), ("x", "f", A))
     assert calls == [("f", A), ("g", B)]
     assert (decoder.cut_reason, decoder.left_out) == (None, {"repeated_call": 1})
 
 
 @wires
-def test_two_calls_with_one_id_and_different_arguments_stay_two(name: str) -> None:
+def test_two_calls_with_one_id_and_different_arguments_remain_separate_calls(name: str) -> None:
     decoder, calls = read_answer(name, ("x", "f", A), ("x", "f", B), ("x", "g", B))
     assert calls == [("f", A), ("f", B), ("g", B)]
     assert (decoder.cut_reason, decoder.left_out) == (None, {})

@@ -54,7 +54,7 @@ def long_texts(value: Value) -> int:
 
 @settings(max_examples=share(2400), suppress_health_check=list(HealthCheck), deadline=None)
 @given(VALUES, st.booleans(), st.sampled_from([(",", ":"), (" , ", "\n:\t")]))
-def test_a_document_agrees_with_a_standard_parser(
+def test_a_parsed_document_has_the_values_that_a_standard_json_parser_reads(
     value: Value, escaped: bool, separators: tuple[str, str]
 ) -> None:
     data = json.dumps(value, ensure_ascii=escaped, separators=separators).encode()
@@ -62,7 +62,7 @@ def test_a_document_agrees_with_a_standard_parser(
 
 
 @pytest.mark.parametrize("escaped", [True, False])
-def test_only_long_non_ascii_strings_stay_in_the_document(escaped: bool) -> None:
+def test_only_long_non_ascii_strings_are_left_undecoded(escaped: bool) -> None:
     value = {"é" * 20: ["é" * 20, "é", "a" * 20, {"b": "\\" * 20 + "😀"}], "c": "naïve\n" * 9}
     data = json.dumps(value, ensure_ascii=escaped).encode()
     assert long_texts(load_document(data)) == 3
@@ -91,6 +91,6 @@ def test_a_lone_surrogate_is_read_as_in_a_small_document() -> None:
     assert plain(load_document(data)) == json.loads(data)
 
 
-def test_a_string_of_escapes_is_read_in_one_pass() -> None:
+def test_a_long_string_of_escapes_is_read_in_one_pass() -> None:
     value = ["\\" * 200_000 + "é", '"' * 100_000 + "é"]
     assert plain(load_document(json.dumps(value).encode())) == value

@@ -172,8 +172,8 @@ def test_contradictory_settings_are_rejected_in_one_line(
 
 @pytest.mark.requirement("REQ-915-037", "REQ-915-036")
 @pytest.mark.parametrize("name", ["openai", "anthropic"])
-def test_an_adapter_repairs_nothing_and_the_judge_rejects_its_request(name: str) -> None:
-    """A transcript without a result is encoded without it: validity is the renderer's responsibility."""
+def test_an_adapter_repairs_nothing_and_the_checker_rejects_its_request(name: str) -> None:
+    """A transcript with an unanswered call is encoded unchanged: validity is the renderer's responsibility."""
     codec = adapter(dialect(name))
     segment = recording_family(dialect(name), ("user", (Text("u"),)), ("assistant", (CALL,)))
     body = codec.request(Segments.of(segment), Settings(model="m")).body
@@ -241,7 +241,7 @@ def test_an_image_url_survives_an_import(name: str) -> None:
     assert body["messages"][0]["content"] == wire
 
 
-def test_declared_tools_have_their_call_names_and_are_limited_in_number() -> None:
+def test_declared_tools_have_the_same_names_as_their_calls_and_are_limited_in_number() -> None:
     history = [Message("user", [Text("u")]), Message("assistant", [ToolCall("c", "a.b")])]
     rendered = render(History(history), Ledger(), dialect("openai"))
     body = json.loads(encode(rendered, model="m", tools=[{"name": "a.b"}]))

@@ -76,7 +76,7 @@ EXCEEDED = "You exceeded your current quota, please check your plan and billing 
         (answer_failure(400, "INVALID_ARGUMENT", "something unheard of"), "transcript", None, None),
     ],
 )
-def test_each_failure_has_its_action(
+def test_each_failure_has_its_kind_rule_and_retry_delay(
     failure: Failure, kind: str, rule: str | None, wait: float | None
 ) -> None:
     assert (failure.kind, failure.rule, failure.retry_after) == (kind, rule, wait)
@@ -109,7 +109,7 @@ def test_an_error_in_a_stream_is_classified_by_its_code() -> None:
         ("MAX_TOKENS", None),
     ],
 )
-def test_a_stop_reason_may_be_a_failure(reason: str, kind: str | None) -> None:
+def test_some_stop_reasons_are_classified_as_failures(reason: str, kind: str | None) -> None:
     failure = failure_from_finish_reason(reason)
     assert (failure.kind if failure else None) == kind
 

@@ -42,7 +42,7 @@ def call(name: str = "read", **more: object) -> Fields:
     return {"functionCall": {"name": name, "args": {"p": 1}}, **more}
 
 
-def test_a_cut_signed_call_is_dropped_with_its_signature() -> None:
+def test_a_truncated_signed_call_is_dropped_with_its_signature() -> None:
     signed = {"functionCall": {"name": "read", "args": {}}, "thoughtSignature": "cw=="}
     _, message = streamed(gemini_chunk({"text": "a"}), gemini_chunk(signed, finish="MAX_TOKENS"))
     assert message.blocks == (Text("a"),)
@@ -73,7 +73,7 @@ BLANK = "signed_blank"
     ],
 )
 @pytest.mark.parametrize("in_one_chunk", [True, False])
-def test_a_signature_stays_on_its_part(
+def test_a_signature_stays_with_the_part_that_carries_it(
     parts: Sequence[Fields], blocks: Sequence[object], in_one_chunk: bool
 ) -> None:
     chunks = [gemini_chunk(*parts)] if in_one_chunk else [gemini_chunk(part) for part in parts]
@@ -116,7 +116,7 @@ def test_a_partial_call_is_never_returned_as_a_call(given: Fields) -> None:
     assert "in pieces" in found.failure.message
 
 
-def test_usage_figures_are_replaced_not_summed() -> None:
+def test_usage_figures_of_a_later_chunk_replace_earlier_figures() -> None:
     figures = {"promptTokenCount": 9, "toolUsePromptTokenCount": 1, "cachedContentTokenCount": 4}
     events, _ = streamed(
         gemini_chunk({"text": "a"}, usageMetadata=figures),
@@ -142,7 +142,7 @@ def test_a_malformed_call_is_a_model_fault_and_not_in_the_history(reason: str) -
     assert isinstance(decode_body(empty), AnswerFault)
 
 
-def test_a_missing_signature_inside_a_200_is_our_bug() -> None:
+def test_a_missing_signature_reported_inside_a_200_answer_is_our_bug() -> None:
     found = fault({"candidates": [{"finishReason": "MISSING_THOUGHT_SIGNATURE"}]})
     assert (found.failure.kind, found.failure.action) == ("transcript", "our_bug")
 
@@ -158,7 +158,7 @@ def test_a_blocked_prompt_is_a_refusal() -> None:
     assert found.failure.action == "give_up"
 
 
-def test_a_safety_stop_is_a_refusal_only_without_text() -> None:
+def test_a_safety_stop_is_a_refusal_only_if_the_answer_has_no_text() -> None:
     assert fault({"candidates": [{"finishReason": "SAFETY"}]}).failure.kind == "refusal"
     for reason in ("SAFETY", "OTHER"):
         _, message = streamed(gemini_chunk({"text": "so far"}), gemini_chunk(finish=reason))

@@ -58,7 +58,7 @@ def request(settings: Settings, profile: Dialect = GEMINI) -> tuple[Request, Any
 # ---- contents
 
 
-def test_results_precede_text_in_a_content() -> None:
+def test_tool_results_precede_text_within_one_content() -> None:
     entries = (
         ("user", (Text("u"),)),
         ("assistant", (Text("t"), CALL)),
@@ -127,7 +127,7 @@ def test_a_native_step_keeps_its_signature_and_parallel_calls_get_none() -> None
         Binding("gemini", "gemini", "https://relay.example", HOME.account, HOME.model),
     ],
 )
-def test_a_foreign_step_gets_the_sentinel_on_its_first_call_alone(origin: Binding) -> None:
+def test_only_the_first_call_of_a_foreign_step_gets_the_signature_sentinel(origin: Binding) -> None:
     _, first, _, second, _ = sent_body(
         [U, *calls(Text("t"), sealed("Zm9y", origin), ONE, TWO), *calls(ToolCall("c3", "read"))]
     )
@@ -159,7 +159,7 @@ def test_adjacent_model_texts_share_a_content_but_stay_separate_parts() -> None:
     assert content["parts"] == [{"text": "a"}, {"text": "b", "thoughtSignature": "b25l"}]
 
 
-def test_no_sentinel_is_sent_before_generation_three() -> None:
+def test_no_signature_sentinel_is_sent_before_gemini_3() -> None:
     _, step, _ = sent_body([U, *calls(ONE, TWO)], READERS["gemini_2"])
     assert signatures(step) == [None, None]
 
@@ -197,7 +197,7 @@ def test_model_and_streaming_are_in_the_path() -> None:
     assert request(Settings(model="m", stream=False), VERTEX)[0].path == "/models/m:generateContent"
 
 
-def test_each_setting_has_its_field() -> None:
+def test_each_setting_is_encoded_in_its_gemini_field() -> None:
     tools = (ToolSpec("read", "Read.", Json(b'{"type":"object","properties":{"p":{"type":"string"}}}')),)
     settings = Settings(
         model="m", system="s", tools=tools, tool_choice="required", max_tokens=7, temperature=0.5
@@ -220,7 +220,7 @@ def test_each_setting_has_its_field() -> None:
     assert "toolConfig" not in request(Settings(model="m", tools=tools))[1]
 
 
-def test_a_profile_may_take_json_schema_as_it_is() -> None:
+def test_a_profile_that_accepts_json_schema_gets_tool_schemas_unchanged() -> None:
     schema = b'{"type":"object","properties":{"p":{"const":1}},"additionalProperties":false}'
     settings = Settings(model="m", tools=(ToolSpec("read", "Read.", Json(schema)),))
     plain = replace(GEMINI, request=replace(GEMINI.request, schema_subset="json_schema"))
@@ -288,7 +288,7 @@ def subset(schema: object) -> tuple[Any, tuple[str, ...]]:  # Any: JSON
         ({"$ref": "https://x.example/schema"}, {"type": "OBJECT"}, ("$ref",)),
     ],
 )  # fmt: skip
-def test_a_schema_is_reduced_to_the_subset_and_losses_are_named(
+def test_a_schema_is_reduced_to_geminis_subset_and_losses_are_named(
     schema: object, made: object, lost: tuple[str, ...]
 ) -> None:
     assert subset(schema) == (made, lost)

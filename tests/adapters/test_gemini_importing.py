@@ -91,7 +91,7 @@ def test_calls_of_one_name_in_two_turns_keep_their_own_results() -> None:
     assert pairs(messages) == {"1": "1", "2": "2"}
 
 
-def test_errors_are_recognised_and_responses_of_several_keys_kept() -> None:
+def test_errors_are_recognised_and_responses_with_several_keys_are_kept() -> None:
     failed = {"functionResponse": {"name": "read", "response": {"error": "boom"}}}
     several = {"functionResponse": {"name": "run", "response": {"output": 1, "more": 2}}}
     messages, _ = import_transcript(model(call(), call("run")), user(failed, several))

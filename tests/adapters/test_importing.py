@@ -458,7 +458,7 @@ def test_an_invalid_transcript_is_rejected_in_one_line(value: object) -> None:
         from_wire(value, "openai_chat")
 
 
-def test_the_error_names_an_unknown_dialect() -> None:
+def test_the_error_for_an_unknown_dialect_names_the_dialect() -> None:
     with pytest.raises(UnknownTarget, match="antropic"):
         from_wire([], "antropic")
 

@@ -69,7 +69,7 @@ QUOTES = '{"type": "x", "a": "\N{GRINNING FACE}'.encode() + b'"' * 3_000_000 + b
         pytest.param(b"", QUOTES, b"", id="quotes in a body"),
     ],
 )
-def test_a_document_of_too_many_values_is_rejected(begin: bytes, data: bytes, end: bytes) -> None:
+def test_a_json_document_with_too_many_values_is_rejected(begin: bytes, data: bytes, end: bytes) -> None:
     decoder = decode(dialect("openai_responses"), stream=bool(begin))
     with pytest.raises(StreamFault, match="contains more than 1000000 JSON values"):  # noqa: PT012  by either call
         decoder.feed(begin + data + end)

@@ -246,7 +246,7 @@ def request_for(name: str, reader: str) -> tuple[str, Report]:
 @pytest.mark.requirement("PROMISE-1", "PROMISE-13")
 @pytest.mark.parametrize("reader", WIRES)
 @pytest.mark.parametrize("name", WIRES)
-def test_a_native_part_is_sent_to_its_maker_and_as_a_note_to_others(name: str, reader: str) -> None:
+def test_a_native_part_is_sent_to_its_own_provider_and_as_a_note_to_others(name: str, reader: str) -> None:
     body, report = request_for(name, reader)
     natives = [block for block in WIRES[name][1] if "native" in block]
     parts = [block for block in natives if "part" in block]
@@ -258,7 +258,7 @@ def test_a_native_part_is_sent_to_its_maker_and_as_a_note_to_others(name: str, r
     assert dict(report.losses).get("native", 0) == gone
 
 
-def test_a_signed_part_keeps_its_signature_and_later_thinking_valid() -> None:
+def test_a_signed_part_keeps_its_signature_so_that_later_thinking_stays_valid() -> None:
     signed = {**RAN, "thoughtSignature": "c2ln"}
     parts: list[Fields] = [signed, {"text": "Four.", "thoughtSignature": "bW9yZQ=="}]
     decoder = decode(PROFILES["gemini"], OWNERS["gemini"], stream=False)
@@ -271,7 +271,7 @@ def test_a_signed_part_keeps_its_signature_and_later_thinking_valid() -> None:
 
 
 @pytest.mark.parametrize("place", [0, 1])
-def test_an_incomplete_search_is_never_sent(place: int) -> None:
+def test_an_incomplete_web_search_is_never_sent(place: int) -> None:
     half: Fields = SEARCH if place == 0 else FOUND
     decoder = decode(PROFILES["anthropic"], stream=False)
     _, message = run(decoder, [dump_json({"content": [half, {"type": "text", "text": "Hi."}]})])
@@ -314,14 +314,14 @@ def test_native_parts_of_a_partial_answer_are_dropped_and_counted() -> None:
     assert decoder.left_out == {"server_tool_use": 1, "web_search_tool_result": 1}
 
 
-def test_only_the_second_answer_is_counted_after_a_restart() -> None:
+def test_after_a_restart_only_parts_of_the_second_answer_are_kept_and_counted() -> None:
     begun: Fields = {"type": "message_start", "message": {}}
     decoder = decode(PROFILES["anthropic"])
     run(decoder, [anthropic_stream(begun, start(0, **SEARCH), stop(0), begun, start(0, **FOUND), stop(0))])
     assert [block_outline(block)[1] for block in decoder.close().blocks] == ["web_search_tool_result"]
 
 
-def test_the_number_of_unknown_kinds_is_bounded() -> None:
+def test_the_number_of_unknown_kinds_of_parts_is_bounded() -> None:
     for value in ({"a": 1}, [1]):
         decoder = decode(PROFILES["openai_chat"])
         _, message = run(
@@ -338,7 +338,7 @@ def test_the_number_of_unknown_kinds_is_bounded() -> None:
     "said",
     [{"reasoning": "Hm."}, {"reasoning_content": "Hm."}, {"reasoning": "Hm.", "reasoning_content": "Hm."}],
 )
-def test_reasoning_is_read_once_from_either_or_both_names(name: str, said: Fields) -> None:
+def test_reasoning_is_read_once_from_either_or_both_field_names(name: str, said: Fields) -> None:
     stream = openai_stream(chunk(said), chunk({"content": "Hi."}), chunk({}, "stop"))
     body = {
         "choices": [{"message": {"role": "assistant", "content": "Hi.", **said}, "finish_reason": "stop"}]
@@ -358,7 +358,7 @@ def test_reasoning_is_read_once_from_either_or_both_names(name: str, said: Field
 
 @pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
 @pytest.mark.parametrize("said", ["reasoning", "reasoning_content"])
-def test_reasoning_is_sent_under_the_name_in_the_profile(
+def test_reasoning_is_sent_in_the_field_that_the_profile_names(
     field: Literal["reasoning", "reasoning_content"], said: str
 ) -> None:
     ollama = PROFILES["ollama"]

@@ -171,7 +171,7 @@ PLACES = [(name, at) for name, body in SAID.items() for at in range(sum(1 for _ 
 
 @pytest.mark.requirement("PROMISE-13")
 @pytest.mark.parametrize(("name", "at"), PLACES)
-def test_an_unread_key_is_reported_wherever_it_occurs(name: str, at: int) -> None:
+def test_a_key_that_the_import_ignores_is_reported_wherever_it_occurs(name: str, at: int) -> None:
     body = json.loads(json.dumps(SAID[name]))
     path, target = list(objects(body))[at]
     clean, _ = from_wire(body, name)
@@ -205,7 +205,7 @@ def test_a_value_of_an_unexpected_type_is_reported(name: str) -> None:
 
 
 @pytest.mark.requirement("PROMISE-13")
-def test_reasoning_under_several_names_is_read_once_and_conflicts_reported() -> None:
+def test_reasoning_in_several_fields_is_read_once_and_conflicts_are_reported() -> None:
     details = [{"type": "reasoning.text", "text": "Hm."}, {"type": "reasoning.encrypted", "data": "gAAA"}]
     said = {"role": "assistant", "content": "t", "reasoning": "Hm.", "reasoning_content": "Hm."}
     history, _ = from_wire([{**said, "reasoning_details": details}], "openai")
@@ -218,7 +218,7 @@ def test_reasoning_under_several_names_is_read_once_and_conflicts_reported() -> 
     assert len(history.report.notes) == 1
 
 
-def test_empty_values_are_not_reported() -> None:
+def test_ignored_keys_with_empty_values_are_not_reported() -> None:
     said: dict[str, Json] = {
         "role": "user",
         "content": "u",
@@ -234,7 +234,7 @@ def test_empty_values_are_not_reported() -> None:
 
 @pytest.mark.requirement("PROMISE-13")
 @pytest.mark.parametrize("name", SAID)
-def test_an_empty_message_is_counted(name: str) -> None:
+def test_an_imported_message_without_content_is_counted(name: str) -> None:
     (container,) = [key for key in SAID[name] if key in ("messages", "input", "contents")]
     nothing: dict[str, Json] = {
         "role": "model" if name == "gemini" else "assistant",
@@ -246,7 +246,7 @@ def test_an_empty_message_is_counted(name: str) -> None:
     assert history.report.left_out == ((f"{container}[] that says nothing", 2),)
 
 
-def test_unread_keys_are_counted_and_their_report_is_bounded() -> None:
+def test_ignored_keys_are_counted_and_their_report_is_bounded() -> None:
     marked = {"type": "text", "text": "t", "cache_control": {"type": "ephemeral"}}
     history, _ = from_wire([{"role": "user", "content": [marked, marked]}] * 3, "anthropic")
     assert history.report.left_out == (("messages[].content[].cache_control", 6),)

@@ -67,7 +67,7 @@ def test_long_arguments_of_a_body_are_kept_verbatim(is_object: bool, escaped: bo
     }.items(),
     ids=lambda named: named[0],
 )
-def test_an_object_is_found_in_a_longer_text(pieces: tuple[str, tuple[str, ...]]) -> None:
+def test_an_arguments_object_is_extracted_from_a_longer_text(pieces: tuple[str, tuple[str, ...]]) -> None:
     assert sum(map(len, pieces[1])) > MAX_ARGUMENTS
     _, (call,) = streamed(*pieces[1])
     assert (call.json.decode(), call.is_malformed) == (OBJECT, False)
@@ -76,13 +76,13 @@ def test_an_object_is_found_in_a_longer_text(pieces: tuple[str, tuple[str, ...]]
 @pytest.mark.parametrize(
     "text", ["{}" + json.dumps({"p": LONG}), OBJECT + LONG, OBJECT * 3 + OBJECT[:-1], json.dumps([LONG])]
 )
-def test_a_longer_text_without_exactly_one_object_is_kept(text: str) -> None:
+def test_arguments_text_without_exactly_one_object_is_kept_verbatim(text: str) -> None:
     _, (call,) = streamed(*(text[at : at + 30_000] for at in range(0, len(text), 30_000)))
     assert (call.json, call.raw) == (b"{}", text)
 
 
 @pytest.mark.parametrize("at", [0, 9_000, 299_999, None])
-def test_a_final_text_continues_or_replaces_earlier_fragments(at: int | None) -> None:
+def test_the_final_arguments_text_continues_or_replaces_earlier_fragments(at: int | None) -> None:
     """`at` is the position at which the final text differs from the pieces."""
     whole = LONG[:310_000]
     before = whole[:300_000]
@@ -105,13 +105,15 @@ def test_a_final_text_continues_or_replaces_earlier_fragments(at: int | None) ->
     ("texts", "rest"),
     [(["ab", "cd", "efgh", "i"], "ghi"), (["abcdef"], ""), (["ab", "xx", "ef"], None), (["abc", "de"], None)],
 )
-def test_the_rest_of_a_text_is_found_in_any_pieces(texts: list[str], rest: str | None) -> None:
+def test_the_remainder_after_streamed_pieces_is_computed_for_a_text_in_any_pieces(
+    texts: list[str], rest: str | None
+) -> None:
     found = Pieces.from_text("abcdef").remainder_of(texts)
     assert (None if found is None else "".join(found)) == rest
 
 
 @pytest.mark.parametrize(("end", "count"), [("", 1), ("?", 2)])
-def test_a_copy_of_a_long_call_is_dropped(end: str, count: int) -> None:
+def test_an_exact_copy_of_a_long_call_is_dropped(end: str, count: int) -> None:
     given = [fragment(index, "x", "f", LONG + more) for index, more in enumerate(("", end))]
     decoder = decode(PROFILES["openai_chat"], stream=False)
     body = {"choices": [{"message": {"tool_calls": given}, "finish_reason": "tool_calls"}]}

@@ -71,7 +71,7 @@ def test_a_call_without_arguments_is_kept_only_in_a_complete_answer() -> None:
         assert (decoder.cut_reason, decoder.left_out) == (cut, {"cut_call": 1})
 
 
-def test_a_partial_name_is_no_call_if_the_tools_are_unknown() -> None:
+def test_a_partial_tool_name_is_no_call_if_the_declared_tools_are_unknown() -> None:
     pieces = [fragment(0, "", "f"), fragment(0, "", "g", B)]
     decoder = read_fragments(*pieces, tools=None)
     assert calls_of(decoder) == [("g", B)]

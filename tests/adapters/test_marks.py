@@ -78,7 +78,7 @@ def test_cache_marks_cover_tools_system_previous_and_current_request(name: str) 
 
 @pytest.mark.requirement("PROMISE-4", "PROMISE-14")
 @pytest.mark.parametrize("name", MARKED)
-def test_marks_change_no_byte_of_a_lane(name: str) -> None:
+def test_cache_marks_change_no_byte_of_a_lane(name: str) -> None:
     first = render_conversation(name, *ASKED)
     second = render_conversation(name, *ASKED, *WENT_ON, after=first)
     third = render_conversation(name, *ASKED, *WENT_ON, *SAID, after=second)
@@ -94,7 +94,7 @@ def test_marks_change_no_byte_of_a_lane(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROFILES)
-def test_a_request_without_caching_is_the_same_without_marks(name: str) -> None:
+def test_a_request_without_caching_equals_the_cached_request_without_its_marks(name: str) -> None:
     first = render_conversation(name, *ASKED)
     second = render_conversation(name, *ASKED, *WENT_ON, after=first)
     plain = request(name, second, "lane", cache="off").body
@@ -106,7 +106,7 @@ def test_a_request_without_caching_is_the_same_without_marks(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MARKED)
-def test_every_mark_requests_an_hour_if_configured(name: str) -> None:
+def test_every_cache_mark_requests_a_lifetime_of_an_hour_if_configured(name: str) -> None:
     first = render_conversation(name, *ASKED)
     second = render_conversation(name, *ASKED, *WENT_ON, after=first)
     made = request(name, second, cache="long")
@@ -129,20 +129,20 @@ def test_every_mark_requests_an_hour_if_configured(name: str) -> None:
         ("anthropic", "whatever", True),
     ],
 )
-def test_only_models_with_a_cache_are_marked(name: str, model: str, taken: bool) -> None:
+def test_only_requests_to_models_with_a_cache_get_cache_marks(name: str, model: str, taken: bool) -> None:
     made = request(name, render_conversation(name, *ASKED), model=model, cache="long")
     assert bool(marks(made.body)) == taken
     assert ("cache" in made.losses) != taken  # an unsupported lifetime is reported
 
 
-def test_media_at_the_end_of_a_message_carry_the_mark() -> None:
+def test_media_at_the_end_of_a_message_carry_the_cache_mark() -> None:
     photo = Message("user", [Text("Look:"), Media("image/png", png_base64())])
     made = request("openrouter", render_conversation("openrouter", photo))
     assert marks(made.body) == ["messages.0.content.0", "messages.1.content.1"]
     assert validate(made.body, "openrouter") is None
 
 
-def test_a_mark_splits_only_its_own_segment() -> None:
+def test_a_cache_mark_splits_only_the_segment_that_contains_it() -> None:
     long = [Message("user", [Text("x" * 200_000)]), Message("assistant", [Text("y" * 200_000)])]
     first = render_conversation("anthropic", *long, *ASKED)
     second = render_conversation("anthropic", *long, *ASKED, *WENT_ON, after=first)
@@ -152,7 +152,9 @@ def test_a_mark_splits_only_its_own_segment() -> None:
 
 @pytest.mark.requirement("PROMISE-14")
 @pytest.mark.parametrize("name", MARKED)
-def test_the_end_of_the_previous_request_is_marked_however_far_back(name: str) -> None:
+def test_the_end_of_the_previous_request_gets_a_cache_mark_however_long_the_new_messages_are(
+    name: str,
+) -> None:
     first = render_conversation(name, *ASKED)
     told = [Message("user", [Text(f"{number} {'x' * SHARED}")]) for number in range(PAGE)]
     said = [Message("assistant", [Text(f"{number} {'y' * SHARED}")]) for number in range(PAGE)]
@@ -170,7 +172,7 @@ def test_the_end_of_the_previous_request_is_marked_however_far_back(name: str) -
 
 @pytest.mark.requirement("PROMISE-14")
 @pytest.mark.parametrize("name", PROFILES)
-def test_a_cache_key_is_sent_where_requests_are_routed_by_it(name: str) -> None:
+def test_a_cache_key_is_sent_to_hosts_that_route_requests_by_it(name: str) -> None:
     body = json.loads(request(name, render_conversation(name, *ASKED), "lane-1").body)
     assert body.get("prompt_cache_key") == ("lane-1" if name in KEYED else None)
     assert "prompt_cache_retention" not in body

@@ -264,7 +264,7 @@ def test_two_hundred_calls_are_kept_and_ten_thousand_are_a_fault() -> None:
     assert isinstance(fault, AnswerFault)
 
 
-def test_the_old_function_call_and_a_refusal_are_read() -> None:
+def test_a_deprecated_function_call_and_a_refusal_are_read() -> None:
     stream = openai_stream(
         chunk({"function_call": {"name": "f", "arguments": '{"a"'}}),
         chunk({"function_call": {"arguments": ":1}"}}),
@@ -279,7 +279,7 @@ def test_the_old_function_call_and_a_refusal_are_read() -> None:
 NO_CALL: Fields = {"name": "", "arguments": ""}
 
 
-def test_an_empty_function_call_of_the_old_kind_is_no_call() -> None:
+def test_an_empty_deprecated_function_call_is_no_call() -> None:
     stream = openai_stream(
         chunk({"role": "assistant", "content": "", "function_call": NO_CALL}),
         chunk({"content": "Hi.", "function_call": NO_CALL}),
@@ -293,7 +293,7 @@ def test_an_empty_function_call_of_the_old_kind_is_no_call() -> None:
     assert body_answer(OPENAI_CHAT, {"choices": [{"message": body, "finish_reason": "stop"}]})[1] == message
 
 
-def test_an_empty_function_call_next_to_a_call_adds_none() -> None:
+def test_an_empty_deprecated_function_call_next_to_a_tool_call_adds_no_call() -> None:
     both = {"tool_calls": [fragment(0, "x", "f", A)], "function_call": NO_CALL}
     stream = openai_stream(chunk(both), chunk({"function_call": NO_CALL}, "tool_calls"))
     assert message_outline(answer(OPENAI_CHAT, stream)) == (("call", "hist_tool_1", "f", A, '"x"'),)
@@ -393,7 +393,7 @@ def test_an_error_inside_a_200_stream_is_classified(
     assert fault.status == status
 
 
-def test_an_event_named_error_is_an_error() -> None:
+def test_an_event_named_error_is_read_as_an_error() -> None:
     _, fault = run(decode(OPENAI_CHAT), [b'event: error\ndata: {"message":"overloaded_error"}\n\n'])
     assert isinstance(fault, AnswerFault)
 
@@ -410,7 +410,7 @@ def test_an_error_inside_a_body_is_classified_as_in_a_stream() -> None:
     assert body_answer(OPENAI_CHAT, good)[1].text == "ok"
 
 
-def test_a_null_error_is_no_error() -> None:
+def test_an_error_field_of_null_is_no_error() -> None:
     assert answer(OPENAI_CHAT, openai_stream(chunk({"content": "x"}, error=None))).text == "x"
 
 

@@ -115,7 +115,7 @@ def test_complete_frames_before_a_fault_are_returned_first() -> None:
         parser.feed(good)
 
 
-def test_exceptions_and_errors_become_an_event_with_their_kind() -> None:
+def test_exception_and_error_frames_become_an_event_with_their_kind() -> None:
     parser = FrameParser(MAX_FRAME)
     told = parser.feed(
         encode_frame(

@@ -93,7 +93,7 @@ def test_the_vendors_type_rejects_an_unknown_key_and_a_wrong_type(name: str) -> 
 
 @pytest.mark.requirement("PROMISE-1", "REQ-915-006", "REQ-915-007", "REQ-915-008")
 @pytest.mark.parametrize("name", PAIRING)
-def test_an_external_checker_of_pairing_and_adjacency_finds_nothing(name: str) -> None:
+def test_an_external_checker_of_pairing_and_adjacency_finds_no_faults_in_our_requests(name: str) -> None:
     provider = name.removesuffix("_chat")
     judged = 0
     for seed, body in _bodies(name, COUNT):
@@ -148,7 +148,7 @@ def test_the_aws_shape_rejects_unknown_keys_wrong_types_and_empty_lists() -> Non
 
 
 @pytest.mark.requirement("PROMISE-1", "REQ-915-006", "REQ-915-007", "REQ-915-008")
-def test_an_external_pairing_checker_finds_nothing_in_bedrock_bodies() -> None:
+def test_an_external_pairing_checker_finds_no_faults_in_bedrock_bodies() -> None:
     judged = 0
     for seed, body in _bodies("bedrock", COUNT):
         report = turnsafe.validate(

@@ -32,7 +32,9 @@ def test_an_error_page_is_reduced_to_its_status_and_title(answer: dict[str, obje
 
 
 @pytest.mark.parametrize(("status", "page", "message"), SHAPES)
-def test_pages_of_other_shapes_are_one_line_too(status: int, page: str, message: str) -> None:
+def test_error_pages_of_other_shapes_are_also_reduced_to_one_line(
+    status: int, page: str, message: str
+) -> None:
     assert classify(status, {}, page.encode(), OPENAI_CHAT).message == message
     wrapped = json.dumps({"error": {"message": page, "code": status}}).encode()
     assert classify(status, {}, wrapped, OPENAI_CHAT).message == message
@@ -45,7 +47,7 @@ def test_plain_text_errors_are_unchanged(text: str) -> None:
 
 
 @given(st.text(max_size=300))
-def test_every_page_is_reduced_to_one_line(text: str) -> None:
+def test_every_error_page_is_reduced_to_one_line(text: str) -> None:
     message = classify(503, {}, f"<html><title>{text}".encode("utf-8", "replace"), OPENAI_CHAT).message
     assert len(message) <= MAX_MESSAGE
     assert len(message.splitlines()) == 1
@@ -61,5 +63,5 @@ def test_a_redirect_names_its_target_without_its_query(status: int) -> None:
         assert (failure.kind, failure.action) == ("config", "next_backend")
 
 
-def test_a_redirect_without_a_target_is_its_status() -> None:
+def test_a_redirect_without_a_target_is_reported_by_its_status() -> None:
     assert classify(301, {}, b"", OPENAI_CHAT).message == "HTTP 301 without a message"

@@ -89,7 +89,7 @@ def sent_schema(made: Request, name: str) -> Any:  # Any: JSON
 
 
 @pytest.mark.parametrize("name", CLAUDE)
-def test_an_invalid_key_is_renamed_together_with_required(
+def test_an_invalid_property_key_is_renamed_also_in_the_required_list(
     name: str,
 ) -> None:
     made = request(LIST, name, CLAUDE[name])
@@ -182,7 +182,7 @@ def test_lookarounds_are_dropped_for_hosts_that_build_grammars() -> None:
 
 
 @pytest.mark.parametrize("pattern", [r"^\(?!b$", r"^(?:a|b)$", r"^\\(a)$", "^a$"])
-def test_a_pattern_without_a_special_group_is_kept(pattern: str) -> None:
+def test_a_pattern_without_lookarounds_is_kept(pattern: str) -> None:
     schema = dump({"type": "object", "properties": {"a": {"type": "string", "pattern": pattern}}})
     assert host_schema(schema, "plain") == (schema, (), {})
 
@@ -293,7 +293,7 @@ def test_calls_round_trip_under_any_schema(
 @given(
     text=st.recursive(st.text() | st.integers(), lambda inner: st.dictionaries(names(), inner), max_leaves=8)
 )
-def test_renaming_keys_keeps_every_other_byte(text: Any) -> None:  # Any: JSON
+def test_renaming_keys_leaves_all_remaining_bytes_unchanged(text: Any) -> None:  # Any: JSON
     written = Json(json.dumps({"a b": text}, indent=1).encode())
     there = rename_keys(written, {"a b": "a_b_1"})
     assert rename_keys(there, {"a_b_1": "a b"}) == written or b"a_b_1" in bytes(written)
@@ -319,7 +319,7 @@ TOOL = Tool.from_schema("list", "List files.", LIST, list_files)  # type: ignore
 
 
 @pytest.mark.anyio
-async def test_a_tool_gets_original_keys_and_the_provider_its_renamed_ones() -> None:
+async def test_the_provider_gets_renamed_keys_and_the_tool_gets_the_original_keys() -> None:
     def answer(body: dict[str, Any]) -> Turn:  # Any: JSON
         if body["messages"][-1]["content"][0]["type"] == "tool_result":
             return Turn(Say("Done."))
@@ -346,7 +346,7 @@ async def test_a_tool_gets_original_keys_and_the_provider_its_renamed_ones() -> 
     assert json.loads(bodies(gpt)[-1]["messages"][1]["tool_calls"][0]["function"]["arguments"]) == {"$top": 3}
 
 
-def test_the_providers_form_of_a_call_is_read_from_its_seal() -> None:
+def test_the_id_and_keys_that_a_call_has_at_its_provider_are_read_from_its_seal() -> None:
     me = Binding("b", "anthropic")
     seal = ToolCall.sealed_id("x", {"a b": "a_b"}, me)
     call = ToolCall("c1", "list", {"a b": 1}, native=seal)

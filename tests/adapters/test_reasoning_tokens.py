@@ -33,12 +33,12 @@ def usage_of(name: str, *told: Json, stream: bool = True) -> Usage:
 
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("name", [CASE["dialect"], "openai_compatible", "openrouter"])
-def test_reasoning_counted_outside_the_completion_is_output(name: str, stream: bool) -> None:
+def test_reasoning_tokens_counted_outside_the_completion_are_output_tokens(name: str, stream: bool) -> None:
     assert usage_of(name, CASE["usage"], stream=stream) == Usage(1000, 50, 800)
 
 
 @pytest.mark.parametrize("total", [1020, None, 0, 1021])
-def test_reasoning_within_the_completion_is_counted_once(total: int | None) -> None:
+def test_reasoning_tokens_within_the_completion_are_counted_once(total: int | None) -> None:
     told = {**CASE["usage"], "total_tokens": total}
     assert usage_of("xai", told) == Usage(1000, 20, 800)
 

@@ -133,7 +133,7 @@ def test_an_empty_answer_fails_with_its_stop_reason(
 
 @pytest.mark.parametrize("held", [WORDS, CALL])
 @pytest.mark.parametrize(("name", "wire", "reason", "kind"), REASONS)
-def test_text_before_a_stop_is_kept_except_next_to_an_unreadable_call(
+def test_text_before_an_abnormal_stop_is_kept_except_next_to_an_unreadable_call(
     name: str, wire: Callable[[str, str], bytes], reason: str, kind: str, held: str
 ) -> None:
     message = decoded(name, wire(held, reason))
@@ -187,7 +187,7 @@ WIRES = (
         (" ", None),
     ],
 )
-def test_an_abnormal_stop_reason_makes_a_cut_answer(reason: str, kind: str | None) -> None:
+def test_an_abnormal_stop_reason_makes_the_answer_incomplete(reason: str, kind: str | None) -> None:
     for name, wire in WIRES:
         decoder = decode(PROFILES[name])
         _, message = run(decoder, [wire(WORDS, reason)])
@@ -200,7 +200,7 @@ def test_an_abnormal_stop_reason_makes_a_cut_answer(reason: str, kind: str | Non
             assert (decoder.cut_reason, message.text) == (kind, "so far")
 
 
-def test_a_normal_stop_reason_does_not_override_a_cut() -> None:
+def test_a_normal_stop_reason_does_not_override_a_length_limit() -> None:
     said = chunk({"content": "x"})
     for reasons, cut in (
         (("length", "stop"), "length"),

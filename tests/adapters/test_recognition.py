@@ -230,7 +230,7 @@ def run(path: Path, value: Json, command: str) -> int:
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("command", ["convert", "preview"])
 @pytest.mark.parametrize("name", FOREIGN)
-def test_a_file_of_another_tool_is_rejected_with_the_values_of_from(
+def test_the_error_for_a_file_of_another_tool_lists_the_values_of_the_from_option(
     name: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(tmp_path, FOREIGN[name], command) == 2
@@ -320,7 +320,7 @@ def distort(messages: list[Json], draw: Random) -> None:
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_a_near_match_is_rejected_or_keeps_every_role(name: str) -> None:
+def test_a_distorted_transcript_is_rejected_or_imported_with_correct_roles(name: str) -> None:
     refused = 0
     for seed in range(400):
         draw, messages = Random(seed), deepcopy(SAMPLES[name])

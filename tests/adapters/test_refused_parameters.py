@@ -252,7 +252,7 @@ def test_a_rejected_value_differs_from_an_unsupported_parameter(
 
 
 @pytest.mark.parametrize(("name", "error"), OTHERS)
-def test_other_errors_name_no_parameter(
+def test_errors_about_other_problems_name_no_parameter(
     name: str,
     error: dict[str, Any],  # Any: as above
 ) -> None:

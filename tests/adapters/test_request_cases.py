@@ -31,7 +31,7 @@ def case(name: str) -> Case:
     return read
 
 
-def test_every_case_is_used_by_a_test() -> None:
+def test_every_request_case_is_used_by_a_test() -> None:
     written = "".join(path.read_text() for path in sorted(TESTS.rglob("test_*.py")))
     assert [path.stem for path in sorted(CASES.glob("*.json")) if path.stem not in written] == []
 
@@ -76,7 +76,7 @@ def body_with(given: Case, name: str, model: str = "model") -> tuple[Case, tuple
 @pytest.mark.parametrize(
     ("name", "model"), [("anthropic", "claude-sonnet-5"), ("bedrock", "anthropic.claude-sonnet-5")]
 )
-def test_keys_that_a_host_rejects_are_renamed(name: str, model: str) -> None:
+def test_property_keys_that_a_host_rejects_are_renamed(name: str, model: str) -> None:
     given = case("property-keys")
     body, _ = body_with(given, name, model)
     if name == "anthropic":

@@ -77,7 +77,7 @@ def test_a_body_and_its_stream_give_the_same_answer() -> None:
     assert streamed(*whole, completed_event(usage=usage)) == message
 
 
-def test_an_item_present_only_at_its_end_is_read_completely() -> None:
+def test_an_item_that_occurs_only_in_its_end_event_is_read_completely() -> None:
     events, message = run(
         decode(OPENAI_RESPONSES), [responses_stream(item_done(0, **words("Hi.")), item_done(1, **CALL))]
     )
@@ -171,7 +171,7 @@ def test_encrypted_content_is_read_only_from_the_end_of_its_item() -> None:
     assert decoder.partial_message().blocks == ()
 
 
-def test_unknown_fields_of_reasoning_are_not_kept_and_its_content_is() -> None:
+def test_reasoning_keeps_its_content_but_no_unknown_fields() -> None:
     content = [{"type": "reasoning_text", "text": "raw"}]
     message = streamed(item_done(0, **reasoning_item(status=None, zzz=1, content=content)), completed_event())
     again = json.loads(json.loads(message_outline(message)[0][2]))
@@ -249,7 +249,7 @@ def test_reasoning_after_unsendable_items_has_no_seal(between: Fields) -> None:
 
 
 @pytest.mark.parametrize("cut", ["", '{"p":', "{}"])
-def test_an_incomplete_response_keeps_finished_calls_and_no_cut_one(cut: str) -> None:
+def test_an_incomplete_response_keeps_finished_calls_and_drops_truncated_calls(cut: str) -> None:
     details = {"reason": "max_output_tokens"}
     half = function_call("fc_2", "call_B", "run", cut, "incomplete")
     begun = item_added(1, **function_call("fc_2", "call_B", "run", ""))
@@ -335,7 +335,7 @@ def test_an_end_event_without_name_or_namespace_keeps_the_earlier_ones() -> None
         assert [(each.name, each.arguments) for each in message.calls] == [("crm__lookup", {"p": 1})]
 
 
-def test_an_item_only_in_the_last_event_is_placed_in_order() -> None:
+def test_an_item_that_occurs_only_in_the_last_event_is_placed_in_order() -> None:
     decoder = decode(OPENAI_RESPONSES)
     last = completed_event(output=[reasoning_item(), words("Hi."), CALL])
     _, message = run(decoder, [responses_stream(item_done(1, **words("Hi.")), last, done=False)])

@@ -74,7 +74,7 @@ def kinds(found: list[Wire]) -> list[str]:
     return [part["type"] if part["type"] != "message" else part["role"] for part in found]
 
 
-def test_a_message_is_a_run_of_items() -> None:
+def test_a_message_is_encoded_as_consecutive_items() -> None:
     entries = (
         ("user", (Text("u"),)),
         ("assistant", (thinking(), Text("t"), CALL)),
@@ -90,7 +90,7 @@ def test_a_message_is_a_run_of_items() -> None:
     ]
 
 
-def test_a_user_message_of_more_than_a_text_is_a_list_of_parts() -> None:
+def test_a_user_message_of_more_than_one_text_is_a_list_of_parts() -> None:
     image, linked = Media("image/png", data="aGk="), Media("image/*", url="https://x.example/a.png")
     document, there = (
         Media("application/pdf", data="aGk="),
@@ -182,12 +182,12 @@ def test_a_reasoning_item_is_sent_once_per_epoch() -> None:
         ("phase", Json(b"3")),
     ],
 )
-def test_a_seal_of_another_api_is_omitted(kind: str, data: Json) -> None:
+def test_reasoning_with_a_seal_of_another_api_is_omitted(kind: str, data: Json) -> None:
     odd = Thinking("", ProviderState(kind, data, HERE))
     assert items(conversation_of(odd, Text("t"))) == items(conversation_of(Text("t")))
 
 
-def test_native_call_ids_are_sent_back_and_foreign_ones_minted() -> None:
+def test_native_call_ids_are_sent_back_and_foreign_call_ids_are_replaced() -> None:
     own = ToolCall("c1", "read", native=ProviderState("call_id", quote("call_own"), HERE))
     foreign = ToolCall("c2", "read", native=ProviderState("call_id", quote("toolu_1"), READERS["anthropic"]))
     found = [part["call_id"] for part in items(conversation_of(own, foreign)) if "call_id" in part]
@@ -284,7 +284,7 @@ def test_settings_are_encoded_in_the_fields_of_the_api() -> None:
         ),
     ],
 )
-def test_unsupported_settings_are_omitted_and_named(
+def test_unsupported_settings_are_omitted_and_reported(
     settings: Wire, changes: Wire, key: str, value: object, losses: tuple[str, ...]
 ) -> None:
     body, lost = encode_settings(
@@ -307,12 +307,12 @@ def test_generated_histories_send_no_item_id() -> None:
     assert thoughts
 
 
-def test_the_alias_names_the_profile() -> None:
+def test_the_dialect_alias_responses_is_the_openai_responses_profile() -> None:
     assert dialect("responses") is dialect("openai_responses") is OPENAI_RESPONSES
 
 
 @pytest.mark.parametrize(("asked", "sent"), [(1, 16), (16, 16), (17, 17)])
-def test_the_token_limit_is_raised_to_the_minimum_of_the_host(asked: int, sent: int) -> None:
+def test_a_token_limit_below_the_minimum_of_the_host_is_raised_to_that_minimum(asked: int, sent: int) -> None:
     profile = dialect("openai_responses")
     rendered = render(History([Message("user", [Text("u")])]), Ledger(), profile)
     settings = Settings(model="m", max_tokens=asked)

@@ -143,7 +143,7 @@ def test_opaque_provider_items_are_omitted_and_reported() -> None:
     ]
 
 
-def test_broken_pairs_are_read_without_repair() -> None:
+def test_broken_pairs_of_calls_and_outputs_are_imported_without_repair() -> None:
     imported = import_transcript(
         gave("z"), user("u"), call("a"), call("a"), gave("a", "1"), gave("a", "2"), gave("a", "3")
     )
@@ -158,7 +158,7 @@ def test_broken_pairs_are_read_without_repair() -> None:
 
 @pytest.mark.requirement("REQ-915-048")
 @pytest.mark.parametrize("status", ["in_progress", "incomplete"])
-def test_a_call_without_its_output_has_an_unknown_end(status: str) -> None:
+def test_a_call_without_its_output_has_an_unknown_outcome(status: str) -> None:
     imported = import_transcript(
         call("a"), {"type": "function_call_output", "call_id": "a", "status": status}
     )
@@ -176,7 +176,7 @@ def test_a_call_without_a_call_id_is_identified_by_its_item_id() -> None:
     ]
 
 
-def test_a_tool_message_of_the_other_api_is_a_result() -> None:
+def test_a_tool_message_of_chat_completions_is_imported_as_a_result() -> None:
     imported = import_transcript(call("a"), {"role": "tool", "tool_call_id": "a", "content": "ok"})
     assert outline(imported) == ["assistant: call1", "tool: result1(ok)"]
 

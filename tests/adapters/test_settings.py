@@ -87,7 +87,7 @@ def test_the_budget_of_manual_thinking_is_smaller_than_max_tokens() -> None:
     assert tight["max_tokens"] > tight["thinking"]["budget_tokens"] >= 1024
 
 
-def test_effort_and_off_are_encoded_for_each_provider() -> None:
+def test_effort_and_disabled_thinking_are_encoded_for_anthropic() -> None:
     asked = body(request(Settings(model="m", thinking="off", effort="low"), ANTHROPIC))
     assert asked["thinking"] == {"type": "disabled"}
     assert asked["output_config"] == {"effort": "low"}
@@ -112,7 +112,7 @@ TRUSTING = AnthropicSettings(signatures="trust")
 def test_a_tool_loop_without_thinking_is_closed_before_budgeted_thinking(
     said: tuple[Message, ...],
 ) -> None:
-    """ANT-40, scenario 24: thinking is asked for as in every other request, so that the cached prefix stands."""
+    """ANT-40, scenario 24: thinking is requested as in every other request, so the cached prefix stays valid."""
     foreign = [*loop(), *said]
     naive = request(MANUAL, ANTHROPIC, *foreign)
     refusal = validate(naive.body, "anthropic", settings=TRUSTING)
@@ -142,7 +142,7 @@ def test_manual_thinking_continues_in_its_own_tool_loop() -> None:
     assert validate(made.body, "anthropic", settings=TRUSTING) is None
 
 
-def test_a_tool_loop_is_closed_once_per_lane() -> None:
+def test_an_open_tool_loop_is_closed_by_fillers_only_once_per_lane() -> None:
     reader, encoder = RenderTarget(CLAUDE, budgeted=True), adapter(ANTHROPIC).encoder
     history = History(loop())
     first = advance(empty_lane(ANTHROPIC), history, Ledger(), ANTHROPIC, encoder, reader)

@@ -105,7 +105,7 @@ def test_a_flood_of_comments_inside_one_event_is_skipped() -> None:
     assert parser.feed(b"data: a\n" + b": keep-alive\n" * 1000 + b"data: b\n\n") == [ServerEvent("", "a\nb")]
 
 
-def test_comments_in_large_events_are_allowed_and_other_lines_bounded() -> None:
+def test_comments_in_large_events_are_allowed_but_other_lines_are_bounded() -> None:
     data = b"data: " + b"x" * 2 * MEBIBYTE + b"\n: keep-alive\n\n"
     assert [len(event.data) for event in parsed([data], EventParser(3 * MEBIBYTE))] == [2 * MEBIBYTE]
     for line in (b"x" * 2 * MEBIBYTE, b'{"error": 1}\n' * 100_000, b": " + b"x" * 2 * MEBIBYTE):
@@ -113,7 +113,7 @@ def test_comments_in_large_events_are_allowed_and_other_lines_bounded() -> None:
             parsed([line], EventParser(3 * MEBIBYTE))
 
 
-def test_an_event_of_the_largest_size_passes() -> None:
+def test_an_event_of_exactly_the_size_limit_is_accepted() -> None:
     data = b"data: " + b"x" * 93
     assert len(EventParser(max_event=100).feed(data + b"\n\n")) == 1
 

@@ -50,24 +50,24 @@ NONSENSE = (
 
 
 @pytest.mark.parametrize(("value", "seconds"), FORMS)
-def test_every_form_of_time_is_read(value: str, seconds: float) -> None:
+def test_every_format_of_a_retry_or_reset_time_is_read(value: str, seconds: float) -> None:
     assert seconds_until(value, NOW) == pytest.approx(seconds, abs=1e-4)
 
 
 @pytest.mark.parametrize("value", NONSENSE)
-def test_an_invalid_time_is_ignored(value: str) -> None:
+def test_an_invalid_retry_or_reset_time_is_ignored(value: str) -> None:
     assert seconds_until(value, NOW) is None
 
 
 @given(value=st.one_of(st.text(max_size=30), st.floats().map(str), st.integers().map(str)))
-def test_times_are_limited_to_between_now_and_a_month_ahead(value: str) -> None:
+def test_retry_and_reset_times_are_limited_to_between_now_and_a_month_ahead(value: str) -> None:
     read = seconds_until(value, NOW)
     assert read is None or 0 <= read <= MOST_AHEAD
 
 
 @pytest.mark.parametrize("skew", [-1e8, -3600, 0, 3600, 1e8])
 @pytest.mark.parametrize("value", ["Fri, 15 Jan 2027 08:01:00 GMT", "1800000060", "2027-01-15T08:01:00Z"])
-def test_a_date_is_compared_with_the_clock_of_its_server(value: str, skew: float) -> None:
+def test_a_retry_date_is_compared_with_the_clock_of_the_server_that_sent_it(value: str, skew: float) -> None:
     told = {"Date": "Fri, 15 Jan 2027 08:00:00 GMT", "Retry-After": value}
     assert classify(429, told, b"", OPENAI_CHAT, now=NOW + skew).retry_after == 60.0
 
@@ -83,7 +83,7 @@ def test_the_reset_time_of_a_rate_limit_is_read_in_every_form(reset: str) -> Non
     assert classify(429, told, b"", OPENAI_CHAT, now=NOW).retry_after == pytest.approx(0.6)
 
 
-def test_a_daily_quota_is_restored_completely() -> None:
+def test_a_used_up_daily_quota_is_available_only_after_its_full_reset_time() -> None:
     told = {"x-ratelimit-limit": "50", "x-ratelimit-remaining": "0", "x-ratelimit-reset": "5h2m0s"}
     assert seconds_until_quota(told, NOW) == 18_120.0
 

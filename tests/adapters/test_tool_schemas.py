@@ -119,7 +119,7 @@ def test_inexpressible_constraints_are_omitted_and_named(
 
 
 def test_an_untyped_union_is_sent_as_an_object_but_validated_unchanged() -> None:
-    """The schema is that of a union of models. Only the provider gets a different one."""
+    """The schema is that of a union of models. Only the provider gets a changed schema."""
     union: dict[str, JsonValue] = {
         "oneOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}],
         "$defs": {
@@ -135,7 +135,7 @@ def test_an_untyped_union_is_sent_as_an_object_but_validated_unchanged() -> None
     assert tool._check.errors({"a": "x", "b": 1}) != ()
 
 
-def test_a_schema_that_expands_exponentially_is_given_up_within_bounds() -> None:
+def test_the_expansion_of_an_exponentially_growing_schema_is_abandoned_within_bounds() -> None:
     doubling: dict[str, JsonValue] = {
         f"D{n}": {"anyOf": [{"$ref": f"#/$defs/D{n + 1}"}, {"$ref": f"#/$defs/D{n + 1}"}]} for n in range(30)
     }
@@ -220,7 +220,7 @@ def test_sent_schemas_have_root_properties_and_array_items(name: str) -> None:
     assert text.count('"items"') == 1
 
 
-def test_a_valid_schema_is_unchanged() -> None:
+def test_a_schema_that_the_provider_supports_is_sent_unchanged() -> None:
     whole = Json(b'{"type": "object",  "properties":{"a":{"type":"string"}}}')
     made = request(Settings(model="m", tools=(ToolSpec("t", "", whole),)), dialect("anthropic"))
     assert made.body.count(bytes(whole)) == 1

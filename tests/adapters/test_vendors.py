@@ -152,7 +152,7 @@ def roles_of(rendered: Rendered) -> list[str]:
     return [message["role"] for message in json.loads(rendered.transcript)]
 
 
-def test_reasoning_alone_makes_no_message() -> None:
+def test_a_model_message_with_only_reasoning_is_not_sent() -> None:
     for name in ("kimi", "deepseek"):
         own = Thinking("hm", ProviderState("reasoning_content", quote("reasoning_content"), READERS[name]))
         history = [GO, Message("assistant", [own], origin=READERS[name]), GO]
@@ -233,7 +233,7 @@ def test_reasoning_details_of_a_body_are_sent_back_unchanged() -> None:
 
 
 @pytest.mark.parametrize(("first", "second"), [("One", "Two"), (None, "Two"), ("One", None)])
-def test_reasoning_of_another_upstream_is_foreign(first: str | None, second: str | None) -> None:
+def test_reasoning_of_another_upstream_is_not_sent_back(first: str | None, second: str | None) -> None:
     turns = [routed(first, number=1), routed(second, number=2), routed(first, number=3)]
     history = [GO]
     profile = dialect("openrouter")
@@ -347,7 +347,7 @@ def test_mistral_gets_a_model_message_between_result_and_user() -> None:
     assert b"".join(second.lane._segments).startswith(b"".join(first.lane._segments))
 
 
-def test_a_template_gets_alternating_roles() -> None:
+def test_hosts_with_chat_templates_get_alternating_roles() -> None:
     history = [Message("assistant", [Text("a")]), Message("assistant", [Text("b")]), GO, GO]
     for name in ("vllm", "llama_cpp", "ollama"):
         roles = roles_of(render(History(history), Ledger(), dialect(name)))

@@ -34,7 +34,7 @@ def test_every_goal_has_a_row_even_if_not_requested(
     ]
 
 
-def test_a_failed_measurement_is_exit_code_1_with_the_table(
+def test_a_failed_measurement_gives_exit_code_1_and_the_table(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     def fail(extent: Extent) -> list[Figure]:
@@ -95,7 +95,7 @@ def test_runs_are_compared_only_on_one_machine(tmp_path: Path, capsys: pytest.Ca
     assert "none.json: no such file" in capsys.readouterr().err
 
 
-def test_an_unwritable_picture_is_exit_code_2_with_the_table(
+def test_an_unwritable_picture_gives_exit_code_2_and_the_table(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     row = Figure("A1", "asked", "openai_chat", "ms", 3.0, 2.0, 1.0)

@@ -29,7 +29,9 @@ from tests.renderer.marks import without_marks
 QUICK = Extent(quick=True, backends=("asyncio",))
 
 
-def test_the_repository_has_rows_in_the_same_table(capsys: pytest.CaptureFixture[str]) -> None:
+def test_measurements_of_the_repository_are_rows_of_the_same_table(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     goals = [measure.goal for measure in MEASURES]
     assert len({*goals}) == len(goals)
     assert main(["--backend", "asyncio", "--only", "T1", "--json"]) == 0
@@ -43,7 +45,9 @@ def test_the_repository_has_rows_in_the_same_table(capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize("goal", ["A3", "A4", "D2", "E2", "P2D"])
-def test_a_measurement_gives_figures_with_their_goal(goal: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_measurement_gives_figures_that_are_compared_with_its_goal(
+    goal: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(dialects, "ANSWERS", 1)
     monkeypatch.setattr(render, "MESSAGES", 100)
     monkeypatch.setattr(memory, "_BEFORE", 50)
@@ -96,11 +100,11 @@ def test_figures_of_many_sessions_are_compared_with_their_goals(monkeypatch: pyt
 
 
 def test_idle_sessions_are_measured_without_actors() -> None:
-    """An actor alone has more objects than that, and each session had four."""
+    """One actor alone has more tracked objects than this limit, and each session used to have four actors."""
     assert memory.measure("asked_sessions", 10, "asyncio").tracked < 10
 
 
-def test_the_duration_of_the_tests_is_from_the_last_full_run(tmp_path: Path) -> None:
+def test_the_duration_of_the_tests_is_taken_from_the_last_full_run(tmp_path: Path) -> None:
     times = tmp_path / "times"
     assert [(row.value, row.is_met) for row in recorded_rows(times)] == [(None, None), (None, None)]
     times.write_text("299\tThe README's tests\n60\tStyle\n1201\tAll\n")
@@ -129,7 +133,7 @@ def test_the_measured_request_equals_a_cold_render(target: str) -> None:
     )
 
 
-def test_a_block_has_the_promised_messages() -> None:
+def test_a_generated_block_has_the_documented_number_and_size_of_messages() -> None:
     steps = Author(dialect_binding("anthropic")).block()
     messages = imported_messages(steps)
     assert [sum(m.role == who for m in messages) for who in ("user", "assistant")] == [5, 8]

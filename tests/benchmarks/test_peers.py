@@ -119,8 +119,10 @@ def test_a_program_makes_complete_turns_and_reports_their_time(program: Path, ur
         (BY_HAND.replace('"messages": messages', '"messages": messages[:1]'), ""),
     ],
 )
-def test_turns_that_did_not_happen_do_not_count(program: Path, url: str, source: str, why: str) -> None:
-    """The last program never ends, because it is asked for tools repeatedly. The test shortens its time limit."""
+def test_turns_that_the_library_did_not_complete_are_not_measured(
+    program: Path, url: str, source: str, why: str
+) -> None:
+    """The last program never ends, because the model requests tools in every answer. The test shortens its limit."""
     program.write_text(source)
     shared = program.parent / "working.py"
     shared.write_text(
@@ -165,7 +167,7 @@ def test_histories_are_stored_in_the_form_of_the_library(program: Path, tmp_path
     assert (resident > 50_000, 0.5 < tracked < 5, took > 0) == (True, True, True)
 
 
-def test_turns_without_executed_calls_do_not_count(program: Path, url: str) -> None:
+def test_turns_without_executed_calls_are_not_measured(program: Path, url: str) -> None:
     program.write_text(
         BY_HAND.replace("run_tool_loop(complete)", "asleep()").replace(
             "execute_orders(prepare_turn, HELD)", IDLE

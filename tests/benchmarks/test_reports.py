@@ -172,7 +172,7 @@ def test_a_picture_shows_goals_and_the_figures_of_other_libraries(tmp_path: Path
     ]
 
 
-def test_a_bar_ends_right_of_the_line_if_the_goal_is_missed() -> None:
+def test_the_bar_of_a_missed_goal_ends_right_of_the_goal_line() -> None:
     picture = render_svg(report(ROW, replace(ROW, value=6.0), replace(ROW, value=3.0)))
     _, *bars = _elements(picture, "rect")
     ends = [float(bar.attrib["x"]) + float(bar.attrib["width"]) for bar in bars]

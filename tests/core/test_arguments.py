@@ -135,7 +135,7 @@ values = st.recursive(
 
 
 @given(values)
-def test_the_verdict_on_any_arguments_is_deterministic_bounded_json(value: JsonValue) -> None:
+def test_errors_of_any_arguments_are_deterministic_json_of_bounded_size(value: JsonValue) -> None:
     check = compile_schema(TRIP, tool="trip")
     errors = check.errors(value)
     text = dump(tool_error("trip", errors, "raw"))
@@ -158,7 +158,7 @@ def test_errors_are_sorted_by_path_not_by_schema_order() -> None:
     assert [error.path for error in check.errors({"b": 1, "c": 1, "a": 1})] == ["a", "b", "c"]
 
 
-def test_invalid_json_is_quoted_in_part() -> None:
+def test_the_error_for_long_invalid_json_quotes_only_part_of_the_json() -> None:
     assert len(dump(tool_error("t", (), "x" * 1_000_000))) < 1000
 
 
@@ -252,8 +252,8 @@ def formula(levels: int, leaf: JsonValue) -> JsonValue:
 
 
 @pytest.mark.parametrize("keyword", ["anyOf", "oneOf"])
-def test_errors_within_recursive_choices_are_listed_only_if_cheap(keyword: str) -> None:
-    """Each level has two arms with the next. Validity is decided at any depth."""
+def test_errors_inside_recursive_unions_are_listed_only_up_to_a_nesting_depth(keyword: str) -> None:
+    """Each level has two alternatives that contain the next level. Validity itself is decided at any depth."""
     member: JsonValue = {"of": {"$ref": "#/$defs/formula"}}
     arms: JsonValue = [
         {"type": "object", "properties": member, "required": ["of"]},
@@ -442,6 +442,6 @@ def test_changing_a_schema_after_compilation_has_no_effect() -> None:
     assert len(check.errors({})) == 1
 
 
-def test_importing_the_module_does_not_import_the_validator() -> None:
+def test_importing_the_arguments_module_does_not_import_jsonschema_rs() -> None:
     program = "import actors.core.schemas.arguments, sys; sys.exit('jsonschema_rs' in sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True, timeout=300)

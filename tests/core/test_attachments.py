@@ -141,7 +141,7 @@ def test_documents_are_named_only_for_dialects_with_document_names() -> None:
 
 @pytest.mark.requirement("PROMISE-1")
 @pytest.mark.parametrize("pieces", [1, 2, 7])
-def test_documents_and_images_beyond_the_limit_are_noted_and_counted_as_lost(pieces: int) -> None:
+def test_documents_and_images_beyond_the_limit_become_notes_and_count_as_lost(pieces: int) -> None:
     said = [message for n in range(7) for message in (human(page(n), *[IMAGE] * 3), OK)]
     simulated, lost = session(), 0
     rendered = simulated.render(HERE)
@@ -158,7 +158,7 @@ def test_documents_and_images_beyond_the_limit_are_noted_and_counted_as_lost(pie
 
 
 @pytest.mark.requirement("PROMISE-4")
-def test_sent_media_stay_media_and_notes_stay_notes() -> None:
+def test_media_once_sent_stay_media_and_notes_stay_notes_in_later_requests() -> None:
     simulated, before = session(), b""
     for number in range(9):
         simulated.write(AskStarted(number, pack(human(page(number)))))
@@ -209,7 +209,7 @@ def test_a_lane_rebuilt_from_the_log_counts_the_media_it_has_sent() -> None:
     assert len(names(again)) == 5
 
 
-def test_the_limits_are_those_of_the_dialect() -> None:
+def test_the_media_limits_are_those_of_the_dialect() -> None:
     rendered = render_once(human(*[IMAGE] * 6), profile=PROFILES["groq"])
     assert rendered.transcript.count(b'image_url":{') == 5
     roomy = replace(BEDROCK, media=ConverseMedia())

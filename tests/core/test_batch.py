@@ -87,7 +87,7 @@ def test_a_call_with_non_object_arguments_never_runs(made: ToolCall) -> None:
 
 
 @pytest.mark.requirement("U-05")
-def test_lossless_readings_of_arguments_are_used_and_logged() -> None:
+def test_arguments_that_were_repaired_without_loss_are_used_and_logged() -> None:
     planned = classify_calls(call(1, raw='```json\n{"path": "/",}\n```'))
     assert [dict(ran.arguments) for ran in planned.run] == [{"path": "/"}]
     assert [event.arguments for event in planned.scheduled] == [b'{"path":"/"}']
@@ -120,7 +120,9 @@ def test_a_call_runs_only_with_the_approval_that_its_tool_requires(
     ("name", "can_ask", "is_external"),
     [("ask", False, False), ("out", False, True), ("out", True, True), ("ask-out", True, True)],
 )
-def test_calls_that_need_the_caller_are_deferred(name: str, can_ask: bool, is_external: bool) -> None:
+def test_calls_that_need_an_approval_or_result_from_the_caller_are_deferred(
+    name: str, can_ask: bool, is_external: bool
+) -> None:
     planned = classify_calls(call(1, name), call(2, "never-out"), can_ask=can_ask)
     assert planned.waiting == (WaitingCall(call(1, name), is_external),)
     assert planned.run == ()
@@ -143,7 +145,7 @@ def test_no_approval_is_requested_for_a_call_that_cannot_run() -> None:
     assert [ran.call.id for ran in planned.run if ran.asks] == ["c2"]
 
 
-def test_calls_above_the_limit_are_scheduled_and_denied() -> None:
+def test_calls_beyond_the_batch_limit_are_scheduled_and_denied() -> None:
     planned = classify_calls(*(call(number) for number in range(MOST + 2)))
     assert len(planned.run) == MOST
     assert [problem(answer)["kind"] for answer in planned.answered] == ["too_many_calls"] * 2

@@ -94,7 +94,7 @@ def test_a_call_without_a_wire_id_is_identified_by_its_number() -> None:
     assert (str(told), told.rule, type(told)) == (str(unanswered), unanswered.rule, type(unanswered))
 
 
-def test_an_unknown_id_is_kept_as_it_is() -> None:
+def test_a_fault_keeps_a_wire_id_without_a_canonical_id_unchanged() -> None:
     fault = ProjectionFault("messages[1]: odd", call_ids=("t1", "t2", "#7"), rule="ALL-03")
     (told,) = with_canonical_ids([fault], {"t1": "read/1"}.get, lambda: CALLS)
     assert told.call_ids == ("read/1", "t2", "#7")

@@ -53,7 +53,7 @@ MESSAGES = st.builds(
 
 @examples(500)
 @given(messages=st.lists(MESSAGES, max_size=6), cuts=st.sets(st.integers(1, 24)) | st.just(set(range(99))))
-def test_bedrock_blocks_get_the_same_verdict_in_pieces_and_whole(
+def test_checking_bedrock_blocks_in_pieces_or_at_once_gives_the_same_faults(
     messages: list[Json], cuts: set[int]
 ) -> None:
     fragments = join_pieces(block_pieces(messages), cuts)
@@ -94,7 +94,7 @@ def _places(value: Any) -> list[tuple[Any, Any]]:  # Any: JSON, and the keys of 
 
 @examples(500)
 @given(data=st.data(), new=ANY_JSON)
-def test_no_json_in_a_request_makes_the_judge_raise(data: st.DataObject, new: object) -> None:
+def test_the_request_checker_raises_for_no_json_in_a_request(data: st.DataObject, new: object) -> None:
     request = json.loads(json.dumps(FULL))
     container, key = data.draw(st.sampled_from(_places(request)))
     container[key] = new
@@ -110,7 +110,7 @@ def test_an_image_url_is_a_fault_if_the_provider_accepts_only_bytes() -> None:
     assert "image/png" in with_image["bedrock"].text
 
 
-def test_a_lane_may_call_tools_before_the_request_declares_them() -> None:
+def test_calls_in_a_lane_are_accepted_before_the_request_declares_their_tools() -> None:
     state, faults = check_fragment(initial_state(BEDROCK), "".join(block_pieces(FULL["messages"])).encode())
     assert faults == finish_check(state) == []
 
@@ -121,7 +121,7 @@ def test_bedrock_ids_begin_with_tooluse() -> None:
     assert len(made) == len("tooluse_") + 22
 
 
-def test_attachments_are_counted_and_named_across_fragments() -> None:
+def test_limits_and_unique_names_of_attachments_apply_across_fragments() -> None:
     same = [user(text(), DOCUMENT), model(text()), user(text(), DOCUMENT)]
     _, faults = fold(initial_state(BEDROCK), join_pieces(block_pieces(same), {2, 3}))
     assert [fault.rule for fault in faults] == ["BED-15"]

@@ -146,7 +146,7 @@ def check_messages(messages: Sequence[Json], dialect: Dialect, **more: object) -
 
 @examples(300)
 @given(messages=st.lists(CHAT_MESSAGES, max_size=10), cuts=st.sets(st.integers(1, 10)))
-def test_openai_messages_get_the_same_verdict_in_pieces_and_whole(
+def test_checking_openai_messages_in_pieces_or_at_once_gives_the_same_faults(
     messages: list[Json], cuts: set[int]
 ) -> None:
     _, faults = fold(initial_state(OPENAI_CHAT), join_pieces(chat_pieces(messages), cuts))
@@ -160,7 +160,7 @@ def test_openai_messages_get_the_same_verdict_in_pieces_and_whole(
 @example(messages=SPLIT_RESULTS, cuts=set(range(99)))
 @example(messages=TOOL_LOOP, cuts=set(range(99)))
 @example(messages=TOOL_LOOP[1:], cuts=set(range(99)))
-def test_anthropic_blocks_get_the_same_verdict_in_pieces_and_whole(
+def test_checking_anthropic_blocks_in_pieces_or_at_once_gives_the_same_faults(
     messages: list[Json], cuts: set[int]
 ) -> None:
     fragments = join_pieces(block_pieces(messages), cuts)
@@ -211,12 +211,12 @@ LONG_BLOCKS.insert(0, {"role": "user", "content": [{"type": "text", "text": "go"
 
 @settings(max_examples=30, deadline=None)
 @given(cuts=st.sets(st.integers(1, 240)))
-def test_a_valid_conversation_is_valid_in_any_pieces(cuts: set[int]) -> None:
+def test_a_valid_conversation_is_accepted_however_it_is_split_into_pieces(cuts: set[int]) -> None:
     assert fold(initial_state(OPENAI_CHAT), join_pieces(chat_pieces(LONG_CHAT), cuts))[1] == []
     assert fold(initial_state(ANTHROPIC), join_pieces(block_pieces(LONG_BLOCKS), cuts))[1] == []
 
 
-def test_two_extensions_of_a_state_are_independent() -> None:
+def test_two_extensions_of_one_check_state_are_independent() -> None:
     state, _ = check_fragment(initial_state(OPENAI_CHAT), b'{"role":"user","content":"go"}')
     call, again = (_text({"role": "assistant", "tool_calls": [_call(i, "{}")]}) for i in ("a", "b"))
     one, faults_of_one = check_fragment(state, f",{call}".encode())
@@ -235,7 +235,7 @@ def test_two_extensions_of_a_state_are_independent() -> None:
     left=st.lists(BLOCK_MESSAGES, max_size=3),
     right=st.lists(BLOCK_MESSAGES, max_size=3),
 )
-def test_branches_of_a_state_get_the_same_verdicts_as_separate_states(
+def test_branches_of_one_check_state_give_the_same_faults_as_separate_states(
     shared: list[Json], left: list[Json], right: list[Json]
 ) -> None:
     cut = len(block_pieces(shared))
@@ -264,7 +264,7 @@ OPENED = b'{"role":"user","content":[{"type":"text","text":"go"}'
         (ANTHROPIC, b'{"role":"user","content":[', b',{"type":"text","text":"go"}'),
     ],
 )
-def test_a_fragment_that_does_not_continue_the_text_is_a_fault_and_changes_nothing(
+def test_a_fragment_that_does_not_continue_the_request_is_a_fault_and_keeps_the_check_state(
     dialect: Dialect, first: bytes, bad: bytes
 ) -> None:
     state, faults = check_fragment(initial_state(dialect), first)
@@ -274,12 +274,12 @@ def test_a_fragment_that_does_not_continue_the_text_is_a_fault_and_changes_nothi
     assert after is state
 
 
-def test_an_empty_fragment_changes_nothing() -> None:
+def test_an_empty_fragment_does_not_change_the_check_state() -> None:
     state = initial_state(ANTHROPIC)
     assert check_fragment(state, b"") == (state, [])
 
 
-def test_an_open_call_is_a_fault_only_in_a_completed_request() -> None:
+def test_an_unanswered_call_is_a_fault_only_in_a_completed_request() -> None:
     state, faults = check_fragment(initial_state(ANTHROPIC), "".join(block_pieces(LONG_BLOCKS[:2])).encode())
     assert faults == []
     assert [fault.rule for fault in finish_check(state)] == ["ANT-01", "ANT-27"]
@@ -354,7 +354,7 @@ FULL_BLOCKS = {
 
 @examples(500)
 @given(data=st.data(), new=ANY_JSON)
-def test_no_json_in_a_request_makes_the_judge_raise(data: st.DataObject, new: object) -> None:
+def test_the_request_checker_raises_for_no_json_in_a_request(data: st.DataObject, new: object) -> None:
     for body, dialect in ((FULL_CHAT, OPENAI_CHAT), (FULL_BLOCKS, ANTHROPIC)):
         place = data.draw(st.sampled_from(_places(body)))
         for fault in check(json.dumps(_replaced(body, place, new)).encode(), dialect):
@@ -363,7 +363,7 @@ def test_no_json_in_a_request_makes_the_judge_raise(data: st.DataObject, new: ob
 
 @examples(200)
 @given(body=ANY_JSON, raw=st.binary(max_size=60), dialect=st.sampled_from(list(PROFILES.values())))
-def test_no_bytes_make_the_judge_raise(body: object, raw: bytes, dialect: Dialect) -> None:
+def test_the_request_checker_raises_for_no_bytes(body: object, raw: bytes, dialect: Dialect) -> None:
     for text in (raw, json.dumps(body).encode(), json.dumps({"messages": [body]}).encode()):
         assert check(text, dialect) != []
         state, _ = check_fragment(initial_state(dialect), text)
@@ -374,7 +374,7 @@ def test_no_bytes_make_the_judge_raise(body: object, raw: bytes, dialect: Dialec
             )
 
 
-def test_the_judge_imports_the_rulebook_and_no_renderer() -> None:
+def test_the_request_checker_imports_the_rulebook_but_no_renderer() -> None:
     modules = (
         *("check", "models", "rulebook"),
         *("data.jsonio", "data.persistent_map", "data.record", "dialects.dialect", "dialects.narrow"),

@@ -33,7 +33,7 @@ def faults(value: Json, dialect: Dialect = GEMINI) -> list[Any]:  # Any: faults 
     return list(check(json.dumps(value).encode(), dialect))
 
 
-def test_before_generation_three_a_first_call_needs_no_signature() -> None:
+def test_before_gemini_3_the_first_call_needs_no_signature() -> None:
     assert faults(body(U, model(plain()), user(result())), GEMINI_2) == []
 
 
@@ -109,7 +109,7 @@ CONTENTS = st.lists(
 
 @examples(300)
 @given(contents=CONTENTS, data=st.data(), dialect=st.sampled_from([GEMINI, VERTEX, GEMINI_2]))
-def test_gemini_contents_get_the_same_verdict_in_pieces_and_whole(
+def test_checking_gemini_contents_in_pieces_or_at_once_gives_the_same_faults(
     contents: list[Json], data: st.DataObject, dialect: Dialect
 ) -> None:
     state, found = initial_state(dialect), []
@@ -162,7 +162,9 @@ def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:  #
 
 @examples(300)
 @given(data=st.data(), new=ANY_JSON)
-def test_no_json_in_a_request_makes_the_judge_raise(data: st.DataObject, new: Any) -> None:  # Any: JSON
+def test_the_request_checker_raises_for_no_json_in_a_request(
+    data: st.DataObject, new: Any
+) -> None:  # Any: JSON
     *way, last = data.draw(st.sampled_from(_places(FULL)))
     spoilt = json.loads(json.dumps(FULL))
     at = spoilt

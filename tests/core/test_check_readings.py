@@ -128,7 +128,7 @@ PLANTED = [
 @pytest.mark.parametrize(
     ("rule", "broken", "twin", "dialect"), [row[1:] for row in PLANTED], ids=[row[0] for row in PLANTED]
 )
-def test_both_readings_reject_each_fault_and_accept_its_valid_twin(
+def test_both_request_parsers_reject_each_fault_and_accept_the_corrected_request(
     rule: str, broken: Json, twin: Json, dialect: Dialect
 ) -> None:
     fragments, manual = pieces(broken, dialect), asks_for_thinking(broken)
@@ -146,7 +146,7 @@ def test_every_rule_that_a_fragment_can_break_has_a_case() -> None:
     assert judged - BESIDE == {row[1] for row in PLANTED if row[1] not in BESIDE}
 
 
-def test_a_disagreement_of_the_readings_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tests_report_a_disagreement_of_the_two_request_parsers(monkeypatch: pytest.MonkeyPatch) -> None:
     fragment = b'{"role":"user","content":" "}'
     taken = accepted(initial_state(OPENAI_CHAT), fragment)
     monkeypatch.setattr("tests.readings.accepted", lambda state, *pieces: taken)
@@ -156,7 +156,9 @@ def test_a_disagreement_of_the_readings_is_reported(monkeypatch: pytest.MonkeyPa
         check_fragment(initial_state(OPENAI_CHAT), b'{"role":')
 
 
-def test_a_request_that_restarts_an_epoch_is_read_completely(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_request_of_a_new_epoch_is_not_checked_by_the_fast_parser(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     asked: list[bytes] = []
     monkeypatch.setattr(
         "actors.core.check.check_quickly", lambda state, *pieces: asked.append(b"".join(pieces))
@@ -175,7 +177,7 @@ def test_a_request_that_restarts_an_epoch_is_read_completely(monkeypatch: pytest
 
 
 @pytest.mark.parametrize("name", sorted(PROFILES))
-def test_encoded_fragments_are_read_once(name: str) -> None:
+def test_the_fast_parser_accepts_all_fragments_that_the_encoders_produce(name: str) -> None:
     dialect = PROFILES[name]
     for seed in spread(range(80), [*PROFILES].index(name)):
         messages, ledger = history(seed)
@@ -189,7 +191,7 @@ def test_encoded_fragments_are_read_once(name: str) -> None:
 @pytest.mark.parametrize(
     "end", ["end", "\n\t\tlast", "\\ end\\", "a b c", ' "d"', "é ô", "\n\tab" * 5 + "cd", "x" * 80]
 )
-def test_the_fast_parser_accepts_a_long_string_with_any_ending(end: str) -> None:
+def test_the_fast_parser_accepts_a_long_string_whatever_its_last_characters_are(end: str) -> None:
     literal = json.dumps("word " * 150 + end, ensure_ascii=False).encode()
     for dialect, head in ((OPENAI_CHAT, b""), (ANTHROPIC, b'[{"type":"text","text":')):
         fragment = b'{"role":"user","content":' + head, literal, b"}"
@@ -212,7 +214,7 @@ def _ingest_json(text: str) -> object:
 
 @examples(600)
 @given(data=st.data(), new=ANY_JSON.map(json.dumps).map(_ingest_json))
-def test_both_readings_agree_on_any_json_in_a_fragment(data: st.DataObject, new: object) -> None:
+def test_both_request_parsers_agree_on_any_json_in_a_fragment(data: st.DataObject, new: object) -> None:
     assert {PROFILES[name].family for name in SOUND} == set(PREFIXES)
     dialect = PROFILES[data.draw(st.sampled_from(sorted(SOUND)))]
     body = data.draw(st.sampled_from(SOUND[dialect.name]))
@@ -242,7 +244,9 @@ LONG = (
 
 @examples(100)
 @given(data=st.data(), text=st.sampled_from(LONG))
-def test_a_long_text_in_its_own_piece_gets_the_same_verdict(data: st.DataObject, text: str) -> None:
+def test_passing_a_long_string_as_a_separate_piece_does_not_change_the_faults(
+    data: st.DataObject, text: str
+) -> None:
     dialect = PROFILES[data.draw(st.sampled_from(sorted(SOUND)))]
     body = data.draw(st.sampled_from(SOUND[dialect.name]))
     key = container(dialect)
@@ -268,7 +272,7 @@ def test_a_long_text_in_its_own_piece_gets_the_same_verdict(data: st.DataObject,
         (ANTHROPIC, "assistant", "word\n" * 150, "ANT-23"),
     ],
 )
-def test_an_invalid_long_text_in_its_own_piece_is_rejected(
+def test_an_invalid_long_string_in_a_separate_piece_is_rejected(
     dialect: Dialect, role: str, text: str, rule: str
 ) -> None:
     head, ends = ('[{"type":"text","text":', "}") if dialect is ANTHROPIC else ("", "}")

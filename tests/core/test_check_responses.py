@@ -86,13 +86,13 @@ def test_a_complete_responses_request_is_accepted() -> None:
 
 @examples(500)
 @given(data=st.data(), new=ANY_JSON)
-def test_no_json_in_a_request_makes_the_judge_raise(data: st.DataObject, new: object) -> None:
+def test_the_request_checker_raises_for_no_json_in_a_request(data: st.DataObject, new: object) -> None:
     place = data.draw(st.sampled_from(_places(FULL)))
     for fault in check(json.dumps(_replaced(FULL, place, new)).encode(), OPENAI_RESPONSES):
         assert len(str(fault)) < 1000
 
 
-def test_items_get_the_same_verdict_in_pieces_and_whole() -> None:
+def test_checking_items_in_pieces_or_at_once_gives_the_same_faults() -> None:
     rows = [row for row in ROWS if isinstance(row.broken, dict) and row.judged_by is OPENAI_RESPONSES]
     for row in rows:
         assert isinstance(row.broken, dict)
@@ -112,7 +112,7 @@ def test_items_get_the_same_verdict_in_pieces_and_whole() -> None:
             assert {fault.rule for fault in faults} == {fault.rule for fault in whole}
 
 
-def test_a_late_output_is_one_fault_and_later_groups_are_valid() -> None:
+def test_a_late_call_output_is_one_fault_and_later_calls_and_outputs_are_accepted() -> None:
     request = body(
         say(),
         call(),

@@ -37,7 +37,7 @@ def test_a_chunked_vector_equals_the_list_of_its_items(portions: list[int], star
 
 
 @pytest.mark.parametrize("size", [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK])
-def test_a_full_block_is_shared_by_all_later_vectors(size: int) -> None:
+def test_a_vector_shares_its_full_blocks_with_all_vectors_that_extend_it(size: int) -> None:
     vector: ChunkedVector[int] = append(EMPTY, list(range(size)))
     higher = append(vector, range(3 * BLOCK))
     assert all(one is other for one, other in zip(vector[0], higher[0], strict=False))

@@ -46,7 +46,7 @@ def test_the_log_of_a_generated_session_round_trips() -> None:
             assert encode_event(decode_event(record)) == record
 
 
-def test_lone_surrogates_are_replaced() -> None:
+def test_encoding_an_event_replaces_lone_surrogates() -> None:
     event = Scheduled(CallId("\ud800"), "r\udc00", Json(b"{}"))
     assert decode_event(encode_event(event)) == Scheduled(CallId("\ufffd"), "r\ufffd", Json(b"{}"))
     lost = Message("assistant", [ToolCall("\ud800", "a", raw="\udfff"), Media("image/png", "\ud800" * 5000)])

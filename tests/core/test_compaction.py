@@ -115,7 +115,7 @@ def session() -> Simulated:
 
 
 @pytest.mark.requirement("REQ-915-026", "PROMISE-13")
-def test_a_shortened_result_is_a_mark_on_the_wire_and_complete_in_the_ledger(
+def test_a_shortened_result_is_sent_as_a_mark_and_stays_complete_in_the_ledger(
     session: Simulated,
 ) -> None:
     session.write(ResultsTrimmed(((mint(1), "large"),)))
@@ -151,7 +151,7 @@ def test_compaction_starts_an_epoch_in_every_lane_and_drops_bound_thinking(
 
 
 @pytest.mark.requirement("REQ-915-026", "PROMISE-2")
-def test_the_summary_lists_calls_that_the_model_omits(session: Simulated) -> None:
+def test_a_summary_lists_the_calls_that_the_models_text_omits(session: Simulated) -> None:
     stands_for = summary_scope(session.state.history, session.state.ledger, 6)
     said = unpack(summary_message(WORDS, stands_for, Compaction())).text
     assert "read: hist_tool_1." in said
@@ -162,7 +162,7 @@ def test_the_summary_lists_calls_that_the_model_omits(session: Simulated) -> Non
 
 
 @pytest.mark.requirement("REQ-915-026", "PROMISE-2")
-def test_a_second_summary_names_the_calls_of_the_first(session: Simulated) -> None:
+def test_a_second_summary_names_the_calls_of_the_first_summary(session: Simulated) -> None:
     assert compact(session, Compaction(keep_turns=1), "First.")
     assert compact(session, Compaction(keep_turns=0), "Second.")
     (only,) = session.state.history.since(0)
@@ -184,7 +184,7 @@ def test_a_late_result_of_a_summarised_call_is_sent(session: Simulated) -> None:
     assert text(rendered).count(b"[Late result of slow: LATE]") == 1
 
 
-def test_user_attachments_are_kept_newest_first(session: Simulated) -> None:
+def test_compaction_keeps_the_newest_user_attachments_up_to_the_limit(session: Simulated) -> None:
     stands_for = summary_scope(
         session.state.history, session.state.ledger, len(session.state.history.since(0))
     )
@@ -205,7 +205,7 @@ def test_compaction_cuts_only_at_the_start_of_a_turn(session: Simulated) -> None
     assert messages_to_summarise(messages[:1], 0, 1) == 0
 
 
-def test_earlier_duplicate_calls_and_long_results_are_shortened(
+def test_results_of_repeated_calls_and_long_results_are_shortened(
     session: Simulated,
 ) -> None:
     again = ToolCall(mint(4), "read", {"path": "1.txt"})
@@ -226,7 +226,9 @@ def test_earlier_duplicate_calls_and_long_results_are_shortened(
     assert everything == {mint(1): "repeated", mint(2): "old"}
 
 
-def test_the_estimated_saving_counts_summarisable_and_shortenable_content(session: Simulated) -> None:
+def test_the_estimated_saving_includes_content_to_summarise_and_results_to_shorten(
+    session: Simulated,
+) -> None:
     state, settings = session.state, Compaction(keep_turns=1)
     history, ledger = state.history, state.ledger
     first, second, third = (message_tokens(history.upto(at), ledger, 1.0) for at in (3, 6, 9))
@@ -252,7 +254,7 @@ def test_a_summary_must_be_shorter_than_its_range_unless_it_is_short(session: Si
     assert is_summary_longer("\u00e9" * (size - 1), history, ledger, 6)
 
 
-def test_reported_tokens_are_used_and_only_new_messages_estimated() -> None:
+def test_token_counts_use_the_reported_usage_and_estimate_only_newer_messages() -> None:
     binding, learned = BINDINGS[0], Calibration()
     said = History([Message("user", [Text("x" * 7000)])])
 
@@ -284,7 +286,7 @@ def test_reported_tokens_are_valid_until_the_next_compaction() -> None:
     assert session.state.measured == ReportedRequest(CLAUDE)
 
 
-def test_token_ratios_are_bounded_and_the_longest_answer_decays() -> None:
+def test_the_learned_token_ratio_is_bounded_and_the_longest_answer_size_decays() -> None:
     learned = Calibration()
     for _ in range(20):
         learned.record_report(10_000, Usage(1, 800))
@@ -306,7 +308,7 @@ def test_token_ratios_are_bounded_and_the_longest_answer_decays() -> None:
         {"attachments": "2"},
     ],
 )
-def test_invalid_settings_are_rejected_by_name(wrong: dict[str, object]) -> None:
+def test_the_error_for_an_invalid_compaction_setting_names_the_setting(wrong: dict[str, object]) -> None:
     (name,) = wrong
     given = Compaction(**wrong)  # type: ignore[arg-type]  # deliberately wrong
     with pytest.raises(ConfigError, match=name):

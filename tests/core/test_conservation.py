@@ -194,7 +194,7 @@ def batch(count: int, *results: ToolResult) -> list[Message]:
 
 @pytest.mark.requirement("REQ-915-044", "REQ-915-011", "REQ-915-012")
 @either_dialect
-def test_of_five_calls_with_one_result_one_is_real_and_four_are_synthetic(binding: Binding) -> None:
+def test_of_five_calls_with_one_real_result_four_get_synthetic_results(binding: Binding) -> None:
     rendered = render_at_once(batch(5, ToolResult("c3", "R3.")), Ledger(), binding)
     assert [call_id for call_id, _ in rendered.report.synthetic] == ["c1", "c2", "c4", "c5"]
     assert find_refusal(rendered) is None
@@ -206,7 +206,7 @@ def test_of_five_calls_with_one_result_one_is_real_and_four_are_synthetic(bindin
 @pytest.mark.requirement("REQ-915-011")
 @either_dialect
 @pytest.mark.parametrize("known", range(6))
-def test_k_of_n_results_leave_n_minus_k_synthetic_ones(binding: Binding, known: int) -> None:
+def test_k_real_results_of_n_calls_leave_n_minus_k_synthetic_results(binding: Binding, known: int) -> None:
     results = [ToolResult(f"c{number}", f"R{number}.") for number in range(5, 5 - known, -1)]
     rendered = render_at_once(batch(5, *results), Ledger(), binding)
     assert len(rendered.report.synthetic) == 5 - known
@@ -239,7 +239,7 @@ def test_the_arrival_order_of_results_changes_no_byte(binding: Binding) -> None:
         (ToolResult("c1", None), None),
     ],
 )
-def test_status_follows_error_then_completeness_then_content(
+def test_the_status_of_a_result_follows_its_error_then_completeness_then_content(
     binding: Binding, result: ToolResult, shown: str | None
 ) -> None:
     rendered = render_at_once(batch(1, result), Ledger(), binding)
@@ -270,7 +270,7 @@ def test_a_call_in_a_tool_message_is_attributed_to_the_model(binding: Binding) -
 
 @pytest.mark.requirement("REQ-915-039", "REQ-915-040")
 @either_dialect
-def test_the_report_lists_changes_with_canonical_ids(binding: Binding) -> None:
+def test_the_render_report_lists_changes_with_canonical_ids(binding: Binding) -> None:
     results = [
         ToolResult("c1", "R1."),
         ToolResult("c1", "R1."),
@@ -295,7 +295,7 @@ SEALED = RequestSent(1, 1, ELSEWHERE, 0, 2, ((CallId("c1"), "cancelled"),))
 
 @pytest.mark.requirement("PROMISE-2")
 @either_dialect
-def test_a_result_after_its_seal_is_a_note_and_the_synthetic_result_stays(binding: Binding) -> None:
+def test_a_real_result_after_a_sealed_synthetic_result_is_sent_as_a_note(binding: Binding) -> None:
     ledger = Ledger().apply(Scheduled(CallId("c1"), "read"), SEALED, Returned(CallId("c1"), quote("R1.")))
     rendered = render_at_once(batch(1), ledger, binding)
     sent = text(rendered).decode()
@@ -315,14 +315,14 @@ def test_a_late_result_is_sent_before_the_next_user_message(binding: Binding) ->
 
 
 @either_dialect
-def test_a_late_result_of_the_ledger_precedes_that_of_a_block(binding: Binding) -> None:
+def test_a_late_result_in_the_ledger_takes_precedence_over_a_result_block(binding: Binding) -> None:
     ledger = Ledger().apply(SEALED, Returned(CallId("c1"), quote("R1. by the ledger")))
     early = [Message("tool", [ToolResult("c1", "R2.")]), *batch(1)]
     assert marks(text(render_at_once(early, ledger, binding)).decode()) == Counter(["R1."])
 
 
 @either_dialect
-def test_an_orphan_is_sent_once_as_labelled_text(binding: Binding) -> None:
+def test_an_orphan_result_is_sent_once_as_labelled_text(binding: Binding) -> None:
     orphan = ToolResult("gone", error="R1.")
     said = History([Message("tool", [orphan, orphan])])
     rendered = render_at_once(said, Ledger(), binding)
@@ -331,7 +331,7 @@ def test_an_orphan_is_sent_once_as_labelled_text(binding: Binding) -> None:
 
 
 @either_dialect
-def test_the_call_of_an_orphan_known_to_the_ledger_is_restored(binding: Binding) -> None:
+def test_an_orphan_result_gets_its_call_restored_from_the_ledger(binding: Binding) -> None:
     known = ToolCallRecord(
         CallId("gone"), "weather", Json(b'{"city":"Oslo"}'), True, ToolResult("gone", "R1.")
     )
@@ -344,7 +344,7 @@ def test_the_call_of_an_orphan_known_to_the_ledger_is_restored(binding: Binding)
 
 @pytest.mark.requirement("REQ-915-022", "REQ-915-049")
 @either_dialect
-def test_repeated_and_empty_ids_become_distinct(binding: Binding) -> None:
+def test_calls_with_repeated_or_empty_ids_get_distinct_ids(binding: Binding) -> None:
     messages = [
         Message("user", [Text("u")]),
         Message("assistant", [ToolCall("", "read"), ToolCall("x", "read")]),

@@ -149,16 +149,16 @@ def forgets_the_end_of_a_log(event: Opened | Configured | Closed) -> str:
             assert_never(event)  # type: ignore[arg-type]
 
 
-def test_a_match_over_all_stream_events_finds_the_group_of_one() -> None:
+def test_a_match_over_all_stream_events_returns_the_group_of_an_event() -> None:
     assert group(SwitchAppliedEvent(1, 1, "a")) == "switch"
 
 
 @pytest.mark.parametrize("event", every_event(), ids=lambda event: type(event).__name__)
-def test_a_match_over_all_log_events_finds_the_group_of_each(event: LogEvent) -> None:
+def test_a_match_over_all_log_events_returns_the_group_of_each_event(event: LogEvent) -> None:
     assert type(event) in get_args(LogEvent)
     assert log_group(event)
 
 
-def test_a_match_without_a_case_for_an_event_fails_on_it() -> None:
+def test_a_match_without_a_case_for_an_event_raises_for_that_event() -> None:
     with pytest.raises(AssertionError, match="Closed"):
         forgets_the_end_of_a_log(Closed())

@@ -103,7 +103,7 @@ def assert_valid_requests(
     "name",
     ["openai_chat", "mistral", "kimi", "openrouter", "anthropic", "openai_responses", "gemini", "bedrock"],
 )
-def test_values_that_a_family_supports_are_encoded_and_valid(name: str) -> None:
+def test_a_profile_with_one_value_that_its_family_supports_gives_valid_requests(name: str) -> None:
     tried, plain = 0, custom_dialect("house", {"base": name})
     for table in VARIANTS:
         if (house := build_profile(name, table)) is not None and house != plain:
@@ -123,7 +123,7 @@ def test_a_profile_has_only_values_that_its_family_supports(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(PROFILES))
-def test_fields_changed_together_are_encoded_and_valid(name: str) -> None:
+def test_a_profile_with_several_changed_fields_gives_valid_requests(name: str) -> None:
     random, tried = Random(name), 0
     for _ in range(300):
         tables = random.sample(VARIANTS, 3)

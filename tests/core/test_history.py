@@ -21,11 +21,11 @@ SAID = [Message("user", [Text(str(number))]) for number in range(6)]
 
 @examples(200)
 @given(messages())
-def test_a_packed_message_is_the_message(message: Message) -> None:
+def test_a_message_is_equal_after_packing_and_unpacking(message: Message) -> None:
     assert unpack(pack(message)) == message
 
 
-def test_lone_surrogates_in_ids_and_names_are_replaced_when_they_enter() -> None:
+def test_packing_a_message_replaces_lone_surrogates_in_ids_and_names() -> None:
     message = Message("assistant", [ToolCall("\ud800", "r\udc00", raw="{\ud800"), ToolResult("\ud800", "x")])
     call, result = unpack(pack(message)).blocks
     assert call == ToolCall("\ufffd", "r\ufffd", raw="{\ufffd")
@@ -42,7 +42,7 @@ def test_appending_returns_a_new_history_and_keeps_the_old_one() -> None:
     assert old.append() is old
 
 
-def test_slices_cursors_and_equality_see_only_their_own_length() -> None:
+def test_slices_and_equality_of_a_shorter_history_ignore_later_messages() -> None:
     whole = History(SAID)
     assert list(whole.upto(3)) == list(whole[:3]) == SAID[:3]
     assert whole.since(4) == SAID[4:]
@@ -55,7 +55,7 @@ def test_slices_cursors_and_equality_see_only_their_own_length() -> None:
         whole.upto(3)[3]
 
 
-def test_equality_and_inequality_agree() -> None:
+def test_equality_and_inequality_of_histories_agree() -> None:
     ledgers = [Ledger().apply(Scheduled(CallId("c"), "read")) for _ in range(2)]
     for one, same in (ledgers, [History(SAID), History(SAID)]):
         assert one == same
@@ -93,7 +93,7 @@ def test_every_version_of_a_table_keeps_its_items(log: list[tuple[int, dict[str,
         assert (len(table), set(table)) == (len(expected), set(expected))
 
 
-def test_tables_are_equal_if_their_items_are() -> None:
+def test_tables_are_equal_if_their_items_are_equal() -> None:
     one = PersistentMap({"a": 1})
     two = one.update({"b": 2})
     assert one == PersistentMap({"a": 1})

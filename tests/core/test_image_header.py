@@ -32,7 +32,7 @@ def images(draw: st.DrawFn) -> tuple[str, int, int, bytes]:
 
 
 @given(made=images(), label=st.sampled_from(TYPES))
-def test_three_readers_agree_on_type_and_size_whatever_the_label(
+def test_three_image_parsers_agree_on_type_and_size_whatever_the_media_type_label(
     made: tuple[str, int, int, bytes], label: str
 ) -> None:
     kind, width, height, data = made
@@ -48,7 +48,7 @@ def test_three_readers_agree_on_type_and_size_whatever_the_label(
 
 
 @given(made=images(), data=st.data())
-def test_a_truncated_file_is_damaged_and_no_reader_raises(
+def test_a_truncated_image_is_reported_as_damaged_and_no_parser_raises(
     made: tuple[str, int, int, bytes], data: st.DataObject
 ) -> None:
     kind, *_, whole = made
@@ -61,7 +61,7 @@ def test_a_truncated_file_is_damaged_and_no_reader_raises(
 
 
 @given(junk=st.binary(max_size=64), start=st.sampled_from(KINDS))
-def test_no_bytes_make_a_reader_raise(junk: bytes, start: str) -> None:
+def test_no_bytes_make_an_image_parser_raise(junk: bytes, start: str) -> None:
     for data in (junk, image(start, 5, 5)[:16] + junk):
         text = base64(data)
         read_header(text)
@@ -71,7 +71,7 @@ def test_no_bytes_make_a_reader_raise(junk: bytes, start: str) -> None:
             find_damage(detect_media_type(media_type, text), text)
 
 
-def test_a_size_after_long_profiles_is_found() -> None:
+def test_the_size_of_a_jpeg_is_read_although_long_profiles_precede_it() -> None:
     photo = image("jpeg", 4000, 3000, b"profile " * 60_000)
     assert len(photo) > 400_000
     assert read_header(base64(photo)) == ("image/jpeg", 4000, 3000)
@@ -93,7 +93,7 @@ def test_a_size_after_long_profiles_is_found() -> None:
         ("image/svg+xml", b"<svg/>", "image/svg+xml"),
     ],
 )
-def test_recognisable_bytes_decide_the_type(label: str, data: bytes, media_type: str) -> None:
+def test_recognisable_bytes_decide_the_type_of_an_image(label: str, data: bytes, media_type: str) -> None:
     assert Media(label, base64(data)).media_type == media_type
 
 
@@ -107,14 +107,14 @@ def test_recognisable_bytes_decide_the_type(label: str, data: bytes, media_type:
         ("image/png", png(0, 5), "its header states a size of 0 x 5 pixels"),
     ],
 )
-def test_a_damaged_file_is_rejected_in_one_line(media_type: str, data: bytes, why: str) -> None:
+def test_a_damaged_image_is_rejected_in_one_line(media_type: str, data: bytes, why: str) -> None:
     with pytest.raises(MediaError) as refused:
         Media.from_bytes(data, media_type)
     assert why in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
-def test_invalid_base64_is_damaged_and_urls_are_not_inspected() -> None:
+def test_invalid_base64_counts_as_a_damaged_image_and_urls_are_not_inspected() -> None:
     assert Media("image/png", "no base64!").damage == "its data is not valid base64"
     assert Media("application/pdf", "AAA").damage == "its data is not valid base64"
     assert Media.from_url("https://x.example/a.png", "image/jpeg").damage is None
@@ -122,7 +122,7 @@ def test_invalid_base64_is_damaged_and_urls_are_not_inspected() -> None:
 
 
 @pytest.mark.parametrize("form", ["PNG", "JPEG", "GIF", "WEBP"])
-def test_images_written_by_another_library_are_read(form: str) -> None:
+def test_headers_of_images_written_by_another_library_are_read(form: str) -> None:
     pillow = pytest.importorskip("PIL.Image")
     for size in ((1, 1), (37, 500), (2001, 3)):
         for options in ({}, {"lossless": True}, {"progressive": True}, {"interlace": True}):
@@ -134,7 +134,7 @@ def test_images_written_by_another_library_are_read(form: str) -> None:
             assert read_picture(text) == (f"image/{form.lower()}", max(size))
 
 
-def test_the_png_of_the_cases_matches_its_header() -> None:
+def test_the_png_in_the_test_cases_matches_its_header() -> None:
     wide = "iVBORw0KGgoAAAANSUhEUgAAIygAAAMgCAIAAADBWV4cAAAADElEQVR4nGNgoAwAAABAAAG3NHzvAAAAAElFTkSuQmCC"
     assert read_header(wide) == ("image/png", 9000, 800)
     assert png_base64(9000, 800) != wide  # other pixels

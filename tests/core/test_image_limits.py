@@ -73,7 +73,7 @@ def test_an_image_with_too_long_a_side_becomes_a_note_with_the_reason(name: str)
 
 
 @pytest.mark.parametrize("name", LIMITED)
-def test_a_large_image_is_sent_among_few_and_becomes_a_note_among_many(name: str) -> None:
+def test_a_large_image_is_sent_among_few_images_and_becomes_a_note_among_many(name: str) -> None:
     large, small = photo(2500, 1000), photos(21)
     few = sent_body(render(History(call_with_media([large, *small[:19]])), Ledger(), dialect(name)), name)
     assert count(few, [large, *small]) == 20
@@ -86,7 +86,7 @@ def test_a_large_image_is_sent_among_few_and_becomes_a_note_among_many(name: str
         assert why in many or b"as many as can be shown" in many
 
 
-def test_after_a_large_image_the_lane_keeps_its_images_and_takes_few_more() -> None:
+def test_after_a_large_image_a_lane_keeps_its_images_and_accepts_only_a_few_more() -> None:
     large, before, after = photo(2500, 1000), photos(10), photos(15, 901)
     profile = dialect("anthropic")
     history = History([Message("user", [Text("a"), large, *before])])
@@ -219,6 +219,6 @@ async def test_images_of_a_tool_never_block_a_session_with_any_provider() -> Non
     assert png_base64(9000, 9) in other
 
 
-def test_types_and_headers_survive_the_log() -> None:
+def test_media_of_a_result_get_the_type_of_their_bytes() -> None:
     made = ToolResult("c", media=[Media("image/jpeg", png_base64())], content_json=Json(b'"a"'))
     assert made.media == (Media("image/png", png_base64()),)

@@ -267,13 +267,13 @@ def test_a_value_without_a_json_form_is_replaced_by_a_marker(
     assert "hush" not in shown
 
 
-def test_an_iterator_is_not_consumed() -> None:
+def test_ingesting_an_iterator_does_not_consume_it() -> None:
     iterator = numbers()
     ingest([iterator, {"it": iterator}])
     assert list(iterator) == [1]
 
 
-def test_changing_a_value_later_does_not_change_the_ingested_one() -> None:
+def test_changing_a_value_later_does_not_change_its_ingested_json() -> None:
     value = {"list": [1]}
     ingested = ingest(value)
     value["list"].append(2)
@@ -323,7 +323,7 @@ def test_a_long_or_endless_object_keeps_its_first_entries() -> None:
     assert list(shown) == ["0", "1", "2", "3", "4", "5", "6", "[cut]"]
 
 
-def test_counts_stay_true_when_a_container_is_shortened_twice() -> None:
+def test_counts_of_omitted_items_stay_correct_when_a_container_is_shortened_twice() -> None:
     shown = parse(ingest([["x"] * 8] * 5000, SizeLimits(max_bytes=600, max_items=1000)).json)
     assert isinstance(shown, list)
     assert shown[-1] == f"[{5000 - (len(shown) - 1)} more items cut]"
@@ -344,7 +344,7 @@ def test_shared_references_do_not_multiply_without_bound() -> None:
     assert "truncated" in ingested.marks
 
 
-def test_keys_that_become_equal_are_all_kept() -> None:
+def test_keys_that_become_equal_as_json_are_all_kept() -> None:
     shown = parse(ingest({Plain(): number for number in range(2000)}).json)
     assert isinstance(shown, dict)
     assert list(shown.values()) == list(range(2000))
@@ -395,7 +395,7 @@ def len_of_stack() -> int:
 @pytest.mark.parametrize(
     "limits", [{"max_bytes": 100}, {"max_items": 1}, {"max_string": 10}, {"max_depth": 0}, {"max_depth": 65}]
 )
-def test_limits_too_small_for_a_marker_are_rejected(limits: dict[str, int]) -> None:
+def test_size_limits_too_small_for_a_marker_are_rejected(limits: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=r"max_depth|limits"):
         SizeLimits(**limits)
 

@@ -3,7 +3,7 @@
 from actors.core.values.intake import KINDS, LISTED, ReportBuilder
 
 
-def test_many_kinds_of_findings_cannot_fill_a_report() -> None:
+def test_a_report_lists_only_a_limited_number_of_kinds_of_findings() -> None:
     remarks = ReportBuilder()
     for number in range(1000):
         remarks.add(f"messages[{number}]", f"kind {number}")
@@ -11,7 +11,7 @@ def test_many_kinds_of_findings_cannot_fill_a_report() -> None:
     assert remarks.lines()[-1] == f"{1000 - KINDS} more: of other kinds"
 
 
-def test_the_first_lines_of_a_kind_are_listed_and_the_rest_counted() -> None:
+def test_the_first_findings_of_each_kind_are_listed_and_the_rest_counted() -> None:
     remarks = ReportBuilder()
     for number in range(10):
         remarks.add(f"messages[{number}]", "holds %s", f"{number} \ud800")

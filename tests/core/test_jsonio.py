@@ -39,7 +39,7 @@ json_values = st.recursive(
 
 
 @given(st.text())
-def test_a_quoted_text_is_the_json_literal_of_that_text(text: str) -> None:
+def test_quoting_a_string_gives_its_json_literal(text: str) -> None:
     literal = quote(text)
     read = json.loads(literal)
     assert read == unquote(literal)
@@ -66,7 +66,7 @@ def test_quoting_is_utf8_and_replaces_only_lone_surrogates(text: str, literal: b
 
 
 @given(json_values)
-def test_dumped_values_round_trip_and_nested_text_is_kept(value: JsonValue) -> None:
+def test_values_round_trip_through_dump_and_quoted_json_text_is_kept(value: JsonValue) -> None:
     text = dump(value)
     assert parse(text) == value
     assert unquote(quote_json(text)).encode() == text
@@ -163,7 +163,7 @@ def test_unusual_but_valid_json_is_read(text: bytes, value: JsonValue) -> None:
     assert parse(text) == value or value is None
 
 
-def test_a_text_above_the_size_limit_is_rejected_unread() -> None:
+def test_json_text_above_the_size_limit_is_rejected_without_parsing() -> None:
     assert parse(b"[1]", max_bytes=3) == [1]
     with pytest.raises(JsonRefused, match="4 bytes of JSON exceed the limit of 3"):
         parse(b"NaN!", max_bytes=3)
@@ -195,7 +195,9 @@ def test_error_messages_contain_no_control_characters_of_the_input() -> None:
         ('{"a":' * 33 + "1" + "}" * 33, None),
     ],
 )
-def test_arguments_of_a_model_are_an_object_or_none(raw: str, arguments: dict[str, JsonValue] | None) -> None:
+def test_the_arguments_text_of_a_model_is_parsed_to_an_object_or_none(
+    raw: str, arguments: dict[str, JsonValue] | None
+) -> None:
     assert parse_object(raw) == arguments
 
 
@@ -224,5 +226,7 @@ DOCUMENT: JsonValue = {"$defs": {"A": {"type": "null"}, "a/b~c d": 1}, "anyOf": 
         ("https://x.example/#/n", None),
     ],
 )
-def test_a_reference_resolves_to_a_part_of_its_document_or_none(reference: str, named: JsonValue) -> None:
+def test_a_schema_reference_resolves_to_a_value_in_its_document_or_none(
+    reference: str, named: JsonValue
+) -> None:
     assert resolve_pointer(DOCUMENT, reference) == named

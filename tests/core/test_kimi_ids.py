@@ -71,7 +71,7 @@ def test_an_id_from_kimi_is_sent_back_verbatim(session: Session, native: str) ->
 
 
 @pytest.mark.requirement("REQ-915-020", "REQ-915-016")
-def test_a_foreign_call_never_gets_a_used_number(session: Session) -> None:
+def test_a_foreign_call_never_gets_a_used_call_number(session: Session) -> None:
     session.asked(model_call(1, "functions.read:0", KIMI))
     session.asked(model_call(2, "call_x"))
     session.asked(model_call(3, "functions.read:9", KIMI))
@@ -89,7 +89,7 @@ def test_a_kimi_id_in_use_by_a_foreign_call_is_replaced(session: Session) -> Non
 
 
 @pytest.mark.requirement("REQ-915-020", "REQ-915-014")
-def test_an_epoch_keeps_every_number(session: Session) -> None:
+def test_a_new_epoch_keeps_every_call_number(session: Session) -> None:
     session.asked(model_call(1, "call_x"))
     session.asked(model_call(2, "functions.read:4", KIMI))
     before = session.ids()
@@ -99,7 +99,7 @@ def test_an_epoch_keeps_every_number(session: Session) -> None:
 
 
 @pytest.mark.requirement("REQ-915-020")
-def test_compaction_frees_no_number(session: Session) -> None:
+def test_call_numbers_of_compacted_calls_are_not_reused(session: Session) -> None:
     for number in (1, 2, 3):
         session.asked(model_call(number))
     assert session.ids()[-1] == "functions.read:2"
@@ -112,7 +112,7 @@ def test_compaction_frees_no_number(session: Session) -> None:
 
 @pytest.mark.requirement("REQ-915-020", "PROMISE-4")
 @pytest.mark.parametrize("seed", range(30))
-def test_call_numbers_are_unique_and_stable_in_any_mixture(seed: int) -> None:
+def test_call_numbers_are_unique_and_stable_in_any_mixture_of_native_and_foreign_calls(seed: int) -> None:
     random = Random(seed)
     session = Session()
     session.write(Opened("s", "kimi"))

@@ -111,7 +111,7 @@ print(digest.hexdigest())
 
 
 @pytest.mark.requirement("PROMISE-3")
-def test_bytes_do_not_depend_on_the_hash_seed() -> None:
+def test_the_bytes_of_a_lane_do_not_depend_on_the_hash_seed() -> None:
     digests = {
         subprocess.run(
             [sys.executable, "-c", DIGESTS, str(share(128))],
@@ -127,7 +127,7 @@ def test_bytes_do_not_depend_on_the_hash_seed() -> None:
 
 
 @pytest.mark.requirement("REQ-915-003")
-def test_a_preview_changes_nothing() -> None:
+def test_previewing_a_lane_does_not_change_later_requests() -> None:
     for seed in range(share(300)):
         messages = History(history(seed)[0]).since(0)
         half = len(messages) // 2
@@ -147,7 +147,7 @@ def test_a_preview_changes_nothing() -> None:
 
 @pytest.mark.requirement("PROMISE-2", "PROMISE-4")
 @either_dialect
-def test_a_real_result_after_its_seal_is_sent_once_in_every_lane(binding: Binding) -> None:
+def test_a_real_result_after_a_sealed_synthetic_result_is_sent_once_in_every_lane(binding: Binding) -> None:
     session = Simulated()
     call = ToolCall("hist_tool_1", "read")
     session.write(Opened("s", "t"), AskStarted(1, pack(Message("user", [Text("u")]))))
@@ -179,7 +179,7 @@ def test_a_result_in_both_the_ledger_and_a_later_block_is_sent_once(
 
 
 @pytest.mark.requirement("PROMISE-4")
-def test_a_seal_from_one_lane_holds_in_the_other() -> None:
+def test_a_synthetic_result_sealed_in_one_lane_is_also_sent_in_the_other() -> None:
     session = Simulated()
     session.write(Opened("s", "t"), AskStarted(1, pack(Message("user", [Text("u")]))))
     session.write(RoundEnded(1, 1, pack(Message("assistant", [ToolCall("hist_tool_1", "read")]))))
@@ -296,7 +296,7 @@ def test_a_late_result_of_a_compacted_call_is_sent() -> None:
 
 @pytest.mark.requirement("PROMISE-2")
 @either_dialect
-def test_an_orphan_repeated_in_a_later_request_is_not_sent_again(binding: Binding) -> None:
+def test_an_orphan_result_repeated_in_a_later_request_is_not_sent_again(binding: Binding) -> None:
     first, other = ToolResult("gone", "ORPHAN"), ToolResult("gone", "OTHER")
     said = History([Message("user", [Text("go")]), Message("tool", [first])])
     rendered = advance(empty_lane(rules(binding)[0]), said, Ledger(), *rules(binding))
@@ -332,7 +332,7 @@ def test_a_call_whose_result_was_compacted_away_keeps_the_real_result_from_the_l
     assert b"REAL" not in text(session.send(binding))  # a pair that was summarised is left out whole
 
 
-def test_a_lane_longer_than_its_compacted_history_requires_an_epoch() -> None:
+def test_a_lane_longer_than_its_compacted_history_requires_a_new_epoch() -> None:
     history = [Message("user", [Text("a")]), Message("assistant", [Text("b")]), Message("user", [Text("c")])]
     lane = render(History(history), Ledger(), dialect("anthropic")).lane
     with pytest.raises(CanonicalFault, match="begin an epoch"):
@@ -349,7 +349,7 @@ def test_an_invalid_range_is_not_compacted() -> None:
 
 
 @pytest.mark.requirement("PROMISE-4", "REQ-915-014")
-def test_an_id_stays_assigned_after_its_neighbour_is_compacted() -> None:
+def test_a_call_keeps_its_wire_id_after_an_earlier_call_with_the_same_native_id_is_compacted() -> None:
     def call(number: int) -> Message:
         native = ProviderState("call_id", quote("toolu_same"), CLAUDE)
         return Message("assistant", [ToolCall(f"hist_tool_{number}", "read", native=native)], origin=CLAUDE)
@@ -390,7 +390,7 @@ def test_the_conservative_render_loses_no_result(binding: Binding) -> None:
 
 
 @pytest.mark.parametrize("binding", BINDINGS, ids=str)
-def test_a_long_result_is_one_object_in_log_ledger_and_lanes(binding: Binding) -> None:
+def test_log_ledger_and_lanes_share_one_object_of_a_long_result(binding: Binding) -> None:
     long, short = quote("21 C " * SHARED), quote("21 C")
     state = SessionState()
     log: list[LogEvent] = [Opened("s", "t"), AskStarted(1, pack(Message("user", [Text("Go on.")])))]
@@ -455,5 +455,5 @@ def test_an_empty_history_still_makes_a_request(binding: Binding) -> None:
     assert len(json.loads(rendered.transcript)) == 1
 
 
-def test_each_dialect_has_exactly_one_reader() -> None:
+def test_the_tests_have_exactly_one_binding_for_each_dialect() -> None:
     assert [binding.dialect for binding in READERS.values()] == list(READERS)

@@ -15,7 +15,7 @@ BACKEND = {"kind": "openai_compatible", "model": "m", "base_url": "http://127.0.
 
 
 @pytest.mark.parametrize("name", DEFAULTS)
-def test_the_entry_of_each_parameter_is_a_table_that_a_configuration_accepts(name: str) -> None:
+def test_the_config_entry_suggested_for_each_rejected_parameter_is_valid(name: str) -> None:
     tables = tomllib.loads(models_entry(HERE, [name]))
     assert [*tables["models"]] == ["house:m[[]1][*]"]
     FileSettings.model_validate({**tables, "backends": {"house": BACKEND}})
@@ -23,7 +23,7 @@ def test_the_entry_of_each_parameter_is_a_table_that_a_configuration_accepts(nam
     assert (override_facts(accepting, model_overrides([name])) != accepting) == (name in FIELDS)
 
 
-def test_an_entry_holds_all_facts_and_mentions_those_without_a_field() -> None:
+def test_a_suggested_config_entry_has_all_learned_facts_or_a_comment_for_facts_without_a_field() -> None:
     assert models_entry(
         Binding("house", "openai_chat", model="m"), ["temperature", "top_p", "stream_options"]
     ) == (

@@ -76,7 +76,7 @@ def test_the_order_of_different_kinds_of_events_does_not_matter() -> None:
     assert known(*LIFE).completion == ToolResult("c1", "one", is_complete=True)
 
 
-def test_a_ledger_shares_the_completions_of_its_events() -> None:
+def test_a_ledger_shares_the_completion_objects_of_its_events() -> None:
     ends = (Returned(CALL, ONE, (Media("image/png", PIXEL),)), Failed(CallId("c2"), TWO))
     ledger = Ledger().apply(*ends)
     for event in ends:
@@ -90,7 +90,7 @@ def test_a_ledger_shares_the_completions_of_its_events() -> None:
     assert known.completion.media is ends[0].media
 
 
-def test_a_seal_and_everything_but_a_completion_may_come_in_any_order() -> None:
+def test_a_seal_and_the_events_before_completion_may_come_in_any_order() -> None:
     ledgers = [Ledger().apply(*order) for order in permutations((*LIFE[:3], SEAL))]
     assert all(ledger == ledgers[0] for ledger in ledgers)
 
@@ -114,7 +114,7 @@ def test_a_status_never_regresses_and_a_completion_never_changes(log: list[CallE
 
 @pytest.mark.requirement("REQ-915-009")
 @pytest.mark.parametrize("kind", [Returned, Failed, Denied, Refused])
-def test_the_first_of_two_real_completions_is_effective(
+def test_the_first_of_two_real_completions_takes_effect(
     kind: type[Returned] | type[Failed] | type[Denied] | type[Refused],
 ) -> None:
     item = known(Returned(CALL, ONE), kind(CALL, TWO), kind(CALL, TWO))
@@ -127,7 +127,7 @@ def test_the_first_of_two_real_completions_is_effective(
 
 
 @pytest.mark.requirement("PROMISE-2")
-def test_between_a_completion_and_a_seal_the_first_wins() -> None:
+def test_whichever_of_a_completion_and_a_seal_comes_first_takes_effect() -> None:
     sealed, completed = known(SEAL, Returned(CALL, ONE)), known(Returned(CALL, ONE), SEAL)
     assert sealed.completion is None
     assert sealed.late == ToolResult("c1", "one", is_complete=True)
@@ -169,7 +169,7 @@ def test_late_results_are_listed_in_order_of_arrival() -> None:
 
 @examples(200)
 @given(logs)
-def test_an_older_ledger_is_unchanged(log: list[CallEvent | RequestSent]) -> None:
+def test_applying_events_leaves_the_older_ledger_unchanged(log: list[CallEvent | RequestSent]) -> None:
     ledger, versions = Ledger(), list[tuple[Ledger, list[ToolCallRecord]]]()
     for event in log:
         ledger = ledger.apply(event)

@@ -29,7 +29,7 @@ def test_using_a_session_activates_it_unless_it_has_ended() -> None:
         assert step(state, "use")[1] == ("ended" if state == "ended" else "active")
 
 
-def test_only_a_session_that_was_dropped_or_whose_journal_failed_reads_its_log() -> None:
+def test_only_a_session_dropped_from_memory_or_suspended_by_a_journal_failure_reads_its_log() -> None:
     reads = {state for state in STATES if step(state, "use")[0] in ("read", "restart")}
     assert reads == {"stored", "suspended"}
 
@@ -40,7 +40,7 @@ def test_an_ended_session_stays_ended_and_releases_its_resources_once() -> None:
     assert step("ended", "end")[0] == "nothing"
 
 
-def test_memory_is_released_in_steps_and_never_while_actors_run() -> None:
+def test_a_session_releases_memory_in_steps_and_never_while_its_actors_run() -> None:
     assert step("active", "rest") == ("keep", "folded")
     assert step("folded", "evict") == ("drop", "stored")
     for state in STATES:

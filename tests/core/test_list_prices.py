@@ -93,7 +93,7 @@ async def test_the_cost_of_an_ask_uses_the_listed_price_of_its_model(tmp_path: P
     ],
     ids=["backend", "file", "runtime"],
 )
-async def test_configured_figures_take_precedence_over_the_list(
+async def test_a_configured_price_takes_precedence_over_the_listed_price(
     tmp_path: Path, lines: str, options: dict[str, Any]
 ) -> None:
     result, _, _ = await run_ask(tmp_path, lines, **options)
@@ -106,7 +106,7 @@ async def test_a_configured_price_is_not_completed_from_the_list(tmp_path: Path)
 
 
 @pytest.mark.usefixtures("absent")
-async def test_without_the_package_only_configured_figures_are_known(tmp_path: Path) -> None:
+async def test_without_the_price_package_only_configured_prices_and_windows_are_known(tmp_path: Path) -> None:
     result, preview, _ = await run_ask(tmp_path)
     assert (result.status, result.cost, preview.window) == ("complete", None, None)
     with pytest.raises(ConfigError, match="A budget of money needs the price"):
@@ -115,7 +115,7 @@ async def test_without_the_package_only_configured_figures_are_known(tmp_path: P
 
 
 @pytest.mark.parametrize("lines", ["", '[compaction]\nwindows = "listed"'])
-async def test_requests_are_the_same_bytes_with_and_without_the_package(
+async def test_request_bytes_do_not_depend_on_the_price_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: str
 ) -> None:
     _, shown, with_it = await run_ask(tmp_path, lines)
@@ -128,7 +128,7 @@ async def test_requests_are_the_same_bytes_with_and_without_the_package(
     assert shown.body == hidden.body
 
 
-async def test_a_listed_window_is_displayed_but_triggers_nothing(
+async def test_a_listed_context_window_is_displayed_but_triggers_no_compaction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, preview, _ = await run_ask(tmp_path)
@@ -164,7 +164,7 @@ async def test_the_configuration_lets_listed_windows_trigger_compaction(
                 assert (await session.preview("a")).compacts
 
 
-def test_the_windows_setting_has_two_values() -> None:
+def test_the_windows_setting_accepts_only_configured_and_listed() -> None:
     with pytest.raises(
         ConfigError, match="compaction= has windows='all', but windows must be one of configured, listed"
     ):
@@ -182,7 +182,9 @@ def test_the_windows_setting_has_two_values() -> None:
         ("openai", "", False),
     ],
 )
-def test_a_listing_has_the_first_tier_or_no_price(provider: str, model: str, known: bool) -> None:
+def test_a_listing_has_the_price_of_the_first_tier_or_no_price(
+    provider: str, model: str, known: bool
+) -> None:
     found = find_listing(provider, model, TODAY)
     assert (found != UNLISTED) == known
     if known:
@@ -195,12 +197,12 @@ def test_a_listing_has_the_first_tier_or_no_price(provider: str, model: str, kno
         assert found.price.cache_write is not None
 
 
-def test_every_kind_with_list_prices_is_in_the_package() -> None:
+def test_every_backend_kind_with_list_prices_is_in_the_price_package() -> None:
     listed = {provider.price_list for provider in PROVIDERS.values()} - {""}
     assert listed <= {provider.id for provider in get_snapshot().providers}
 
 
-def test_a_runtime_imports_the_package_only_when_a_backend_is_used() -> None:
+def test_a_runtime_imports_the_price_package_only_when_a_backend_is_used() -> None:
     program = (
         "import anyio, sys; from actors import Runtime\n"
         "async def main():\n"

@@ -73,7 +73,7 @@ def test_available_memory_is_the_smallest_of_machine_and_containers(
             assert usable_memory(root) == usable
 
 
-def test_without_these_files_the_system_reports_its_memory(
+def test_without_memory_files_the_size_reported_by_the_system_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(

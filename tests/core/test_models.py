@@ -35,7 +35,7 @@ def body(name: str, **settings: Any) -> Any:  # Any: as above, and JSON
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.sample[0])
-def test_each_sample_is_described_by_its_own_row(row: ModelRow) -> None:
+def test_each_sample_model_name_matches_its_own_row_of_the_model_table(row: ModelRow) -> None:
     assert [find_row(name, MAKERS) for name in row.sample] == [row] * len(row.sample)
 
 
@@ -80,7 +80,7 @@ def test_a_prefix_a_date_and_a_tag_are_not_part_of_a_models_name(name: str, base
         ("minimax-m4", "minimax-m3"),
     ],
 )
-def test_an_unknown_model_has_the_facts_of_the_newest_in_its_family(unknown: str, newest: str) -> None:
+def test_an_unknown_model_has_the_facts_of_the_newest_model_in_its_family(unknown: str, newest: str) -> None:
     assert find_row(unknown, MAKERS) == find_row(newest, MAKERS) is not None
 
 
@@ -90,7 +90,7 @@ def test_a_model_of_an_unknown_family_has_the_facts_of_its_host(name: str) -> No
     assert for_model(dialect("openai_chat"), name).model == ModelFacts()
 
 
-def test_rows_of_open_models_apply_only_to_their_makers_hosts() -> None:
+def test_rows_of_open_models_apply_only_on_the_hosts_of_their_makers() -> None:
     assert for_model(dialect("vllm"), "deepseek-v4").model == ModelFacts()
     assert for_model(dialect("deepseek"), "deepseek-v4").model.efforts == ("high", "max")
 
@@ -107,7 +107,7 @@ def test_rows_of_open_models_apply_only_to_their_makers_hosts() -> None:
         ("gpt-5.2", "low", True, "low", ()),
     ],
 )
-def test_chat_completions_sends_the_effort_that_the_model_accepts_beside_tools(
+def test_chat_completions_sends_the_effort_that_the_model_accepts_together_with_tools(
     model: str, effort: str | None, tools: bool, expected: str | None, losses: tuple[str, ...]
 ) -> None:
     """Case chat-effort-and-tools: OAC-20."""
@@ -117,7 +117,7 @@ def test_chat_completions_sends_the_effort_that_the_model_accepts_beside_tools(
 
 
 @pytest.mark.parametrize("model", ["gpt-6-astra", "gpt-6.1-sol", "gpt-7-nova"])
-def test_a_model_without_tools_on_chat_completions_names_the_responses_api(model: str) -> None:
+def test_the_error_for_a_model_without_tools_on_chat_completions_names_the_responses_api(model: str) -> None:
     with pytest.raises(ConfigError, match=f"use openai_responses:{model}"):
         sent_body("openai_chat", model=model, tools=(READ,))
     assert body("openai_chat", model=model)["model"] == model
@@ -222,7 +222,7 @@ def test_requested_thinking_is_sent_in_the_form_that_the_model_accepts(
         ("my-model", "ultra", "ultra", ()),
     ],
 )
-def test_an_effort_that_the_model_lacks_is_replaced_by_the_nearest(
+def test_an_effort_that_the_model_does_not_support_is_replaced_by_the_nearest(
     model: str, asked: str, sent_effort: str | None, losses: tuple[str, ...]
 ) -> None:
     made = sent_body("openai_responses", model=model, effort=asked)
@@ -238,7 +238,7 @@ def test_an_effort_that_the_model_lacks_is_replaced_by_the_nearest(
         ("gpt-4o", {}, ("cache",)),
     ],
 )
-def test_a_long_cache_is_requested_by_the_field_that_the_model_accepts(
+def test_a_long_cache_lifetime_is_requested_in_the_field_that_the_model_accepts(
     model: str, expected: dict[str, Any], losses: tuple[str, ...]
 ) -> None:
     made = sent_body("openai_responses", model=model, cache="long")
@@ -268,14 +268,14 @@ def test_a_forced_tool_switches_off_thinking_that_excludes_it(
     assert made.losses == (() if choice else ("tool_choice",))
 
 
-def test_native_ids_go_back_on_vertex_from_gemini_3_on() -> None:
+def test_native_call_ids_are_sent_back_to_vertex_from_gemini_3_on() -> None:
     """GEM-09."""
     newer = for_model(dialect("vertex"), "gemini-3-pro-preview")
     older = for_model(dialect("vertex"), "gemini-2.5-flash")
     assert (newer.ids.native_passthrough, older.ids.native_passthrough) == (True, False)
 
 
-def test_overrides_apply_in_order_and_the_later_one_wins() -> None:
+def test_model_overrides_apply_in_order_and_the_last_one_wins() -> None:
     user, learned = {"stops": True, "efforts": ["low"]}, {"efforts": ["high"]}
     facts = for_model(dialect("openai_responses"), "gpt-6-astra", (user, learned)).model
     assert (facts.stops, facts.efforts, facts.chat_tools) == (True, ("high",), "never")

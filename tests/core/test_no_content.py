@@ -20,30 +20,30 @@ def model_message(*texts: str) -> Message:
 
 
 @pytest.mark.parametrize("raw", RAW_CALLS.values(), ids=RAW_CALLS)
-def test_a_call_between_template_tokens_is_found_alone_and_within_other_text(raw: str) -> None:
+def test_a_call_in_template_tokens_is_detected_alone_and_within_other_text(raw: str) -> None:
     for text in (raw, f"I read it. {raw}", f"I read it.\n\n{raw}\n\nThat is it."):
         assert content_cut(model_message(text), has_tools=True) == "unparsed"
     assert content_cut(model_message(raw[:5], raw[5:]), has_tools=True) == "unparsed"
 
 
 @pytest.mark.parametrize("raw", RAW_CALLS.values(), ids=RAW_CALLS)
-def test_call_text_is_an_answer_without_tools_or_next_to_a_call(raw: str) -> None:
+def test_call_markup_counts_as_an_answer_without_tools_or_next_to_a_parsed_call(raw: str) -> None:
     assert content_cut(model_message(raw), has_tools=False) is None
     beside = Message("assistant", [Text(raw), ToolCall("c1", "read")])
     assert content_cut(beside, has_tools=True) is None
 
 
 @pytest.mark.parametrize("text", ABOUT_CALLS.values(), ids=ABOUT_CALLS)
-def test_an_answer_about_template_tokens_is_an_answer(text: str) -> None:
+def test_a_text_about_template_tokens_counts_as_an_answer(text: str) -> None:
     assert content_cut(model_message(text), has_tools=True) is None
 
 
-def test_a_call_cut_after_its_first_token_is_found() -> None:
+def test_call_markup_cut_off_after_its_first_token_is_detected() -> None:
     for text in ("I read it. <tool_call>\n", "I read it. [TOOL_CALLS]"):
         assert content_cut(model_message(text), has_tools=True) == "unparsed"
 
 
-def test_a_call_after_a_code_example_is_found() -> None:
+def test_call_markup_after_a_code_example_is_detected() -> None:
     example = ABOUT_CALLS["a fence"]
     for raw in RAW_CALLS.values():
         assert holds_call(f"{example}\n{raw}"), raw
@@ -53,7 +53,7 @@ def test_a_call_after_a_code_example_is_found() -> None:
 
 @pytest.mark.skipif(DIRECTORY is None, reason=WHY_SKIPPED)
 @pytest.mark.parametrize("family", ["kimi", "qwen", "glm", "llama", "mistral", "minimax", "gemma", "granite"])
-def test_the_tokens_of_a_family_are_in_chat_templates(family: str) -> None:
+def test_the_call_tokens_of_each_family_occur_in_a_chat_template(family: str) -> None:
     assert DIRECTORY is not None
     pattern = re.compile("|".join(CALL_TOKENS[family]))
     assert any(pattern.search(path.read_text()) for path in DIRECTORY.glob("*.jinja"))
@@ -95,12 +95,12 @@ TOKENS = {
 
 
 @pytest.mark.parametrize("text", TOKENS.values(), ids=TOKENS)
-def test_template_tokens_alone_are_no_answer_if_tools_are_declared(text: str) -> None:
+def test_template_tokens_alone_count_as_an_empty_answer_if_tools_are_declared(text: str) -> None:
     assert content_cut(model_message(text), has_tools=True) == "empty"
     assert content_cut(model_message(f"{text}It rains."), has_tools=True) is None
 
 
-def test_a_requested_template_token_is_an_answer() -> None:
+def test_a_template_token_counts_as_an_answer_if_no_tools_are_declared() -> None:
     assert content_cut(model_message("<|im_end|>"), has_tools=False) is None
 
 
@@ -113,12 +113,12 @@ CONTENT = {
 
 
 @pytest.mark.parametrize("block", CONTENT.values(), ids=CONTENT)
-def test_content_of_server_tools_is_an_answer(block: Text | Media | ProviderBlock) -> None:
+def test_content_of_server_tools_counts_as_an_answer(block: Text | Media | ProviderBlock) -> None:
     for has_tools in (True, False):
         assert content_cut(Message("assistant", [Thinking("Hm."), block]), has_tools=has_tools) is None
 
 
-def test_reasoning_within_a_text_belongs_to_it() -> None:
+def test_only_reasoning_at_the_beginning_of_a_text_is_removed() -> None:
     assert without_reasoning("<think>a</think><think>b</think>\nYes.") == "\nYes."
     assert without_reasoning("Yes. <think>a</think>") == "Yes. <think>a</think>"
 
@@ -133,9 +133,9 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize(("text", "holds"), HOSTILE.values(), ids=HOSTILE)
-def test_a_hostile_text_takes_linear_time(text: str, holds: bool) -> None:
+def test_detecting_a_call_in_hostile_text_takes_linear_time(text: str, holds: bool) -> None:
     assert holds_call(text) is holds
 
 
-def test_a_text_of_many_thoughts_takes_linear_time() -> None:
+def test_removing_many_reasoning_blocks_from_a_text_takes_linear_time() -> None:
     assert without_reasoning("<think></think>" * 200_000) == ""

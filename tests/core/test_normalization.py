@@ -142,7 +142,7 @@ def test_text_in_a_tool_message_becomes_a_user_message() -> None:
     assert answers(said) == {"c1": "x"}
 
 
-def test_an_unknown_role_becomes_the_user_and_is_reported() -> None:
+def test_a_message_with_an_unknown_role_becomes_a_user_message_and_is_reported() -> None:
     said = History([Message("narrator", [Text("once")])])  # type: ignore[arg-type]  # possible input from a host
     assert said.since(0) == [human(Text("once"))]
     assert [finding.code for finding in said.report.findings] == ["unknown_speaker"]

@@ -109,7 +109,7 @@ def test_the_models_order_is_kept_if_text_may_follow_calls() -> None:
     assert [fault.rule for fault in check(encode(rendered, model="m"), OPENAI_RESPONSES)] == ["OAR-14"]
 
 
-def test_unbound_reasoning_moves_with_the_block_it_led_to() -> None:
+def test_unbound_reasoning_moves_together_with_the_block_after_it() -> None:
     name = "openai_responses"
     free = replace(OPENAI_RESPONSES, reasoning=replace(OPENAI_RESPONSES.reasoning, binding="model"))
     blocks: list[Block] = [thinking(name, "a"), call(name, 1), thinking(name, "b"), Text("So.")]
@@ -128,7 +128,7 @@ def test_server_tool_blocks_after_a_call_move_before_it() -> None:
     assert -1 < places[0] < places[1]
 
 
-def test_a_phase_marks_its_text_and_is_not_bound() -> None:
+def test_a_phase_label_is_sent_although_content_before_it_was_dropped() -> None:
     name = "openai_responses"
     phase = Thinking("", ProviderState("phase", quote("commentary"), READERS[name]))
     found, rendered = sent_marks(name, Text(" "), thinking(name, "a"), phase, Text("So."))
@@ -136,7 +136,7 @@ def test_a_phase_marks_its_text_and_is_not_bound() -> None:
     assert b'"phase":"commentary"' in text(rendered)
 
 
-def test_calls_get_placeholder_reasoning_whichever_pass_dropped_their_own() -> None:
+def test_calls_get_placeholder_reasoning_whichever_render_pass_dropped_their_reasoning() -> None:
     bound = replace(KIMI, reasoning=replace(KIMI.reasoning, binding="prefix"))
     trimmed = replace(KIMI, reasoning=replace(KIMI.reasoning, followed=True))
     seal = ProviderState("reasoning_content", quote("reasoning_content"), READERS["kimi"])

@@ -41,7 +41,7 @@ def session_with_thinking(binding: Binding) -> Simulated:
 
 @pytest.mark.requirement("PROMISE-3", "PROMISE-4")
 @pytest.mark.parametrize("name", sorted(READERS))
-def test_a_changed_configuration_starts_an_epoch_only_for_bound_reasoning(
+def test_a_changed_configuration_starts_an_epoch_only_in_lanes_with_bound_reasoning(
     name: str,
 ) -> None:
     binding = READERS[name]
@@ -73,14 +73,14 @@ def test_only_thinking_of_the_new_epoch_is_sent() -> None:
     assert [f"THOUGHT{number}".encode() in sent for number in (1, 2, 3)] == [False, False, True]
 
 
-def test_an_unchanged_configuration_changes_nothing() -> None:
+def test_logging_an_unchanged_configuration_starts_no_epoch() -> None:
     claude = READERS["anthropic"]
     session = session_with_thinking(claude)
     session.write(Configured(None, (), "one"), thoughtful_turn(3, claude)[0])
     assert session.send(claude).lane._state.epoch == 0
 
 
-def test_a_lane_that_had_to_be_plain_stays_plain() -> None:
+def test_a_lane_rendered_as_plain_text_stays_plain_after_a_configuration_change() -> None:
     claude = READERS["anthropic"]
     session = session_with_thinking(claude)
     session.restart(claude, plain=True)

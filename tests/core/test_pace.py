@@ -32,7 +32,7 @@ def test_usage_above_the_reservation_delays_the_next_request() -> None:
     assert budget.wait(1, 66.0) == 0
 
 
-def test_a_minute_ends_with_the_end_of_its_last_second() -> None:
+def test_a_reservation_expires_a_minute_after_the_end_of_its_second() -> None:
     budget = MinuteBudget(10)
     budget.reserve(10, 0.9)
     assert budget.wait(1, 60.5) == 0.5
@@ -47,7 +47,7 @@ def test_an_unused_reservation_is_available_again() -> None:
     assert budget.wait(60, 6.0) == 0
 
 
-def test_an_amount_above_the_limit_is_admitted_alone() -> None:
+def test_an_amount_above_the_minute_limit_is_admitted_if_nothing_else_is_reserved() -> None:
     budget = MinuteBudget(100)
     assert budget.wait(5000, 0.0) == 0
     budget.reserve(5000, 0.0)
@@ -74,7 +74,7 @@ def test_a_single_session_never_runs_out_of_retries() -> None:
 
 
 @given(st.lists(st.sampled_from(["answered", "limited", "late"]), max_size=200), st.integers(1, 50))
-def test_the_limit_stays_between_one_and_its_ceiling(happenings: list[str], ceiling: int) -> None:
+def test_the_concurrency_limit_stays_between_one_and_its_ceiling(happenings: list[str], ceiling: int) -> None:
     places = Concurrency(ceiling)
     for happening in happenings:
         wave, before = places.wave, places.limit
@@ -90,7 +90,7 @@ def test_the_limit_stays_between_one_and_its_ceiling(happenings: list[str], ceil
         assert 1 <= places.limit <= ceiling
 
 
-def test_a_window_of_answers_raises_the_limit_by_one() -> None:
+def test_one_answer_per_slot_raises_the_concurrency_limit_by_about_one() -> None:
     places = Concurrency(64)
     places.record_rate_limit(0)
     for _ in range(33):
@@ -122,7 +122,7 @@ def test_an_answer_between_two_failures_keeps_a_breaker_closed() -> None:
     assert breaker.wait(20.0) is None
 
 
-def test_a_cancelled_probe_admits_the_next() -> None:
+def test_a_cancelled_probe_lets_the_next_probe_begin() -> None:
     breaker = Breaker(failures=1, cooldown=10)
     breaker.record_failure(0.0)
     assert breaker.begin_request()
@@ -130,7 +130,7 @@ def test_a_cancelled_probe_admits_the_next() -> None:
     assert breaker.wait(10.0) is None
 
 
-def test_failures_of_requests_in_flight_together_count_once() -> None:
+def test_failures_of_requests_that_were_in_flight_together_count_once() -> None:
     breaker = Breaker(failures=3, cooldown=10)
     before = breaker.wave
     assert not any(breaker.record_failure(0.0, before) for _ in range(40))
@@ -150,13 +150,13 @@ def test_later_failures_of_the_same_burst_count_once_after_an_answer() -> None:
     assert breaker.record_failure(1.0, breaker.wave)
 
 
-def test_a_breaker_opens_only_after_failures_over_its_minimum_period() -> None:
+def test_a_breaker_opens_only_if_the_failures_span_its_minimum_period() -> None:
     breaker = Breaker(failures=2, cooldown=10, least=5)
     assert not any(breaker.record_failure(now) for now in (0.0, 1.0, 2.0, 4.9))
     assert breaker.record_failure(5.0)
 
 
-def test_a_burst_that_is_served_in_part_leaves_room_for_what_was_served() -> None:
+def test_after_a_partly_served_burst_the_limit_equals_the_number_of_served_requests() -> None:
     places = Concurrency(64)
     places.record_rate_limit(0)
     for others in range(63, 3, -1):

@@ -64,7 +64,7 @@ def test_whitespace_of_real_results_in_a_partial_batch_is_sent(name: str, failed
 
 @pytest.mark.requirement("REQ-915-012", "PROMISE-2")
 @every_dialect
-def test_real_results_of_a_partial_batch_keep_their_places(name: str) -> None:
+def test_real_results_of_a_partial_batch_keep_their_positions(name: str) -> None:
     for known in range(2**3):
         given = [(number, f"R{number}. ") for number in (3, 1, 2) if known >> (number - 1) & 1]
         told = [answer.words for answer in answers(name, batch(results(*given)) if given else batch())]

@@ -40,7 +40,7 @@ def test_a_transition_missing_in_the_phase_table_is_a_programming_error() -> Non
     ("is_closed", "is_open", "phase"),
     [(False, False, "idle"), (False, True, "recovering"), (True, False, "ended"), (True, True, "ended")],
 )
-def test_a_session_rebuilt_from_its_log_starts_in_the_last_phase(
+def test_a_session_rebuilt_from_its_log_starts_in_the_phase_at_the_end_of_the_log(
     is_closed: bool, is_open: bool, phase: Phase
 ) -> None:
     assert initial_phase(is_closed=is_closed, is_open=is_open) == phase
@@ -48,7 +48,7 @@ def test_a_session_rebuilt_from_its_log_starts_in_the_last_phase(
     assert initial_phase(is_closed=is_closed, is_open=is_open, is_awaiting=True) == waits
 
 
-def test_an_ending_session_starts_nothing_and_can_always_end() -> None:
+def test_an_ending_session_begins_no_ask_and_can_always_end() -> None:
     for phase in ("ending", "closing", "ended"):
         for happening in HAPPENINGS:
             if (phase, happening) in TABLE:
@@ -64,7 +64,7 @@ def test_an_ending_session_starts_nothing_and_can_always_end() -> None:
 
 @pytest.mark.parametrize("start", ["idle", "awaiting", "recovering", "ended"])
 @pytest.mark.parametrize("seed", range(50))
-def test_every_walk_ends_each_ask_once_and_answers_each_waiter(start: Phase, seed: int) -> None:
+def test_every_sequence_of_phases_ends_each_ask_once_and_answers_each_waiter(start: Phase, seed: int) -> None:
     random, phase = Random(seed), start
     under_way, asks, ends, written = phase == "recovering", 0, 0, 0
     for number in range(60):

@@ -50,7 +50,7 @@ def test_distinct_ids_are_projected_to_distinct_valid_ids(dialect: Dialect, ids:
 
 
 @pytest.mark.parametrize("name", [name for name in PROFILES if name not in MINTING])
-def test_no_id_is_made_if_the_protocol_pairs_by_position(name: str) -> None:
+def test_no_wire_id_is_created_if_the_protocol_pairs_by_position(name: str) -> None:
     made = projection(PROFILES[name], READERS[name])
     assert [made.id_and_name(ToolCall(call_id, "read"))[0] for call_id in ("a", "b")] == ["", ""]
 
@@ -66,13 +66,13 @@ def test_anthropic_style_ids_begin_with_toolu() -> None:
 
 @pytest.mark.requirement("REQ-915-021")
 @pytest.mark.parametrize("call_id", ["", "hist_tool_1", "toolu_01Ab12Cd34Ef56Gh78Ij90", "x" * 300, "\ud800"])
-def test_mistral_style_ids_are_nine_alphanumerics(call_id: str) -> None:
+def test_mistral_style_ids_are_nine_alphanumeric_characters(call_id: str) -> None:
     made = projection(PROFILES["mistral"]).id_and_name(ToolCall(call_id, "read"))[0]
     assert re.fullmatch(r"[a-zA-Z0-9]{9}", made)
 
 
 @pytest.mark.requirement("REQ-915-021")
-def test_ten_thousand_ids_of_nine_alphanumerics_are_all_different() -> None:
+def test_ten_thousand_ids_of_nine_alphanumeric_characters_are_all_different() -> None:
     made = projection(PROFILES["mistral"])
     emitted = {made.id_and_name(ToolCall(canonical(number), "read"))[0] for number in range(10_000)}
     assert len(emitted) == 10_000
@@ -103,7 +103,7 @@ def test_a_native_id_is_not_sent_to_another_provider(origin: Binding) -> None:
 
 
 @pytest.mark.parametrize("data", ["functions.read:0", "", "n" * 65, "a b", "toolu_x\n", "\u00e9"])
-def test_a_native_id_of_another_form_is_not_sent(data: str) -> None:
+def test_a_native_id_in_a_format_that_the_dialect_rejects_is_not_sent(data: str) -> None:
     assert re.fullmatch(r"toolu_[A-Za-z0-9]{24}", projection().id_and_name(native("c1", data))[0])
 
 
@@ -134,12 +134,12 @@ def test_a_lane_keeps_its_ids_and_never_reuses_them() -> None:
 @every_dialect
 @examples(300)
 @given(name=st.text(max_size=200))
-def test_any_name_becomes_valid_for_the_dialect(dialect: Dialect, name: str) -> None:
+def test_any_tool_name_becomes_valid_for_the_dialect(dialect: Dialect, name: str) -> None:
     assert re.fullmatch(dialect.ids.tool_name_pattern, tool_name(name, dialect.ids.tool_name_pattern))
 
 
 @every_dialect
-def test_valid_names_are_kept_and_invalid_names_stay_distinct(dialect: Dialect) -> None:
+def test_valid_tool_names_are_kept_and_invalid_tool_names_stay_distinct(dialect: Dialect) -> None:
     pattern = dialect.ids.tool_name_pattern
     assert tool_name("read_file-2", pattern) == "read_file-2"
     illegal = [

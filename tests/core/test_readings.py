@@ -53,7 +53,7 @@ def check(value: Schema) -> ArgumentCheck:
     ],
     ids=str,
 )
-def test_a_string_with_json_of_the_schema_type_is_parsed(
+def test_a_string_argument_that_contains_json_of_the_required_type_is_parsed(
     schema: Schema, said: JsonValue, meant: JsonValue
 ) -> None:
     reading = only_repair({"x": said}, check(schema))
@@ -86,7 +86,7 @@ def test_a_string_with_json_of_the_schema_type_is_parsed(
     ],
     ids=str,
 )
-def test_a_value_without_a_valid_reading_is_unchanged(schema: Schema, said: JsonValue) -> None:
+def test_an_argument_that_no_repair_makes_valid_is_unchanged(schema: Schema, said: JsonValue) -> None:
     assert only_repair({"x": said}, check(schema)) is None
 
 
@@ -106,14 +106,14 @@ def branches(*kinds: tuple[Schema, Schema]) -> Schema:
         branches((INTEGER, INTEGER), (FLAG, TEXT), (TEXT, INTEGER)),
     ],
 )
-def test_an_ambiguous_value_is_unchanged(schema: Schema) -> None:
+def test_an_argument_with_several_possible_repairs_is_unchanged(schema: Schema) -> None:
     assert only_repair({"x": {"a": "1", "b": "2"}}, check(schema)) is None
 
 
 @pytest.mark.parametrize(
     "schema", [TEXT, {"anyOf": [INTEGER, TEXT]}, {"type": ["integer", "string"]}, {}, {"enum": ["3", 3]}]
 )
-def test_a_string_is_unchanged_if_the_schema_accepts_strings(schema: Schema) -> None:
+def test_a_string_argument_is_unchanged_if_the_schema_accepts_strings(schema: Schema) -> None:
     reading = only_repair({"x": "3"}, check(schema))
     assert reading is None
     both: Schema = {"type": "object", "properties": {"x": schema, "y": INTEGER}}
@@ -139,7 +139,9 @@ SCHEMAS = st.sampled_from(KINDS) | st.lists(st.sampled_from(KINDS), min_size=1, 
 
 
 @given(SCHEMAS, VALUES)
-def test_valid_values_are_unchanged_and_readings_are_valid(schema: Schema, value: object) -> None:
+def test_valid_arguments_are_unchanged_and_repaired_arguments_are_valid(
+    schema: Schema, value: object
+) -> None:
     compiled, said = check(schema), {"x": value}
     before = json.dumps(said)
     reading = only_repair(said, compiled)  # type: ignore[arg-type]  # JSON
@@ -149,7 +151,7 @@ def test_valid_values_are_unchanged_and_readings_are_valid(schema: Schema, value
         assert compiled.is_valid(reading.value)
 
 
-def test_the_search_and_its_report_are_bounded() -> None:
+def test_the_search_for_argument_repairs_and_its_report_are_bounded() -> None:
     few = only_repair({"x": ["1"] * 100}, check(INTEGERS))
     assert few is not None
     assert len(few.repairs) == MOST_NAMED

@@ -48,7 +48,7 @@ def test_the_status_of_a_result_block_decides_the_call_status(
     assert (None if found is None else found.status) == status
 
 
-def test_the_first_real_result_wins_and_a_different_one_is_kept_too() -> None:
+def test_the_first_real_result_is_the_completion_and_different_results_are_kept_as_duplicates() -> None:
     blocks = [ToolResult("c1", value) for value in ("one", "one", "two", "two")]
     found = recover([CALL, Message("tool", blocks)]).get(CallId("c1"))
     assert found is not None
@@ -83,7 +83,7 @@ def test_a_call_without_a_result_is_lost() -> None:
         (ToolResult("c1", content_json=Json(b"null"), is_complete=False), "outcome_unknown"),
     ],
 )
-def test_a_call_with_a_pending_block_is_unknown_not_cancelled(block: ToolResult, reason: str) -> None:
+def test_a_call_with_a_pending_result_block_is_unknown_not_cancelled(block: ToolResult, reason: str) -> None:
     found = recover([CALL, Message("tool", [block])]).get(CallId("c1"))
     assert found is not None
     assert (found.status, found.reason, found.completion) == ("unknown", reason, None)
@@ -94,7 +94,7 @@ def test_orphan_results_are_not_added_to_the_ledger() -> None:
 
 
 @pytest.mark.requirement("REQ-915-047")
-def test_calls_and_results_are_found_in_messages_of_any_role() -> None:
+def test_recovery_reads_calls_and_results_from_messages_of_any_role() -> None:
     ledger = recover(
         [Message("tool", [ToolCall("c1", "read")]), Message("assistant", [ToolResult("c1", "x")])]
     )
@@ -104,7 +104,7 @@ def test_calls_and_results_are_found_in_messages_of_any_role() -> None:
 
 
 @pytest.mark.requirement("PROMISE-2", "REQ-915-022")
-def test_a_result_of_a_repeated_id_belongs_to_one_call_only() -> None:
+def test_a_result_with_a_repeated_call_id_belongs_to_one_call_only() -> None:
     messages = [CALL, CALL, Message("tool", [ToolResult("c1", "R1.")]), Message("user", [Text("go")])]
     ledger = recover(messages)
     assert [item.completion is not None for item in ledger.interactions()] == [False, True]
@@ -114,7 +114,7 @@ def test_a_result_of_a_repeated_id_belongs_to_one_call_only() -> None:
 
 @examples(200)
 @given(conversations())
-def test_recovery_changes_only_the_reason_of_missing_results(
+def test_a_recovered_ledger_changes_only_the_reasons_of_missing_results_in_a_render(
     conversation: tuple[list[Message], Ledger],
 ) -> None:
     messages, _ = conversation

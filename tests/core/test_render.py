@@ -117,7 +117,7 @@ def test_the_reason_of_a_synthetic_result_comes_from_the_ledger() -> None:
 
 
 @pytest.mark.requirement("REQ-915-008")
-def test_blocks_between_calls_and_results_follow_the_group_in_order() -> None:
+def test_blocks_between_calls_and_their_results_move_after_the_results_in_order() -> None:
     stop, wait = human(Text("stop")), model(Text("wait"))
     first, second = ToolResult("c1", "a"), ToolResult("c2", "b")
     said, _ = record_walk(
@@ -133,7 +133,7 @@ ONE_CALL = replace(LLAMA_CPP, turns=replace(LLAMA_CPP.turns, calls_together=Fals
 @pytest.mark.requirement("REQ-915-008")
 @examples(200)
 @given(conversations())
-def test_splitting_a_message_into_single_calls_changes_nothing_else(
+def test_sending_one_call_per_message_keeps_all_other_blocks_in_order(
     conversation: tuple[list[Message], Ledger],
 ) -> None:
     messages, ledger = conversation
@@ -252,7 +252,7 @@ def test_thinking_of_another_role_or_after_other_text_is_not_sent() -> None:
     assert rendered_blocks(model(Text("t"), OWN, ONE)) == [Text("t"), *CALLED]
 
 
-def test_thinking_from_before_an_epoch_has_no_seal() -> None:
+def test_thinking_from_before_the_epoch_is_not_sent_as_sealed_thinking() -> None:
     assert rendered_blocks(model(OWN, ONE), state=RenderState(epoch_start=2)) == [*CALLED]
     assert rendered_blocks(model(OWN, ONE), "text", state=RenderState(epoch_start=2)) == [
         Text("[Reasoning: own]"),
@@ -295,7 +295,7 @@ def test_code_becomes_fenced_text_and_unsupported_media_a_note(dialect: Dialect)
 
 
 @every_dialect
-def test_nonempty_media_stay_where_the_dialect_accepts_them(dialect: Dialect) -> None:
+def test_nonempty_media_stay_in_the_user_message_if_the_dialect_accepts_them(dialect: Dialect) -> None:
     image, document = Media("image/png", PIXEL), Media("application/pdf", "aGk=")
     (message,), _ = record_walk([human(image, document, Media("image/png"))], dialect)
     kept = [block for block in message[1] if isinstance(block, Media)]
@@ -349,7 +349,7 @@ def test_media_after_the_results_have_the_numbers_that_results_mention() -> None
     assert follow == ("user", (Text("[Attachment 1:]"), IMAGE, Text("[Attachment 2:]"), IMAGE))
 
 
-def test_a_failed_result_is_text_and_its_media_follow() -> None:
+def test_a_failed_result_is_sent_as_text_and_its_media_in_the_next_message() -> None:
     (failed, _), (follow, _), _ = render_results(ANTHROPIC, ToolResult("c1", error="no", media=[IMAGE]))
     assert failed.media == ()
     assert IMAGE in follow[1]
@@ -421,13 +421,13 @@ def test_no_transcript_ends_with_a_model_message(dialect: Dialect) -> None:
     assert record_messages(dialect, last="user") == []
 
 
-def test_thinking_opens_its_message_even_after_other_model_text() -> None:
+def test_thinking_begins_a_new_message_after_other_model_text() -> None:
     said = record_messages(ANTHROPIC, human(), model(Text("t")), model(OWN, Text("so")), human())
     assert [role for role, _ in said] == ["user", "assistant", "user", "assistant", "user"]
 
 
 @pytest.mark.requirement("PROMISE-13")
-def test_every_generated_text_is_in_the_report() -> None:
+def test_every_filler_is_counted_in_the_render_report() -> None:
     mistral, kimi = PROFILES["mistral"], PROFILES["kimi"]
     talk = [model(Text("t")), model(ONE), human(), model(Text("t"))]
     assert dict(record_walk(talk, ANTHROPIC)[1].fillers) == {"first": 1, "last": 1}
@@ -484,5 +484,5 @@ def test_a_conversation_of_several_providers_renders_completely_for_each() -> No
         assert (b"c2ln" in sent) == (binding == CLAUDE)
 
 
-def test_readers_use_the_dialects_named_by_their_profiles() -> None:
+def test_the_tests_have_a_binding_for_every_profile() -> None:
     assert set(READERS) == set(PROFILES)

@@ -69,6 +69,6 @@ def test_ambiguous_arguments_are_not_repaired(raw: str) -> None:
     assert repaired(raw) is None
 
 
-def test_hostile_text_takes_linear_time() -> None:
+def test_repairing_hostile_arguments_takes_linear_time() -> None:
     assert repaired('{"' + '\\"' * 200_000) is None
     assert repaired("{" + ", " * 200_000) is None

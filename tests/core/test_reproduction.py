@@ -75,7 +75,7 @@ def test_a_reproduction_keeps_only_the_fault() -> None:
         assert wanted not in rules
 
 
-def test_without_a_known_fault_the_complete_structure_is_kept() -> None:
+def test_a_reproduction_without_a_known_fault_keeps_the_complete_structure() -> None:
     body = chat(answered=True)
     found = reproduce_rejection(body, "openai_chat", why=f"messages.3: unexpected '{CANARY}' of call_1")
     assert not found.is_minimal
@@ -96,7 +96,7 @@ SAID = st.recursive(
 
 
 @given(said=SAID, name=st.sampled_from(sorted(PROFILES)), key=st.sampled_from(["content", "args", "parts"]))
-def test_no_content_is_left_whatever_its_shape(said: Any, name: str, key: str) -> None:
+def test_a_reproduction_contains_no_content_whatever_its_shape(said: Any, name: str, key: str) -> None:
     body = {"model": "m", "messages": [{"role": "user", key: said}], "input": {"a": said}, "contents": [said]}
     assert CANARY not in reproduce_without_fault(body, name).request.decode()
 
@@ -133,7 +133,7 @@ def test_the_message_list_is_kept_although_arguments_share_its_key() -> None:
 
 
 @pytest.mark.parametrize("key", ["input", "arguments", "args"])
-def test_arguments_that_are_objects_are_content(key: str) -> None:
+def test_arguments_sent_as_an_object_are_redacted_like_other_content(key: str) -> None:
     body = chat(answered=True)
     body["messages"][0][key] = {"name": CANARY, CANARY: [{"type": CANARY, "id": CANARY}, 4711]}
     found = reproduce_without_fault(body, "openai_chat")

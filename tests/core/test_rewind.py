@@ -76,7 +76,7 @@ def test_rewinding_removes_only_later_messages(session: Simulated) -> None:
 
 
 @pytest.mark.requirement("PROMISE-1", "PROMISE-4")
-def test_rewinding_starts_an_accepted_epoch_in_every_lane(session: Simulated) -> None:
+def test_after_a_rewind_every_lane_starts_an_epoch_that_its_provider_accepts(session: Simulated) -> None:
     session.send(GPT)
     session.write(Rewound(2), AskStarted(5, pack(Message("user", [Text("Question 5.")]))))
     for binding in (CLAUDE, GPT):
@@ -121,13 +121,13 @@ def test_a_summary_omits_removed_messages(session: Simulated) -> None:
     assert set(summary_scope(history, ledger, history.length).results) == {mint(1), mint(2)}
 
 
-def test_a_session_opened_on_a_rewound_history_ignores_removed_messages(session: Simulated) -> None:
+def test_a_session_opened_on_a_rewound_history_knows_only_the_remaining_calls(session: Simulated) -> None:
     session.write(Rewound(2))
     opened = opening("other", "t", with_ledger(session.state.history, session.state.ledger))
     assert [known.call_id for known in opened.known] == [mint(1), mint(2)]
 
 
-def test_a_summary_or_removed_range_is_no_place_to_rewind_to(session: Simulated) -> None:
+def test_a_session_cannot_be_rewound_to_a_summarised_or_removed_position(session: Simulated) -> None:
     second = end_of(session.state.ends, 2)
     assert second is not None
     session.write(Compacted(0, second.length, pack(Message("user", [Text("Summary.")]))))
@@ -157,7 +157,7 @@ def test_a_session_can_be_rewound_to_its_empty_start_despite_a_summary() -> None
 
 
 @pytest.mark.parametrize(("place", "why"), [(9, "does not contain"), (3, "does not contain"), (2, None)])
-def test_a_foreign_log_is_rewound_only_to_valid_places(
+def test_a_foreign_log_is_rewound_only_to_valid_positions(
     session: Simulated, place: int, why: str | None
 ) -> None:
     session.write(Rewound(2))

@@ -81,7 +81,7 @@ def test_an_avoided_member_is_skipped_unless_all_are_avoided() -> None:
     assert [choose_first(pool("round_robin"), three, AskPosition(ask)) for ask in (1, 2, 3)] == list(NAMES)
 
 
-def test_a_manual_target_never_moves_by_itself() -> None:
+def test_a_manual_pool_keeps_its_target_despite_failures() -> None:
     assert choose_first(pool("manual"), {"a": AVOID}, AskPosition(1)) == "a"
     assert choose_next(pool("manual"), FRESH, AskPosition(1), ["a"], visible=False) is None
 
@@ -138,7 +138,7 @@ def test_the_least_busy_member_is_chosen_and_ties_go_to_the_first() -> None:
 
 @pytest.mark.requirement("REQ-915-043")
 @pytest.mark.parametrize("policy", ["failover", "round_robin"])
-def test_a_failure_is_followed_by_the_next_in_order(policy: Policy) -> None:
+def test_after_a_failure_the_next_member_in_order_is_chosen(policy: Policy) -> None:
     for begin, following in (("a", "b"), ("b", "c"), ("c", "a")):
         assert choose_next(pool(policy), FRESH, AskPosition(1), [begin], visible=False) == following
 

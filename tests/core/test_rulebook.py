@@ -23,7 +23,9 @@ def test_the_rulebook_page_is_up_to_date(generator: dict[str, Any]) -> None:  # 
     assert page == generator["page"](), "run python .ci/rulebook.py"
 
 
-def test_the_page_names_every_rule_and_every_profile(generator: dict[str, Any]) -> None:  # Any: likewise
+def test_the_rulebook_page_names_every_rule_and_every_profile(
+    generator: dict[str, Any],
+) -> None:  # Any: likewise
     page = generator["page"]()
     assert all(f"| {rule} |" in page for rule in RULES)
     assert all(name in page for name in PROFILES)
@@ -49,7 +51,7 @@ def test_the_page_of_the_models_has_every_row_of_the_table() -> None:
     assert all(f"`{row.sample[0]}`" in page for row in ROWS)
 
 
-def test_a_judged_rule_has_a_fault_class_that_can_be_raised() -> None:
+def test_each_rule_that_the_checker_enforces_has_a_fault_class_that_can_be_raised() -> None:
     assert all(rule.fault_class in FAULTS for rule in RULES.values() if rule.is_checked)
 
 

@@ -14,7 +14,7 @@ def message(number: int) -> list[bytes]:
     return [b'{"content":', literal(number), b"},"]
 
 
-def test_pieces_are_few_and_contain_exactly_the_appended_bytes() -> None:
+def test_segments_consist_of_few_pieces_with_exactly_the_appended_bytes() -> None:
     text = Segments()
     added = [b"%d," % number * (1 + number % 97) for number in range(5000)]
     for fragment in added:
@@ -23,7 +23,7 @@ def test_pieces_are_few_and_contain_exactly_the_appended_bytes() -> None:
     assert len(text) == len(list(text)) < 20 + text.size // (PIECE // 4)
 
 
-def test_pages_are_shared_and_the_recent_part_stays_small() -> None:
+def test_appending_to_segments_shares_full_pages_and_keeps_the_recent_part_small() -> None:
     versions = [Segments()]
     for number in range(5 * PAGE):
         versions.append(versions[-1].append(message(number)))
@@ -47,7 +47,7 @@ def test_a_page_ends_at_the_end_of_an_appended_part() -> None:
         assert text.size == text.paged + sum(map(len, text.recent))
 
 
-def test_bytes_around_a_text_are_counted_and_stay_separate() -> None:
+def test_bytes_added_before_and_after_segments_count_in_the_size_and_stay_separate() -> None:
     text = Segments()
     for number in range(PAGE):
         text = text.append(message(number))

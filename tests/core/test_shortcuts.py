@@ -62,7 +62,7 @@ def test_each_block_round_trips_through_a_history(block: object) -> None:
     assert (back, hash(back), repr(back)) == (message, hash(message), repr(message))
 
 
-def test_numerous_values_are_not_tracked_by_the_garbage_collector() -> None:
+def test_values_stored_in_large_numbers_are_not_tracked_by_the_garbage_collector() -> None:
     packed = pack(Message("assistant", BLOCKS, 1, HOME))
     events = (Opened("s", "t", None, (packed,)), AskStarted(1, packed), RequestSent(1, 1, HOME, 0, 1))
     history = extend(History(), (packed,) * 100)
@@ -127,7 +127,7 @@ def test_the_repr_of_a_block_is_its_constructor_call() -> None:
         Text("x").json = Quoted(quote("y"))  # type: ignore[misc]  # as above
 
 
-def test_single_ledger_queries_agree_with_the_complete_listing() -> None:
+def test_ledger_queries_for_one_call_agree_with_the_complete_listing() -> None:
     calls = [CallId(f"hist_tool_{number}") for number in range(6)]
     ledger = Ledger().apply(
         *(Scheduled(call_id, "search") for call_id in calls[:5]),
@@ -167,7 +167,7 @@ def test_a_minted_id_is_the_first_24_digits_of_the_digest_to_base_62(call_id: st
         "[NaN]",
     ],
 )
-def test_a_providers_json_is_read_as_tolerantly_as_before(text: str) -> None:
+def test_provider_json_is_parsed_as_tolerantly_as_by_the_json_module(text: str) -> None:
     assert repr(load_json(text)) == repr(json.loads(text))
 
 
@@ -180,5 +180,5 @@ def test_invalid_json_raises_a_value_error(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"), [("plain", "plain"), ("é", "é"), ("\ud83d\ude00", "😀"), ("a\ud800b", "a\ufffdb")]
 )
-def test_a_lone_surrogate_is_replaced_and_the_rest_kept(text: str, expected: str) -> None:
+def test_a_lone_surrogate_is_replaced_and_the_rest_of_the_text_is_kept(text: str, expected: str) -> None:
     assert sanitise(text) == expected

@@ -53,7 +53,7 @@ def after(*events: LogEvent) -> SessionState:
     return state
 
 
-def test_a_turn_records_its_messages_counts_and_end() -> None:
+def test_a_turn_records_its_messages_its_counts_and_its_end() -> None:
     state = after(
         Opened("s", "openai", "be brief"),
         AskStarted(1, pack(ASKED)),
@@ -98,7 +98,7 @@ def test_an_imported_history_has_the_ledger_recovered_from_its_blocks() -> None:
     assert state.calls == 1
 
 
-def test_compaction_and_the_epoch_after_it_rewrite_the_lanes() -> None:
+def test_after_compaction_and_a_new_epoch_a_lane_contains_only_the_summary() -> None:
     summary = Message("user", [Text("summary")])
     log: list[LogEvent] = [Opened("s", "t"), AskStarted(1, pack(ASKED)), RequestSent(1, 1, OPENAI, 0, 1)]
     log += [
@@ -113,7 +113,7 @@ def test_compaction_and_the_epoch_after_it_rewrite_the_lanes() -> None:
     assert b'"u"' not in b"".join(lanes.of(OPENAI)._segments)
 
 
-def test_a_replayed_lane_counts_messages_replaced_by_a_summary() -> None:
+def test_a_lane_not_yet_replayed_counts_the_messages_that_a_summary_replaced() -> None:
     log: list[LogEvent] = [Opened("s", "t"), *[AskStarted(number, pack(ASKED)) for number in range(1, 301)]]
     log += [RequestSent(1, 1, OPENAI, 0, 300), Compacted(0, 300, pack(Message("user", [Text("summary")])))]
     state, lanes = rebuild(log, rules)
@@ -132,7 +132,7 @@ def test_a_lane_contains_the_history_at_the_time_of_its_request() -> None:
 
 
 @pytest.mark.requirement("PROMISE-3")
-def test_a_rebuild_may_pause_and_resume_anywhere() -> None:
+def test_a_session_rebuilt_from_half_of_its_log_continues_like_the_original() -> None:
     for seed in range(share(480)):
         session = simulate(*history(seed), seed)
         state, lanes = SessionState(), Lanes(rules)
@@ -202,7 +202,7 @@ def test_a_gateways_lane_is_unchanged_when_its_upstream_becomes_known() -> None:
     assert b"".join(lanes.of(router)._segments) == was
 
 
-def test_an_unlogged_epoch_starts_with_the_next_request() -> None:
+def test_if_no_epoch_is_logged_after_compaction_one_starts_with_the_next_request() -> None:
     summary = pack(Message("user", [Text("summary")]))
     log: list[LogEvent] = [
         *(Opened("s", "t"), AskStarted(1, pack(ASKED)), RequestSent(1, 1, OPENAI, 0, 1)),
@@ -215,7 +215,7 @@ def test_an_unlogged_epoch_starts_with_the_next_request() -> None:
 
 
 def test_replay_keeps_the_order_of_results_and_seals() -> None:
-    """Only the first call ended before its request; a result after a seal is late."""
+    """Only the first result arrived before the request sealed both calls. The second result is late."""
     first, second = CallId("hist_tool_1"), CallId("hist_tool_2")
     log: list[LogEvent] = [
         Opened("s", "t"),
@@ -306,7 +306,7 @@ IMPORTED = (
 )
 
 
-def test_a_state_is_not_tracked_by_the_garbage_collector() -> None:
+def test_a_session_state_is_not_tracked_by_the_garbage_collector() -> None:
     state = after(opening("s", "t", History(IMPORTED)), AskStarted(1, pack(ASKED)))
     assert len(state.ledger) == 1
     gc.collect()  # stops tracking tuples of untracked values
@@ -333,7 +333,7 @@ def test_a_session_on_a_copied_history_inherits_only_completions() -> None:
     assert decode_event(encode_event(opened)) == opened
 
 
-def test_an_imported_ledger_records_its_own_and_new_calls() -> None:
+def test_the_ledger_of_an_imported_history_records_imported_and_new_calls() -> None:
     opened = after(opening("s", "t", History(IMPORTED)))
     state = opened.apply(Scheduled(CallId("d"), "read")).apply(Returned(CallId("d")))
     first = state.ledger.get(CallId("c"))

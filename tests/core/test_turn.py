@@ -119,7 +119,7 @@ def walks(depth: int, bounds: Bounds) -> Iterator[tuple[tuple[Outcome, ...], lis
 
 @pytest.mark.requirement("U-01")
 @pytest.mark.parametrize("bounds", [Bounds(), Bounds(max_rounds=1), Bounds(max_rounds=2, max_corrections=1)])
-def test_every_sequence_of_outcomes_follows_the_table(bounds: Bounds) -> None:
+def test_every_sequence_of_outcomes_follows_the_state_table_of_turns(bounds: Bounds) -> None:
     count = 0
     for taken, steps, ended in walks(6, bounds):
         count += 1
@@ -257,7 +257,7 @@ def test_rounds_in_which_every_call_is_denied_are_bounded(corrections: int) -> N
 
 
 @pytest.mark.requirement("U-06")
-def test_a_round_with_a_valid_call_resets_the_count() -> None:
+def test_a_round_with_a_call_that_is_not_denied_resets_the_count_of_denied_rounds() -> None:
     outcomes = [
         outcome
         for refused in (2, 2, 1, 2, 2, 2)
@@ -283,7 +283,7 @@ def test_a_rejected_transcript_is_rewritten_once_per_turn() -> None:
     assert (ended.status, ended.elsewhere, ended.refused) == ("failed", True, True)
 
 
-def test_a_recovered_rejection_is_not_the_cause_of_a_cancelled_turn() -> None:
+def test_a_rejection_followed_by_an_accepted_retry_is_not_the_cause_of_a_cancelled_turn() -> None:
     refused = TranscriptRefused("400", cause=Cause("transcript", 400))
     _, ended = play(turn(Bounds()), iter([Ready(), refused, Ready(), Ready(), Stopped()]))
     assert ended is not None
@@ -300,7 +300,7 @@ def test_rejected_reasoning_is_dropped_before_a_plain_render() -> None:
 
 
 @pytest.mark.parametrize("approved", [(), CALLS.calls])
-def test_a_deferred_turn_resumes_at_its_step(
+def test_a_deferred_turn_resumes_at_the_step_at_which_it_stopped(
     approved: tuple[ToolCall, ...],
 ) -> None:
     asked: tuple[Outcome, ...] = (Ready(), Answered(CALLS, ONE))
@@ -357,7 +357,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("step", "wrong"), WRONG)
-def test_an_outcome_that_does_not_fit_the_step_is_a_programming_error(
+def test_an_outcome_that_does_not_fit_the_turns_step_is_a_programming_error(
     step: type[Step], wrong: Outcome
 ) -> None:
     way: dict[type[Step], tuple[Outcome, ...]] = {
@@ -373,7 +373,7 @@ def test_an_outcome_that_does_not_fit_the_step_is_a_programming_error(
         play(turn(Bounds()), iter([*way[step], wrong]))
 
 
-def test_named_rejected_media_are_replaced_and_all_media_the_third_time() -> None:
+def test_rejected_media_that_are_named_are_replaced_and_the_third_time_all_media_are_replaced() -> None:
     refused = MediaRefused("400", ("a",), ("b", "c"))
     unnamed = MediaRefused("400", (), ("b",))
     outcomes: list[Outcome] = [
@@ -422,7 +422,7 @@ def test_a_second_empty_answer_after_tool_results_completes_the_turn() -> None:
     assert (ended.status, ended.why, ended.rounds) == ("complete", "", 3)
 
 
-def test_a_resumed_turn_knows_its_tool_results() -> None:
+def test_a_turn_resumed_from_its_await_step_counts_earlier_tool_results() -> None:
     waited: list[Outcome] = [
         Ready(),
         Answered(CALLS, ONE),

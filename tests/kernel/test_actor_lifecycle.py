@@ -78,8 +78,8 @@ async def test_a_crash_fails_the_queries_that_the_actor_had_kept() -> None:
             await ref.send(Do(boom))
 
 
-async def test_a_crash_in_the_factory_or_the_started_hook_counts() -> None:
-    """A19: the first factory call raises at spawn, later ones are crashes."""
+async def test_an_error_in_the_factory_or_the_on_start_hook_counts_as_a_crash() -> None:
+    """A19: an error of the first factory call is raised by `spawn`; errors of later calls are crashes."""
     calls = 0
 
     class FailsToStart(Probe):
@@ -203,7 +203,7 @@ async def test_a_child_whose_actor_crashed_during_its_ask_ends_first() -> None:
         assert restarts(system) == [1, 1]
 
 
-async def test_an_actor_may_fail_from_its_handler_after_it_returned() -> None:
+async def test_an_actor_may_be_failed_by_its_handlers_context_after_the_handler_returned() -> None:
     """A19: `context.fail` called several times counts once."""
 
     def fail(probe: Probe) -> None:
@@ -345,7 +345,7 @@ async def test_an_actor_that_is_stopping_starts_no_child() -> None:
 
 
 async def test_a_stray_cancellation_is_a_crash_and_does_not_end_the_sender() -> None:
-    """A24: raised by a handler, and by a child."""
+    """A24: the cancellation is raised by a handler, or by a child."""
     with anyio.CancelScope() as scope:
         scope.cancel()
         try:
@@ -371,7 +371,7 @@ async def test_a_stray_cancellation_is_a_crash_and_does_not_end_the_sender() -> 
 
 
 async def test_a_base_exception_propagates_out_of_the_system() -> None:
-    """A25: unwrapped, and every query ends."""
+    """A25: the exception propagates unwrapped, and every query ends."""
 
     class Fatal(BaseException):
         pass
@@ -414,7 +414,7 @@ def test_an_interrupt_is_raised_between_handlers() -> None:
     assert notes == ["handled", "told"]
 
 
-async def test_an_error_in_the_block_propagates_unwrapped() -> None:
+async def test_an_error_in_the_system_block_propagates_unwrapped() -> None:
     """A25."""
 
     async def run() -> None:
@@ -426,8 +426,8 @@ async def test_an_error_in_the_block_propagates_unwrapped() -> None:
         await run()
 
 
-async def test_crashes_are_reported() -> None:
-    """A19: to the callback of the system."""
+async def test_crashes_are_reported_to_the_callback_of_the_system() -> None:
+    """A19: the callback of the system receives each crash."""
     crashes: list[tuple[str, str]] = []
     with anyio.fail_after(60):
         async with System(on_crash=lambda name, error: crashes.append((name, str(error)))) as system:
@@ -657,7 +657,7 @@ async def spawn_idle(system: System, name: str) -> tuple[list[Ref[Note]], float]
 
 
 async def test_idle_actors_cost_no_task_and_few_objects() -> None:
-    """A34: the actor's object, its cell and one address.
+    """A34: an idle actor consists of its object, its cell and one address.
 
     The smallest of three counts excludes objects of other threads and of first uses.
     """

@@ -202,7 +202,7 @@ async def test_a_natively_cancelled_sender_has_sent_once_or_not_at_all(turns: in
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_asks_under_wait_for_end_once_whatever_the_timing() -> None:
+async def test_asks_with_a_native_timeout_end_once_whatever_the_timing() -> None:
     """A7 and A9: native timeouts that coincide with the answer."""
     async with checked_system() as system:
         ref = system.spawn(Probe, "probe")
@@ -247,7 +247,7 @@ async def test_an_answer_may_be_sent_after_the_handler_returned() -> None:
 
 
 async def test_an_error_sent_as_the_answer_is_raised_in_the_asker() -> None:
-    """A9: also one that an event loop does not transport."""
+    """A9: also an exception that an event loop does not transport, such as `StopIteration`."""
 
     def refuse(_probe: Probe, reply: Reply[str]) -> None:
         reply.fail(StopIteration("no"))
@@ -351,7 +351,7 @@ async def test_senders_wait_for_space_in_the_order_of_their_arrival() -> None:
 
 
 async def test_no_message_is_handled_at_once_ahead_of_waiting_senders() -> None:
-    """A11: they were granted space and have not run yet."""
+    """A11: the waiting senders were granted space but have not run yet."""
     async with checked_system() as system:
         ref = system.spawn(Probe, "probe", capacity=2)
         context = await hold_actor(ref)
@@ -393,7 +393,7 @@ async def test_the_control_queue_is_bounded_separately() -> None:
 
 
 async def test_an_actor_handles_no_message_while_its_outgoing_messages_wait_for_space() -> None:
-    """A13: downhill, in order, for several messages of one handler."""
+    """A13: several messages that one handler sends downhill arrive in order."""
     async with checked_system() as system:
         high, low = system.spawn(Probe, "high"), system.spawn(LowProbe, "low", capacity=1)
         context = await hold_actor(low)
@@ -580,8 +580,8 @@ async def test_an_abandoned_query_is_still_handled() -> None:
         assert system.counts().unanswered == 1
 
 
-async def test_withdrawn_deadlines_do_not_pile_up() -> None:
-    """A16: answered asks leave nothing behind that grows."""
+async def test_the_deadlines_of_answered_asks_are_removed() -> None:
+    """A16: the list of pending deadlines does not grow with answered asks."""
     async with System() as system:
         ref = system.spawn(Probe, "probe")
         context = await hold_actor(ref)
@@ -600,7 +600,7 @@ async def test_withdrawn_deadlines_do_not_pile_up() -> None:
         assert len(system.deadlines._heap) < 200
 
 
-async def test_a_name_is_taken_until_its_actor_has_ended() -> None:
+async def test_a_name_stays_reserved_until_its_actor_has_ended() -> None:
     """A30."""
     async with checked_system() as system:
         ref = system.spawn(Probe, "probe", restart=AT_ONCE)

@@ -137,7 +137,7 @@ class Walk:
 
 
 @pytest.mark.parametrize("seed", range(12))
-async def test_every_message_is_handled_dead_or_queued(seed: int) -> None:
+async def test_every_message_is_handled_or_queued_or_becomes_a_dead_letter(seed: int) -> None:
     """A8, A9."""
     with anyio.fail_after(60):
         async with System(seed=seed, patience=0.05) as system:

@@ -40,7 +40,7 @@ async def ask_and_collect(ref: Ref[Probed], query: Keep | GetNotes | Solve, erro
         errors.append(error)
 
 
-async def test_an_end_stops_the_group_and_fails_its_askers_with_the_error() -> None:
+async def test_an_ending_error_stops_the_group_and_is_raised_in_its_askers() -> None:
     """A42: askers whose reply was kept, whose message was being handled, and whose message was queued."""
     crashes, errors, ends = list[str](), list[Exception](), list[str]()
     async with reporting_system(crashes) as system:
@@ -64,7 +64,7 @@ async def test_an_end_stops_the_group_and_fails_its_askers_with_the_error() -> N
         context.release_messages()
 
 
-async def test_an_end_waits_for_children_whose_errors_are_no_crash_either() -> None:
+async def test_an_ending_actor_waits_for_its_children_and_their_errors_are_no_crashes() -> None:
     """A42: the name is free when they have ended."""
     crashes, notes = list[str](), list[object]()
     cleaned = anyio.Event()
@@ -91,7 +91,7 @@ async def test_an_end_waits_for_children_whose_errors_are_no_crash_either() -> N
         assert ("probe" in system.cells, crashes, notes) == (False, [], [])
 
 
-async def test_an_end_is_not_counted_as_a_crash_but_other_errors_are() -> None:
+async def test_an_ending_error_is_not_counted_as_a_crash_but_other_errors_are() -> None:
     """A42: any other error is a crash."""
     crashes: list[str] = []
     async with reporting_system(crashes) as system:

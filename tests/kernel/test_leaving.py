@@ -48,7 +48,7 @@ async def end_slowly() -> None:
 @ASYNCIO
 @pytest.mark.requirement("PROMISE-12")
 async def test_a_native_cancel_at_any_await_of_a_system_leaves_nothing_running() -> None:
-    """A39: once, and a second time at later awaits."""
+    """A39: the task is cancelled once, or once more at a later await."""
     before = asyncio.all_tasks()
     for turns in range(40):
         for again in (None, 0, 3):
@@ -86,7 +86,7 @@ async def iterate(turns: int) -> None:
 
 
 @pytest.mark.requirement("PROMISE-12")
-async def test_a_block_cancelled_by_a_scope_is_left() -> None:
+async def test_a_system_block_that_a_scope_cancelled_ends() -> None:
     """A39."""
     for turns in range(0, 40, 3):
         with anyio.fail_after(60), anyio.CancelScope() as scope:
@@ -136,7 +136,7 @@ async def test_an_ask_whose_child_never_began_is_answered() -> None:
 
 @ASYNCIO
 @pytest.mark.requirement("PROMISE-12")
-async def test_a_shielded_step_of_leaving_is_not_waited_for() -> None:
+async def test_a_cancelled_run_does_not_wait_for_a_shielded_step_of_leaving() -> None:
     """A39: trio's run would wait for it, as for any task."""
     released = anyio.Event()
 
@@ -150,7 +150,7 @@ async def test_a_shielded_step_of_leaving_is_not_waited_for() -> None:
     released.set()
 
 
-async def test_an_error_in_a_step_of_leaving_is_raised_after_all_steps() -> None:
+async def test_an_error_in_a_step_of_leaving_a_system_is_raised_after_all_steps() -> None:
     """A39."""
     done: list[str] = []
 
@@ -255,7 +255,7 @@ async def assert_nothing_else_runs() -> None:
 @pytest.mark.parametrize("work", [swallows, shields, leaves_a_group_open_and_goes_on])
 @pytest.mark.requirement("PROMISE-12")
 @pytest.mark.usefixtures("short_graces")
-async def test_leaving_does_not_wait_for_foreign_code_that_never_ends(work: Work) -> None:
+async def test_leaving_a_system_does_not_wait_for_foreign_code_that_never_ends(work: Work) -> None:
     """A41."""
     with anyio.fail_after(60):
         async with System() as system:
@@ -290,7 +290,7 @@ RAISES: dict[str, Callable[[], BaseException]] = {"exit": SystemExit, "interrupt
 
 
 @pytest.mark.parametrize("kind", RAISES)
-async def test_an_exception_in_the_block_propagates_unwrapped(kind: str) -> None:
+async def test_an_exception_in_the_system_block_propagates_unwrapped(kind: str) -> None:
     """A25."""
     raised = RAISES[kind]()
     with pytest.raises(type(raised)) as found:

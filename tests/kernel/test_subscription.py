@@ -31,7 +31,7 @@ async def read_to_end(stream: Subscription[int]) -> list[int | Lost]:
     return items
 
 
-async def test_a_subscription_keeps_order() -> None:
+async def test_a_subscription_keeps_the_order_of_its_items() -> None:
     """A35."""
     stream = subscription(100)
 
@@ -60,7 +60,7 @@ async def test_a_subscription_is_an_object_receive_stream() -> None:
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_a_natively_cancelled_reader_loses_nothing() -> None:
+async def test_a_natively_cancelled_reader_loses_no_items() -> None:
     """A35: with Task.cancel, and with a second reader that must be woken instead."""
     stream = subscription(4)
     for number in range(50):
@@ -75,7 +75,7 @@ async def test_a_natively_cancelled_reader_loses_nothing() -> None:
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_a_reader_under_wait_for_loses_nothing() -> None:
+async def test_a_reader_with_a_native_timeout_loses_no_items() -> None:
     """A35: timeouts that coincide with the send."""
     stream = subscription(512)
     loop = asyncio.get_running_loop()

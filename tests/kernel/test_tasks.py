@@ -45,7 +45,7 @@ async def test_an_error_or_an_open_scope_of_a_task_affects_no_other(work: Work) 
     assert done == [None]
 
 
-async def test_a_cancelled_task_ends_without_an_error_and_so_does_a_late_one() -> None:
+async def test_a_cancelled_task_and_a_task_started_after_cancellation_end_without_an_error() -> None:
     tasks, ends = Tasks(event_loop()), list[BaseException | None]()
     with anyio.fail_after(60):
         scope = tasks.start(anyio.sleep_forever, ends.append, "first")

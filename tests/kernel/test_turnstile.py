@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 IDLE = Dispatcher(None, copy_context())  # type: ignore[arg-type]  # needs no event loop
 
 
-async def test_few_tasks_compute_between_two_polls_each_in_turn() -> None:
+async def test_only_a_few_tasks_compute_between_two_polls_of_the_event_loop() -> None:
     gate = Turnstile(event_loop(), 3)
     with anyio.fail_after(30), counting_polls() as polls:
 
@@ -33,7 +33,7 @@ async def test_few_tasks_compute_between_two_polls_each_in_turn() -> None:
     assert polls.most_at_once <= 2 * 3  # those of one iteration, and those of the next within the same poll
 
 
-async def test_waiting_tasks_pass_in_the_order_of_their_arrival() -> None:
+async def test_waiting_tasks_continue_in_the_order_of_their_arrival() -> None:
     turns, order = list[Callable[[], None]](), list[int]()
     gate = Turnstile(replace(event_loop(), next=turns.append), 1)
 
@@ -115,7 +115,7 @@ async def test_new_work_keeps_one_place_while_messages_wait(is_behind: bool, beg
     assert sorted(order) == list(range(16))
 
 
-async def test_tenants_begin_in_turn() -> None:
+async def test_new_work_of_several_tenants_begins_in_turn() -> None:
     turns, order = list[Callable[[], None]](), list[str]()
     gate = Turnstile(replace(event_loop(), next=turns.append), 1)
 
@@ -142,7 +142,7 @@ async def test_new_work_begins_at_once_while_few_tasks_compute() -> None:
         gate.wait_to_begin(IDLE).send(None)
 
 
-async def test_a_single_task_does_not_wait() -> None:
+async def test_a_single_task_does_not_wait_at_the_turnstile() -> None:
     gate = Turnstile(event_loop(), 2)
     entering = gate.wait_to_continue()
     with pytest.raises(StopIteration):
@@ -173,7 +173,7 @@ async def test_a_task_cancelled_while_it_waits_blocks_no_other() -> None:
     assert passed == ["next"]
 
 
-async def test_the_duration_of_loop_iterations_is_counted() -> None:
+async def test_the_duration_of_event_loop_iterations_is_measured() -> None:
     times, turns = iter([1.2, 21.2, 21.2, 21.4]), list[Callable[[], None]]()
     gate = Turnstile(replace(event_loop(), next=turns.append), 1, lambda: next(times))
     for _ in range(2):

@@ -50,7 +50,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
         "session/test_faulty_streams.py": (
             "test_the_http_status_of_an_error_decides_whether_its_request_is_retried",
         ),
-        "adapters/test_classify.py": ("test_the_status_decides_if_the_message_is_unknown",),
+        "adapters/test_classify.py": ("test_the_http_status_decides_if_the_error_message_is_unknown",),
         "runtime/test_stats.py": ("test_the_counters_equal_recounts_of_the_logs_and_of_the_events",),
     },
     "provider: 200 with an error inside the stream": {
@@ -154,7 +154,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "tool: changes its arguments, or later what it returned": {
         "scheduler/test_isolation.py": ("test_whatever_a_tool_does_affects_only_the_result_of_its_call",),
-        "core/test_ingest.py": ("test_changing_a_value_later_does_not_change_the_ingested_one",),
+        "core/test_ingest.py": ("test_changing_a_value_later_does_not_change_its_ingested_json",),
     },
     "tool: starts tasks, threads or processes and returns": {
         "scheduler/test_tools_at_the_edge.py": (

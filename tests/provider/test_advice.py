@@ -101,7 +101,7 @@ FILE = Config(
         ("anthropic", "the key in ANTHROPIC_API_KEY"),
     ],
 )
-def test_the_source_of_a_refused_key_is_named(backend: str, says: str) -> None:
+def test_the_advice_names_the_source_of_a_refused_key(backend: str, says: str) -> None:
     binding = Binding(backend, "openai_chat", "https://h/v1", "", "m")
     for cause in (Cause("config", 401), Cause("config", 400)):
         assert (
@@ -131,7 +131,7 @@ def test_the_nearest_name_of_an_unknown_model_is_suggested(
     assert advice(failed_result(binding, why, Cause("config", status)), NO_FILE) == f"did you mean {says}?"
 
 
-def test_the_name_of_a_model_without_a_similar_one_is_questioned() -> None:
+def test_a_model_name_without_a_similar_known_name_is_questioned() -> None:
     binding = Binding("openai", "openai_chat", "https://api.openai.com/v1", "", "q")
     said = advice(failed_result(binding, "The model 'q' does not exist", Cause("config", 404)), NO_FILE)
     assert said == "is 'q' the name that openai has for it, and may this account use it?"
@@ -146,7 +146,7 @@ def test_the_name_of_a_model_without_a_similar_one_is_questioned() -> None:
         ("tool_call_ids did not have response messages", ""),
     ],
 )
-def test_a_refused_parameter_is_named(why: str, says: str) -> None:
+def test_the_advice_names_a_refused_parameter(why: str, says: str) -> None:
     binding = Binding("openai", "openai_chat", "https://api.openai.com/v1", "", "gpt-5.6-sol")
     assert advice(failed_result(binding, why, Cause("transcript", 400)), NO_FILE) == says
 

@@ -96,7 +96,7 @@ RESET = Disconnect(after_bytes=0, reset=True)
 @pytest.mark.usefixtures("short_waits")
 @pytest.mark.parametrize("count", IN_FLIGHT)
 @pytest.mark.parametrize("fault", [RESET, Status(503)], ids=["reset", "503"])
-async def test_a_failure_of_all_running_requests_costs_each_one_retry(
+async def test_a_failure_of_all_running_requests_costs_each_request_one_retry(
     count: int, fault: InjectedFault
 ) -> None:
     server = OpenAIServer(answer, faults=FirstTryFault(fault))
@@ -177,7 +177,7 @@ async def test_a_backend_that_stays_down_is_probed_and_then_avoided(
 
 @pytest.mark.trio
 @pytest.mark.usefixtures("same_order")
-async def test_a_second_probe_is_sent_a_second_after_one_that_hangs(
+async def test_a_second_probe_is_sent_one_second_after_a_probe_that_hangs(
     autojump_clock: MockClock,
 ) -> None:
     backend = Backend(down=1e9, latency=60)
@@ -256,7 +256,7 @@ class RateLimitedBackend(Backend):
 @pytest.mark.trio
 @pytest.mark.usefixtures("same_order")
 @pytest.mark.parametrize("repeat", range(20))
-async def test_four_tries_outlast_a_rate_limit_that_names_no_delay(
+async def test_four_attempts_outlast_a_rate_limit_that_names_no_delay(
     autojump_clock: MockClock, repeat: int
 ) -> None:
     backend = RateLimitedBackend()
@@ -267,7 +267,7 @@ async def test_four_tries_outlast_a_rate_limit_that_names_no_delay(
 
 @pytest.mark.trio
 @pytest.mark.usefixtures("same_order")
-async def test_a_rate_limit_that_all_requests_meet_leaves_each_its_tries(
+async def test_all_requests_are_answered_after_a_rate_limit_that_meets_all_of_them(
     autojump_clock: MockClock,
 ) -> None:
     ends = Counter[str]()
@@ -284,7 +284,7 @@ async def test_a_rate_limit_that_all_requests_meet_leaves_each_its_tries(
 
 @pytest.mark.trio
 @pytest.mark.usefixtures("same_order")
-async def test_a_permanent_rate_limit_costs_no_more_than_the_attempts(
+async def test_under_a_permanent_rate_limit_each_request_fails_after_its_attempts(
     autojump_clock: MockClock,
 ) -> None:
     backend, ends = RateLimitedBackend(seconds=1e9), set[str]()
@@ -338,7 +338,7 @@ class UnfairBackend(Backend):
 
 @pytest.mark.trio
 @pytest.mark.usefixtures("same_order")
-async def test_a_rate_limit_while_others_are_served_uses_no_attempt(
+async def test_a_rate_limit_while_other_requests_are_served_uses_no_attempt(
     autojump_clock: MockClock,
 ) -> None:
     backend, ended = UnfairBackend(), list[Generated]()

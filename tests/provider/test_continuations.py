@@ -82,7 +82,7 @@ async def test_an_answer_that_stays_paused_ends_and_is_reported() -> None:
     assert result.text == "More. " * (CONTINUATIONS + 1)
 
 
-def test_only_a_pause_with_a_token_can_be_continued() -> None:
+def test_only_a_paused_answer_with_a_continuation_token_can_be_continued() -> None:
     stream = gemini_stream(gemini_chunk({"text": "a"}, finish=PAUSED))
     decoder = decode(GEMINI)
     _, message = run(decoder, [stream])

@@ -66,7 +66,7 @@ async def test_a_token_is_used_until_shortly_before_it_expires(tmp_path: Path) -
         '{"token": "t-#", "expiry": "1970-01-12T13:48:20+00:00"}',
     ],
 )
-async def test_a_command_may_print_when_its_token_expires(tmp_path: Path, printed: str) -> None:
+async def test_a_token_command_may_print_when_its_token_expires(tmp_path: Path, printed: str) -> None:
     clock = Clock()
     tokens = Tokens(command(tmp_path, printed), 600.0, clock, Clock())
     assert await authorization(tokens) == "Bearer t-1"
@@ -76,7 +76,7 @@ async def test_a_command_may_print_when_its_token_expires(tmp_path: Path, printe
     assert await authorization(tokens) == "Bearer t-2"
 
 
-async def test_concurrent_requests_share_one_run_of_the_command(tmp_path: Path) -> None:
+async def test_concurrent_requests_share_one_run_of_the_token_command(tmp_path: Path) -> None:
     tokens = Tokens(command(tmp_path, "t-#"), 600.0)
     got: list[str] = []
 
@@ -180,7 +180,7 @@ async def test_all_sessions_that_share_a_revoked_token_continue(tmp_path: Path) 
     assert (tmp_path / "runs").read_text() == "2"
 
 
-async def test_requests_that_wait_for_a_failing_command_share_its_error(tmp_path: Path) -> None:
+async def test_requests_that_wait_for_a_failing_token_command_share_its_error(tmp_path: Path) -> None:
     code = f"import pathlib; open({str(tmp_path / 'runs')!r}, 'a').write('x'); raise SystemExit(3)"
     tokens = Tokens([sys.executable, "-c", code], 600.0)
     told: list[str] = []

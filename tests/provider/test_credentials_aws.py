@@ -66,7 +66,9 @@ def headers_of_botocore(keys: AwsKeys, body: bytes, **headers: str) -> dict[str,
 
 @pytest.mark.usefixtures("clock")
 @pytest.mark.parametrize("keys", [KEYS, SESSION])
-def test_a_signature_equals_the_one_of_botocore_for_the_joined_body(keys: AwsKeys) -> None:
+def test_the_signature_of_a_segmented_body_equals_botocores_signature_of_the_joined_body(
+    keys: AwsKeys,
+) -> None:
     ours = dict(signature_headers(REQUEST, keys, "us-east-1"))
     body = b"".join(REQUEST.segments)
     theirs = headers_of_botocore(keys, body, **{"x-amz-content-sha256": ours["x-amz-content-sha256"]})
@@ -95,7 +97,7 @@ def test_a_signature_depends_on_everything_that_is_signed(other: Callable[[], He
     )
 
 
-def test_keys_are_absent_from_reprs() -> None:
+def test_aws_keys_are_absent_from_reprs() -> None:
     assert "wJalr" not in repr(SESSION)
     assert "session-token" not in repr(SESSION)
 

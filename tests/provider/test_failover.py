@@ -295,7 +295,7 @@ async def test_a_refused_request_is_never_sent_again_unchanged() -> None:
 
 
 @pytest.mark.requirement("PROMISE-1", "U-08")
-async def test_a_structural_refusal_is_counted_and_handed_on_redacted(tmp_path: Path) -> None:
+async def test_a_structural_refusal_is_counted_and_passed_redacted_to_on_refusal(tmp_path: Path) -> None:
     words = "This is nobody's business."
     found, told = list[RedactedRequest](), anyio.Event()
 
@@ -324,7 +324,7 @@ async def test_a_structural_refusal_is_counted_and_handed_on_redacted(tmp_path: 
     assert f"[{len(words)} characters]" in file.read_text()
 
 
-async def test_refusals_beyond_the_limit_are_not_handed_on(
+async def test_refusals_beyond_the_queue_limit_are_not_passed_to_on_refusal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(dumps, "MAX_QUEUED", 1)
@@ -343,7 +343,7 @@ async def test_refusals_beyond_the_limit_are_not_handed_on(
 
 @pytest.mark.requirement("PROMISE-12")
 @pytest.mark.parametrize("raised", [RuntimeError("mine"), SystemExit("mine")])
-async def test_a_hook_for_refusals_that_raises_has_no_effect(raised: BaseException) -> None:
+async def test_an_exception_in_the_on_refusal_hook_has_no_effect(raised: BaseException) -> None:
     def hook(_: RedactedRequest) -> None:
         raise raised
 
@@ -389,7 +389,9 @@ async def test_a_backend_without_its_key_fails_the_ask_and_a_switch_recovers() -
 
 @FAMILIES
 @pytest.mark.requirement("REQ-915-004", "REQ-915-012", "REQ-915-043")
-async def test_a_failover_after_a_broken_stream_runs_no_call(first: Made, second: Made) -> None:
+async def test_a_failover_after_a_broken_stream_runs_none_of_its_tool_calls(
+    first: Made, second: Made
+) -> None:
     gate = Gate()
     turn = Turn(Call("work", {"name": "a"}), Call("work", {"name": "b" * 3000}))
     one, two = first(turn, faults={0: Disconnect(after_bytes=4000)}), second(Turn(Say("Here.")))

@@ -93,7 +93,7 @@ async def order_of_requests(*tenants: str) -> str:
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-9")
-async def test_a_turn_that_has_begun_is_finished_before_others_begin() -> None:
+async def test_a_turn_that_has_begun_is_finished_before_other_turns_begin() -> None:
     assert await order_of_requests(*[""] * 6) == "ababab" + "cdcdcd" + "efefef"
 
 
@@ -121,7 +121,7 @@ class QuickBackend:
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-8")
-async def test_some_of_many_turns_end_before_others_have_begun() -> None:
+async def test_among_many_turns_some_end_before_others_have_begun() -> None:
     backend = QuickBackend()
     with anyio.fail_after(300):
         async with Runtime(_config(), transport=backend) as runtime:

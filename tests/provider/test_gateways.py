@@ -40,8 +40,8 @@ async def test_a_pinned_upstream_serves_all_requests_and_keeps_reasoning(tmp_pat
 
 
 @pytest.mark.requirement("PROMISE-1")
-async def test_a_change_of_upstream_costs_one_refusal_and_only_the_reasoning() -> None:
-    """Scenario 50: reasoning of one upstream is left out for the next, and every call keeps its result."""
+async def test_a_change_of_upstream_costs_one_refused_request_and_only_the_reasoning() -> None:
+    """Scenario 50: reasoning from one upstream is omitted for the next, and every call keeps its result."""
     gate = Gate()
     gate.open("a")
     turns = [

@@ -32,7 +32,7 @@ async def test_the_failure_of_a_backend_is_known_to_all_sessions() -> None:
     assert (one.received, two.received) == (1, 5)
 
 
-async def test_a_pool_of_the_cheapest_requires_prices() -> None:
+async def test_a_pool_with_the_policy_cheapest_requires_prices() -> None:
     one, two = openai(Turn(Say("dear"))), anthropic(Turn(Say("cheap")))
     async with runtime_with(a=one, b=two, pools=pool("a", "b", policy="cheapest")) as runtime:
         with pytest.raises(
@@ -56,7 +56,7 @@ async def test_a_backend_that_answers_another_session_is_used_again() -> None:
         assert (await session.ask("Two.")).binding.backend == "a"
 
 
-async def test_every_failed_request_is_in_the_attempts_with_its_wait(
+async def test_the_attempts_of_a_result_list_every_failed_request_with_its_wait(
     short_waits: None,
 ) -> None:
     one, two = openai(faults=lambda number, request: SERVER_ERROR), anthropic(Turn(Say("Here.")))
@@ -123,7 +123,7 @@ async def test_a_sticky_session_stays_with_the_member_that_took_over() -> None:
     assert len({answer.binding.backend for answer in served[1:]}) == 1
 
 
-async def test_the_least_busy_backend_serves() -> None:
+async def test_the_least_busy_member_of_a_pool_serves_the_ask() -> None:
     one, two = openai(faults={0: Stall()}), openai()
     async with runtime_with(a=one, b=two, pools=pool("a", "b", policy="least_in_flight")) as runtime:
         first, second = await runtime.open("pool"), await runtime.open("pool")
@@ -167,7 +167,7 @@ async def test_new_sessions_are_spread_over_a_pool(
     assert (one.received, two.received, three.received) == shares
 
 
-async def test_a_session_keeps_its_place_in_a_pool_across_hibernation() -> None:
+async def test_a_session_keeps_its_position_in_a_pool_across_hibernation() -> None:
     pools = pool("a", "b", "c", policy="round_robin")
     async with runtime_with(a=openai(), b=openai(), c=openai(), pools=pools) as runtime:
 
@@ -189,7 +189,7 @@ async def test_a_session_keeps_its_place_in_a_pool_across_hibernation() -> None:
         assert [await serving_backend(third), await serving_backend(third)] == ["c", "a"]
 
 
-def test_the_first_place_in_a_pool_is_random_unless_seeded() -> None:
+def test_the_first_position_in_a_pool_is_random_unless_the_runtime_is_seeded() -> None:
     drawn = {PoolPlaces(Random(seed), is_seeded=False).next_place("pool") % 3 for seed in range(20)}
     assert drawn == {0, 1, 2}
     places = PoolPlaces(Random(1), is_seeded=True)

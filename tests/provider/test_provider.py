@@ -125,7 +125,9 @@ async def generate(
 
 
 @pytest.mark.trio
-async def test_a_delay_requested_by_the_provider_is_waited(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_retry_waits_for_the_delay_that_the_provider_requests(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     generated, waits = await generate(
         [error_response(429, retry_after="7"), error_response(503, retry_after_ms="1500"), GOOD]
     )
@@ -136,7 +138,7 @@ async def test_a_delay_requested_by_the_provider_is_waited(autojump_clock: trio.
 
 
 @pytest.mark.trio
-async def test_delays_between_tries_double_up_to_the_ceiling(
+async def test_delays_between_attempts_double_up_to_the_ceiling(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     generated, waits = await generate(
@@ -149,7 +151,9 @@ async def test_delays_between_tries_double_up_to_the_ceiling(
 
 
 @pytest.mark.trio
-async def test_a_delay_beyond_the_budget_is_not_waited(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_requested_delay_beyond_the_waiting_budget_is_not_waited_for(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     generated, waits = await generate([error_response(429, retry_after="3600"), GOOD])
     assert isinstance(generated, BrokenAnswer)
     assert generated.failure.retry_after == 3600
@@ -157,7 +161,7 @@ async def test_a_delay_beyond_the_budget_is_not_waited(autojump_clock: trio.test
 
 
 @pytest.mark.trio
-async def test_a_retry_that_waits_gives_its_place_to_other_requests(
+async def test_a_waiting_retry_leaves_its_slot_to_other_requests(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     server = ScriptedTransport([error_response(503, retry_after="7"), GOOD])
@@ -194,7 +198,7 @@ async def test_an_error_that_a_retry_cannot_fix_is_not_retried(
 
 
 @pytest.mark.trio
-async def test_a_rate_limit_that_names_no_delay_has_as_many_tries_as_errors(
+async def test_a_rate_limit_that_names_no_delay_has_as_many_attempts_as_other_errors(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     recovered, waits = await generate([error_response(429)] * 3 + [GOOD])
@@ -206,7 +210,7 @@ async def test_a_rate_limit_that_names_no_delay_has_as_many_tries_as_errors(
 
 
 @pytest.mark.trio
-async def test_a_call_in_a_faulty_answer_has_used_its_id(
+async def test_a_call_in_a_failed_answer_counts_as_a_used_call_id(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     call = b'{"index":0,"id":"c","type":"function","function":{"name":"work","arguments":"{}"}}'
@@ -272,7 +276,7 @@ async def test_an_abort_never_overtakes_the_round_that_it_stops(
 async def test_a_retry_is_counted_when_it_is_sent(
     autojump_clock: trio.testing.MockClock, after: float, retries: int
 ) -> None:
-    """The first delay is a quarter to half a second, the second is twice as long."""
+    """The first retry delay is a quarter to half a second, and the second retry delay is twice as long."""
     counters = await _counters_after_abort(after)
     assert (counters["requests"], counters["retries"]) == (1 + retries, retries)
 
@@ -333,7 +337,7 @@ class LingeringTransport(ScriptedTransport):
 
 
 @pytest.mark.trio
-async def test_a_complete_answer_stands_if_its_timeout_passes_afterwards(
+async def test_a_complete_answer_is_returned_even_if_its_timeout_passes_afterwards(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     generated = await _generate_lingering()
@@ -420,7 +424,7 @@ async def test_a_failure_after_output_is_not_retried(make_server: MakeServer, fa
 @SERVERS
 @pytest.mark.requirement("PROMISE-7")
 @pytest.mark.usefixtures("short_waits")
-async def test_a_stream_that_breaks_inside_a_call_is_retried_and_runs_it_once(
+async def test_a_stream_that_breaks_inside_a_call_is_retried_and_the_call_runs_once(
     make_server: MakeServer,
 ) -> None:
     gate, name = Gate(), "a" * 3000
@@ -540,7 +544,7 @@ async def test_a_bug_in_one_round_fails_only_that_round() -> None:
 @pytest.mark.alternating
 @EVERYWHERE
 @pytest.mark.parametrize("name", PROFILES)
-async def test_a_server_that_answers_a_stream_with_a_document_is_understood(
+async def test_a_server_that_answers_a_streaming_request_with_a_json_body_is_understood(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = strict_server(name, [Turn(Say("Wait."), Call("work", {"name": "a"})), Turn(Say("Done."))])

@@ -18,13 +18,13 @@ SECRET = "canary-7f3a9c"
 QUERY = f"api-version=2024-10-21&subscription-key={SECRET}"
 
 
-def test_a_query_is_appended_to_any_path() -> None:
+def test_a_configured_query_is_appended_to_any_path() -> None:
     assert with_query("http://h/v1/chat", "") == "http://h/v1/chat"
     assert with_query("http://h/v1/chat", "a=1&b=2") == "http://h/v1/chat?a=1&b=2"
     assert with_query("http://h/m:stream?alt=sse", "a=1") == "http://h/m:stream?alt=sse&a=1"
 
 
-def test_every_parameter_except_a_version_is_a_secret() -> None:
+def test_every_query_parameter_except_a_version_is_a_secret() -> None:
     assert query_secrets("") == ()
     assert query_secrets("api-version=2024-10-21&key=a%2Fb") == (("key", "a%2Fb"), ("key", "a/b"))
 

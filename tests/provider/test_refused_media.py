@@ -135,7 +135,7 @@ async def test_a_refused_image_becomes_a_note_and_the_session_stays_usable(name:
 @pytest.mark.alternating
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("name", PLACES)
-async def test_only_the_images_that_a_refusal_points_at_become_notes(name: str, stream: bool) -> None:
+async def test_only_the_images_that_a_refusal_identifies_become_notes(name: str, stream: bool) -> None:
     server = host(name, Turn(Say("I see.")), faults=refusing(name, BAD, WORSE, pointing=True))
     async with runtime_with(a=server, stream=stream) as runtime:
         session = await runtime.open("a")
@@ -147,7 +147,7 @@ async def test_only_the_images_that_a_refusal_points_at_become_notes(name: str, 
     assert sent(server)[-1].count(NOTE) == 2
 
 
-async def test_an_accepted_image_stays_where_a_new_one_is_refused() -> None:
+async def test_an_accepted_image_is_still_sent_after_a_new_image_is_refused() -> None:
     turns = Turn(Say("One.")), Turn(Say("Two."))
     server = host("anthropic", *turns, faults=refusing("anthropic", BAD))
     async with runtime_with(a=server) as runtime:
@@ -158,8 +158,8 @@ async def test_an_accepted_image_stays_where_a_new_one_is_refused() -> None:
     assert BAD.data not in sent(server)[-1]
 
 
-async def test_all_images_become_notes_where_none_is_new() -> None:
-    """The link of an image that was accepted before has expired."""
+async def test_all_images_become_notes_if_a_refused_request_has_no_new_image() -> None:
+    """For example, the link of an image that was accepted earlier has expired."""
     turns = Turn(Say("One.")), Turn(Say("Two."))
     server = host("anthropic", *turns)
     server.faults = lambda number, request: refusing("anthropic", BAD)(number, request) if number else None
@@ -212,7 +212,7 @@ async def test_an_image_that_is_refused_inside_an_answer_becomes_a_note_too() ->
         assert NOTE in sent(server)[-1]
 
 
-async def test_another_backend_is_shown_an_image_that_one_backend_refused() -> None:
+async def test_an_image_that_one_backend_refused_is_still_sent_to_another_backend() -> None:
     one = host("anthropic", Turn(Say("One.")), faults=refusing("anthropic", BAD))
     two = host("openai_chat", Turn(Say("Two.")))
     async with runtime_with(a=one, b=two) as runtime:
@@ -223,7 +223,7 @@ async def test_another_backend_is_shown_an_image_that_one_backend_refused() -> N
     assert BAD.data in sent(two)[0]
 
 
-async def test_a_pool_asks_the_next_member_when_an_attachment_is_refused_to_the_end() -> None:
+async def test_a_pool_fails_over_if_a_member_keeps_refusing_attachments() -> None:
     always = Status(400, message=WORDS["anthropic"])
     one = host("anthropic", faults=dict.fromkeys(range(10), always))
     two = host("openai_chat", Turn(Say("Two.")))

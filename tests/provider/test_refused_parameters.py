@@ -248,7 +248,7 @@ UNSUPPORTED: Mapping[str, tuple[str, str, Status, dict[str, Any], str]] = {  # A
 @pytest.mark.alternating
 @STREAMED
 @pytest.mark.parametrize("case", UNSUPPORTED)
-async def test_an_unsupported_parameter_is_left_out_of_this_request_and_of_later_ones(
+async def test_an_unsupported_parameter_is_omitted_from_the_retry_and_from_later_requests(
     case: str, stream: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     name, path, refusal, settings, loss = UNSUPPORTED[case]
@@ -283,7 +283,7 @@ async def test_an_unsupported_parameter_is_left_out_of_this_request_and_of_later
 
 
 @STREAMED
-async def test_cache_marks_are_left_out_where_they_are_refused(stream: bool) -> None:
+async def test_cache_marks_are_omitted_after_a_host_refuses_them(stream: bool) -> None:
     words = "messages.0.content.0.text.cache_control: Extra inputs are not permitted"
     server = host("anthropic", Turn(Say("One.")), Turn(Say("Two.")))
     server.faults = lambda number, request: (
@@ -297,7 +297,7 @@ async def test_cache_marks_are_left_out_where_they_are_refused(stream: bool) -> 
     assert ["cache_control" in str(body) for body in sent(server)] == [True, False, False]
 
 
-async def test_a_parameter_that_is_refused_inside_an_answer_is_left_out_too() -> None:
+async def test_a_parameter_that_is_refused_inside_an_answer_is_omitted_too() -> None:
     words = "Unsupported parameter: 'temperature' is not supported with this model."
     for name in ("openai_chat", "anthropic", "openai_responses"):
         server = host(name, Turn(Say("One.")))
@@ -319,7 +319,7 @@ VALUE = Status(
 
 
 @STREAMED
-async def test_a_rejected_value_is_left_out_and_another_value_is_sent(stream: bool) -> None:
+async def test_a_rejected_value_of_a_parameter_is_omitted_but_another_value_is_sent(stream: bool) -> None:
     server = host("openai_chat", *[Turn(Say("Yes."))] * 3, faults=refusing("temperature", VALUE, 0.2))
     async with runtime_with(a=server, stream=stream, models=MODELS) as runtime:
         session = await runtime.open("a")
@@ -339,7 +339,7 @@ async def test_a_rejected_value_is_left_out_and_another_value_is_sent(stream: bo
     assert [body.get("temperature") for body in sent(server)] == [0.2, None, None, 0.7]
 
 
-async def test_another_account_learns_nothing_from_a_refusal() -> None:
+async def test_a_parameter_that_one_account_refused_is_still_sent_to_another_account() -> None:
     _, path, refusal, settings, _ = UNSUPPORTED["chat temperature"]
     server = OpenAIServer(Script([Turn(Say("Yes."))] * 3))
     server.faults = lambda number, request: refusing(path, refusal)(number, request) if number == 0 else None
@@ -355,7 +355,7 @@ async def test_another_account_learns_nothing_from_a_refusal() -> None:
     assert ["temperature" in body for body in sent(server)] == [True, False, True]
 
 
-async def test_at_most_three_parameters_are_left_out_of_one_request() -> None:
+async def test_at_most_three_parameters_are_omitted_from_one_request() -> None:
     names = ("temperature", "top_p", "stop", "reasoning_effort")
     settings: dict[str, Any] = {"temperature": 0.2, "top_p": 0.5, "stop": ("x",), "effort": "low"}
 
@@ -376,7 +376,7 @@ async def test_at_most_three_parameters_are_left_out_of_one_request() -> None:
     assert [sum(name in body for name in names) for body in sent(server)[:4]] == [4, 3, 2, 1]
 
 
-async def test_a_parameter_that_the_request_does_not_have_is_not_left_out_again_and_again() -> None:
+async def test_a_parameter_that_is_refused_although_omitted_is_not_omitted_repeatedly() -> None:
     refusal = Status(400, message="Unsupported parameter: 'temperature'.", param="temperature")
     server = host("openai_chat", faults=lambda number, request: refusal)
     async with runtime_with(a=server, models=MODELS) as runtime:
@@ -386,7 +386,7 @@ async def test_a_parameter_that_the_request_does_not_have_is_not_left_out_again_
     assert server.received <= 3
 
 
-async def test_a_parameter_that_the_model_was_not_sent_is_not_left_out() -> None:
+async def test_a_refused_parameter_that_was_not_sent_is_not_learned_as_unsupported() -> None:
     refusal = Status(400, message="Unsupported parameter: 'temperature'.", param="temperature")
     server = host("openai_responses", faults=lambda number, request: refusal)
     async with runtime_with(a=server, models={"a": "gpt-5.6-sol"}) as runtime:
@@ -398,7 +398,7 @@ async def test_a_parameter_that_the_model_was_not_sent_is_not_left_out() -> None
 
 
 @STREAMED
-async def test_a_refused_tool_choice_falls_to_auto_and_the_loss_outlives_the_first_round(
+async def test_a_refused_tool_choice_falls_back_to_auto_and_is_reported_as_lost_at_the_end(
     stream: bool,
 ) -> None:
     refusal = Status(400, message="tool_choice 'specified' is incompatible with thinking enabled")
@@ -412,9 +412,7 @@ async def test_a_refused_tool_choice_falls_to_auto_and_the_loss_outlives_the_fir
     assert ["tool_choice" in body for body in sent(server)] == [True, False, False]
 
 
-async def test_a_model_is_told_in_words_to_call_a_tool_where_the_tool_choice_is_refused_and_corrected_once() -> (
-    None
-):
+async def test_if_tool_choice_is_refused_the_prompt_asks_for_a_call_and_corrects_the_model_once() -> None:
     refusal = Status(400, message="tool_choice is not supported with this model")
     turns = [Turn(Say("No.")), Turn(Call("look", {})), Turn(Say("Done."))]
     server = host("openai_chat", *turns, *turns[1:], faults=refusing("tool_choice", refusal))
@@ -440,7 +438,7 @@ async def test_a_model_is_told_in_words_to_call_a_tool_where_the_tool_choice_is_
         ("gemini", "generationConfig.responseMimeType", "The responseMimeType parameter is not supported."),
     ],
 )
-async def test_words_say_the_form_of_the_answer_where_its_schema_is_refused(
+async def test_if_an_output_schema_is_refused_the_prompt_describes_the_form_of_the_answer(
     name: str, path: str, words: str, stream: bool
 ) -> None:
     server = host(
@@ -463,7 +461,7 @@ async def test_words_say_the_form_of_the_answer_where_its_schema_is_refused(
 
 
 @STREAMED
-async def test_a_summary_is_asked_for_without_the_parameter_that_is_refused(stream: bool) -> None:
+async def test_a_summary_is_requested_again_without_a_refused_parameter(stream: bool) -> None:
     refusal = Status(400, message="Unsupported parameter: 'tool_choice'.", param="tool_choice")
     turns = [Turn(Say(f"Answer {number}. " * 60)) for number in range(4)]
     server = host("openai_chat", *turns, Turn(Say("Summary.")), faults=refusing("tool_choice", refusal))
@@ -479,7 +477,7 @@ async def test_a_summary_is_asked_for_without_the_parameter_that_is_refused(stre
         assert asides == [(), (OmittedParameter("tool_choice"),)]
 
 
-async def test_a_stream_shows_what_a_request_leaves_out() -> None:
+async def test_stream_events_show_the_parameters_that_a_request_omits() -> None:
     name, path, refusal, settings, _ = UNSUPPORTED["chat temperature"]
     server = host(name, Turn(Say("One.")), faults=refusing(path, refusal))
     async with runtime_with(a=server, models=MODELS) as runtime:

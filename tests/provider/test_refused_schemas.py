@@ -68,9 +68,7 @@ def sent(server: LoopbackServer) -> list[Json]:
 
 
 @pytest.mark.anyio
-async def test_a_host_that_refuses_property_keys_is_sent_made_ones_from_then_on_and_the_tool_gets_its_own() -> (
-    None
-):
+async def test_after_a_host_refuses_property_keys_it_gets_renamed_keys_and_the_tool_gets_its_own() -> None:
     server, other = host(has_odd_key, KEYS), OpenAIServer(Script(answer))
     async with runtime_with(a=server, b=other) as runtime:
         session = await runtime.open("a", tools=[TOOL])
@@ -114,7 +112,7 @@ async def test_patterns_are_omitted_after_a_host_rejects_one() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_tool_with_a_lookaround_works_where_a_grammar_is_made_of_its_schema() -> None:
+async def test_a_schema_with_a_lookaround_pattern_works_on_a_host_that_builds_grammars() -> None:
     fields = {"id": {"type": "string", "pattern": "^(?!0)"}, "day": {"type": "string", "pattern": "^[0-9]$"}}
     schema: Any = {"type": "object", "properties": fields, "required": ["id", "day"]}  # JSON
     answers = [Turn(Call("list", {"id": "a", "day": "Monday"})), Turn(Call("list", {"id": "a", "day": "1"}))]
@@ -132,7 +130,7 @@ async def test_a_tool_with_a_lookaround_works_where_a_grammar_is_made_of_its_sch
 
 
 @pytest.mark.anyio
-async def test_a_refusal_without_a_known_rewrite_names_the_tool() -> None:
+async def test_a_schema_refusal_without_a_known_rewrite_names_the_tool() -> None:
     words = "Invalid schema for function 'list': schema is odd at properties.id"
     async with runtime_with(a=host(lambda body: "tools" in body, words)) as runtime:
         session = await runtime.open("a", tools=[TOOL])
@@ -167,7 +165,7 @@ def function(name: str, **properties: Json) -> Json:
         ("temperature must be at most 1", ""),
     ],
 )  # fmt: skip
-def test_words_about_a_schema_are_told_with_the_tool_and_the_key_by_their_own_names(
+def test_a_schema_error_is_reported_with_the_original_names_of_the_tool_and_the_key(
     message: str, told: str
 ) -> None:
     made = request(
@@ -176,7 +174,7 @@ def test_words_about_a_schema_are_told_with_the_tool_and_the_key_by_their_own_na
     assert name_refused_tool(message, made) == message + told
 
 
-def test_tools_of_every_family_are_found() -> None:
+def test_the_tool_and_key_of_a_refused_schema_are_named_in_requests_of_every_family() -> None:
     schema = {"type": "object", "properties": {"x": {}}}
     for tool in (
         {"name": "t", "input_schema": schema},
@@ -202,6 +200,6 @@ def test_tools_of_every_family_are_found() -> None:
         ("Invalid schema for function 'x': array schema missing items", None),
     ],
 )
-def test_the_rewrite_that_a_refusal_asks_for_is_known_by_its_words(message: str, name: str | None) -> None:
+def test_the_error_message_of_a_schema_refusal_decides_the_rewrite(message: str, name: str | None) -> None:
     found = refused_schema(message)
     assert (found and found.settings) == (None if name is None else (name,))

@@ -170,7 +170,7 @@ async def test_a_failure_after_output_is_never_retried(
 
 @pytest.mark.trio
 @pytest.mark.parametrize("years", [-10, 10])
-async def test_a_jump_of_the_wall_clock_changes_nothing(
+async def test_a_jump_of_the_wall_clock_does_not_change_retry_delays(
     autojump_clock: MockClock, years: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = [await generate(PlainResponse(status, {"retry-after": "3"}, REFUSED)) for status in STATUSES]

@@ -89,7 +89,7 @@ async def test_a_shared_budget_limits_the_rounds_of_a_tenants_sessions() -> None
         assert (stats.rounds, stats.used_rounds, len(server.requests)) == (2, 2, 2)
 
 
-async def test_requests_wait_while_those_in_flight_reserve_the_budget() -> None:
+async def test_requests_wait_while_requests_in_flight_have_reserved_the_budget() -> None:
     """Four requests begin at once. Each reserves more than a thousand tokens until it is answered."""
     held = anyio.Event()
 
@@ -122,7 +122,7 @@ async def test_requests_wait_while_those_in_flight_reserve_the_budget() -> None:
         assert (stats.used_tokens, stats.reserved_tokens, stats.in_flight) == (100, 0, 0)
 
 
-async def test_the_longest_waiting_request_goes_first_unless_blocked() -> None:
+async def test_the_request_that_waited_longest_goes_first_unless_another_budget_blocks_it() -> None:
     def budget() -> SharedBudget:
         return SharedBudget(Budget(tokens=100), Used(), lambda binding, usage: None, event_loop())
 
@@ -156,7 +156,7 @@ async def test_the_longest_waiting_request_goes_first_unless_blocked() -> None:
     assert [*tenant.line, *other.line, *pool.line] == []
 
 
-async def test_a_request_that_ends_wakes_only_the_next_one() -> None:
+async def test_a_request_that_ends_wakes_only_the_next_waiting_request() -> None:
     count, waits, order = 300, list[object](), list[int]()
     here = event_loop()
 
@@ -258,7 +258,7 @@ async def test_prometheus_shows_the_state_of_a_budget() -> None:
     assert "actors_budget_money{" not in text
 
 
-async def test_money_is_counted_by_prices_and_requires_them() -> None:
+async def test_a_budget_of_money_requires_prices_and_counts_by_them() -> None:
     priced = {"gpt": Price(1.0, 1.0)}
     budgets = {"tenants.t": Budget(money=0.00015)}
     async with runtime_with_budgets(budgets, openai(HUNDRED, HUNDRED), prices=priced) as runtime:
@@ -277,7 +277,7 @@ async def test_money_is_counted_by_prices_and_requires_them() -> None:
 
 
 async def test_subagents_and_summaries_count_in_a_shared_budget() -> None:
-    """Two requests of the session, one of its subagent and one summary: four hundred tokens."""
+    """The session sends two requests, its subagent one, and a summary needs one more: 400 tokens in total."""
     delegates = Turn(Call("helper", {"task": "Find it."}), usage=(90, 10))
     server = openai(delegates, HUNDRED, HUNDRED, HUNDRED)
     async with runtime_with_budgets({"tenants.t": Budget(tokens=10_000)}, server) as runtime:
@@ -333,7 +333,7 @@ async def test_a_turn_ends_if_the_summary_before_it_used_up_the_budget() -> None
             ]
 
 
-async def test_a_period_ends_by_the_monotonic_clock() -> None:
+async def test_a_budget_period_ends_by_the_monotonic_clock() -> None:
     now = [1000.0]
     budgets = RuntimeBudgets(
         {"tenants.t": Budget(tokens=100, per="hour"), "pools.p": Budget(tokens=100)},
@@ -357,7 +357,9 @@ async def test_a_period_ends_by_the_monotonic_clock() -> None:
     assert (hourly.used_up_limit(), hourly.stats.left_seconds) == (None, 1800)
 
 
-async def test_a_jump_of_the_wall_clock_changes_no_period(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_jump_of_the_wall_clock_does_not_change_a_budget_period(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async with runtime_with_budgets(
         {"tenants.t": Budget(tokens=100, per="minute")}, openai(HUNDRED)
     ) as runtime:
@@ -432,7 +434,7 @@ def test_an_invalid_budget_is_a_config_error(name: str, given: Any, says: str) -
         Runtime(budgets={name: given})
 
 
-async def test_when_a_period_begins_waiting_requests_go_before_new_ones() -> None:
+async def test_when_a_budget_period_begins_waiting_requests_go_before_new_requests() -> None:
     now, admitted, ends = [0.0], list[str](), anyio.Event()
     window = Window(10, lambda: now[0])
     budget = SharedBudget(Budget(tokens=100), Used(), lambda *_: None, event_loop(), window=window)
@@ -461,7 +463,7 @@ async def test_when_a_period_begins_waiting_requests_go_before_new_ones() -> Non
     assert admitted == ["waits", "new"]
 
 
-def test_a_window_reports_its_end_once() -> None:
+def test_a_budget_window_reports_its_end_only_once() -> None:
     now = [0.0]
     window = Window(10, lambda: now[0])
     now[0] = 10

@@ -37,7 +37,7 @@ FIRST = b'data: {"choices":[{"index":0,"delta":{"content":"o"},"finish_reason":n
 
 @pytest.mark.trio
 @pytest.mark.long
-async def test_many_sessions_do_not_multiply_an_outage(
+async def test_many_sessions_do_not_multiply_the_requests_of_an_outage(
     autojump_clock: MockClock,
 ) -> None:
     alone, sessions = 25, extent(250, 1000)
@@ -53,7 +53,9 @@ async def test_many_sessions_do_not_multiply_an_outage(
 
 @pytest.mark.trio
 @pytest.mark.long
-async def test_retries_of_an_outage_are_a_share_of_its_requests(autojump_clock: MockClock) -> None:
+async def test_retries_during_an_outage_are_limited_to_a_share_of_its_requests(
+    autojump_clock: MockClock,
+) -> None:
     never_open, sessions = Pace(concurrency=1000, failures=1_000_000), extent(500, 3000)
 
     backend = Backend(down=1e9, latency=0.1)
@@ -69,7 +71,7 @@ async def test_retries_of_an_outage_are_a_share_of_its_requests(autojump_clock: 
 
 
 @pytest.mark.trio
-async def test_a_retry_that_waits_occupies_no_place_in_the_queue(autojump_clock: MockClock) -> None:
+async def test_a_waiting_retry_occupies_no_place_in_the_queue(autojump_clock: MockClock) -> None:
     backend = Backend(down=0.6, latency=0.5)
     pace = Pace(concurrency=1, waiting=1)
     async with (
@@ -154,7 +156,7 @@ class SlowProbe(Backend):
 @pytest.mark.parametrize(
     ("begins", "kinds"), [(FIRST, {"Answer": 20}), (b": wait\n\n", {"circuit_open": 19, "Answer": 1})]
 )
-async def test_a_probe_whose_answer_has_begun_delays_no_request(
+async def test_a_probe_whose_answer_has_begun_delays_no_other_request(
     autojump_clock: MockClock, begins: bytes, kinds: dict[str, int]
 ) -> None:
     backend, came = SlowProbe(down=5, latency=0.1, begins=begins), Counter[str]()
@@ -179,7 +181,7 @@ async def test_a_probe_whose_answer_has_begun_delays_no_request(
 
 
 @pytest.mark.trio
-async def test_an_aborted_probe_makes_room_for_the_next(autojump_clock: MockClock) -> None:
+async def test_an_aborted_probe_makes_room_for_the_next_probe(autojump_clock: MockClock) -> None:
     backend = Backend(down=5, latency=1)
     async with provider_for(backend, Pace(8, failures=1, cooldown=10), Retries(attempts=1)) as provider:
         await ask(provider, "s")
@@ -224,14 +226,16 @@ async def test_an_overload_error_names_the_limit_and_the_fix(
 
 
 @pytest.mark.trio
-async def test_tenants_share_by_weight_however_many_sessions_they_have(autojump_clock: MockClock) -> None:
+async def test_tenants_share_a_backend_by_weight_however_many_sessions_they_have(
+    autojump_clock: MockClock,
+) -> None:
     pace = Pace(concurrency=4, weights={"gold": 3.0})
     served = Counter((await tenant_order({"gold": 20, "plain": 200}, requests=400, pace=pace))[100:])
     assert 0.7 <= served["gold"] / 300 <= 0.8
 
 
 @pytest.mark.trio
-async def test_a_single_session_gets_half_beside_a_tenant_of_hundreds(
+async def test_a_tenant_with_one_session_gets_half_next_to_a_tenant_with_hundreds(
     autojump_clock: MockClock,
 ) -> None:
     served = await tenant_order({"many": 300, "one": 1}, requests=400, pace=Pace(concurrency=1))
@@ -329,7 +333,7 @@ async def test_a_cancelled_waiting_request_frees_its_place(
 
 
 @pytest.mark.trio
-async def test_cancelling_a_request_lets_those_behind_it_proceed(
+async def test_cancelling_a_waiting_request_lets_the_requests_after_it_proceed(
     autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:
     async def enter_briefly() -> None:

@@ -41,7 +41,7 @@ def config(
 
 
 @NEVER
-async def test_open_switch_and_configure_name_the_api_that_supports_tools(model: str) -> None:
+async def test_errors_of_open_switch_and_configure_name_the_api_that_supports_tools(model: str) -> None:
     chat, claude = OpenAIServer([Turn(Say("Yes."))]), AnthropicServer()
     with anyio.fail_after(60):
         async with serve(chat, claude):
@@ -73,7 +73,7 @@ async def test_the_same_model_is_accepted_on_the_responses_api() -> None:
 
 
 @pytest.mark.parametrize("policy", ["failover", "round_robin", "weighted", "manual"])
-async def test_a_pool_skips_members_without_tools_and_reports_them(policy: str) -> None:
+async def test_a_pool_skips_members_that_do_not_support_tools_and_reports_them(policy: str) -> None:
     chat = OpenAIServer()
     claude = AnthropicServer([Turn(Call("weather", {"city": "Oslo"})), Turn(Say("Cold.")), Turn(Say("Bye."))])
     with anyio.fail_after(60):
@@ -106,7 +106,7 @@ async def stream_events(session: Session, message: str) -> Any:  # Any: an async
             yield event
 
 
-async def test_a_pool_without_tools_skips_no_member() -> None:
+async def test_a_pool_skips_no_member_for_a_session_without_tools() -> None:
     chat = OpenAIServer([Turn(Say("Yes."))])
     with anyio.fail_after(60):
         async with serve(chat), Runtime(config(chat.base_url)) as runtime:
@@ -115,7 +115,7 @@ async def test_a_pool_without_tools_skips_no_member() -> None:
     assert (result.text, result.binding.backend, result.skipped) == ("Yes.", "gpt", ())
 
 
-async def test_weights_apply_to_the_remaining_members() -> None:
+async def test_pool_weights_apply_to_the_remaining_members() -> None:
     claude = AnthropicServer([Turn(Say("One.")), Turn(Say("Two."))])
     weights = {"gpt": 5, "claude": 1, "twin": 7}
     with anyio.fail_after(60):
@@ -129,7 +129,7 @@ async def test_weights_apply_to_the_remaining_members() -> None:
     assert texts == ["One.", "Two."]
 
 
-async def test_a_model_entry_of_the_user_overrides_the_table(tmp_path: Path) -> None:
+async def test_a_model_entry_of_the_user_overrides_the_model_table(tmp_path: Path) -> None:
     chat, file = OpenAIServer([Turn(Say("Yes."))]), tmp_path / "actors.toml"
     with anyio.fail_after(60):
         async with serve(chat):

@@ -70,7 +70,7 @@ async def test_a_cold_render_yields_to_the_loop_after_each_stride(
         assert len(preview.body) > MANY
 
 
-async def test_a_render_in_slices_sends_the_same_bytes_as_one_at_once(
+async def test_a_render_in_slices_sends_the_same_bytes_as_a_render_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     many, sent = 2 * MAX_UNSLICED, list[object]()
@@ -139,7 +139,7 @@ async def test_long_imports_are_read_in_a_thread(
 
 
 @pytest.mark.parametrize("many", [compactor.LONG, compactor.LONG + 2])
-async def test_a_long_compaction_looks_for_results_in_a_thread(
+async def test_the_compaction_of_a_long_history_searches_for_results_in_a_thread(
     many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads = list[threading.Thread]()

@@ -32,7 +32,7 @@ WRITES = {*MARKED}
 
 @pytest.mark.long
 @pytest.mark.requirement("PROMISE-14")
-def test_random_walks_read_nearly_as_much_as_an_ideal_cache() -> None:
+def test_random_conversations_read_nearly_the_ideal_number_of_cached_tokens() -> None:
     counts = count_tokens(WALKS)
     assert set(counts.ideal) == set(CACHED)
     for name in CACHED:
@@ -40,7 +40,7 @@ def test_random_walks_read_nearly_as_much_as_an_ideal_cache() -> None:
         assert counts.share(name) >= 0.99, (name, counts.share(name))
 
 
-def test_simulated_sessions_read_nearly_as_much_as_an_ideal_cache() -> None:
+def test_simulated_sessions_read_nearly_the_ideal_number_of_cached_tokens() -> None:
     """The simulation includes faults, cancels, switches, compaction and changed tools."""
     (measure,) = caches.MEASURES
     rows = {row.case: row for row in measure.run(Extent(quick=True))}
@@ -103,7 +103,7 @@ async def test_a_session_reads_its_earlier_requests_from_the_cache(name: str, an
 
 
 @pytest.mark.parametrize("name", ["anthropic", "bedrock", "openrouter", "openai_chat"])
-async def test_a_backend_with_caching_off_sends_no_marks(name: str, anyio_backend: str) -> None:
+async def test_a_backend_with_caching_off_sends_no_cache_marks(name: str, anyio_backend: str) -> None:
     async with cached_session(name, "off") as (session, server):
         first, second = await session.ask("Ask."), await session.ask("Ask again.")
     assert all(b"cache" not in exchange.body for exchange in server.requests)
@@ -111,7 +111,7 @@ async def test_a_backend_with_caching_off_sends_no_marks(name: str, anyio_backen
         assert (first.usage.cache_write_tokens, second.usage.cache_read_tokens) == (0, 0)
 
 
-async def test_a_preview_shows_the_marks_of_the_next_request(anyio_backend: str) -> None:
+async def test_a_preview_shows_the_cache_marks_of_the_next_request(anyio_backend: str) -> None:
     async with cached_session("anthropic", "long") as (session, server):
         await session.ask("Ask.")
         body = (await session.preview("anthropic")).body

@@ -113,7 +113,7 @@ def refusal(row: Row, request: Json | bytes, mode: Mode) -> ServerRefusal | None
 
 @pytest.mark.requirement("PROMISE-1", "REQ-915-005", "REQ-915-013", "REQ-915-040")
 @pytest.mark.parametrize("row", ROWS, ids=name)
-def test_the_judge_finds_the_broken_rules_and_no_others(row: Row) -> None:
+def test_the_checker_finds_the_rules_that_a_request_breaks_and_no_others(row: Row) -> None:
     faults = check(encode_request(row.broken), row.judged_by)
     assert {fault.rule for fault in faults} == row.found
     for fault in faults[:100]:
@@ -123,7 +123,7 @@ def test_the_judge_finds_the_broken_rules_and_no_others(row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=name)
-def test_the_judge_finds_nothing_in_the_valid_request(row: Row) -> None:
+def test_the_checker_finds_no_fault_in_the_valid_request(row: Row) -> None:
     assert {fault.rule for fault in check(encode_request(row.sound), row.judged_by)} == set(
         row.stricter.split()
     )
@@ -197,13 +197,13 @@ def test_every_rule_of_a_strict_server_has_a_row_with_its_message() -> None:
     assert all((TESTS / path).is_file() for path in WITHOUT_A_ROW.values())
 
 
-def test_every_rule_that_the_judge_enforces_has_a_row_that_breaks_it() -> None:
+def test_every_rule_that_the_checker_enforces_has_a_row_that_breaks_it() -> None:
     judged = {rule.id for rule in RULES.values() if rule.is_checked}
     found = {rule for row in ROWS for rule in row.found}
     assert judged <= found
     assert found <= judged
 
 
-def test_every_rule_that_the_judge_cannot_enforce_has_a_row_or_a_reason() -> None:
+def test_every_rule_that_the_checker_cannot_enforce_has_a_row_or_a_reason() -> None:
     unseen = {rule.id for rule in RULES.values() if not rule.is_checked}
     assert unseen - {row.rule for row in ROWS} == set(WORDS_ALONE)

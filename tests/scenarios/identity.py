@@ -157,7 +157,7 @@ IDENTITY = (
             "tests/adapters/test_openai_chat_decode.py::test_every_call_of_an_answer_is_kept_apart",
             "tests/adapters/test_openai_chat_decode.py"
             "::test_two_calls_of_one_tool_with_blank_ids_and_one_index_are_two_calls",
-            "tests/adapters/test_anthropic_decode.py::test_repeated_and_blank_ids_are_separate_calls",
+            "tests/adapters/test_anthropic_decode.py::test_calls_with_repeated_or_blank_ids_are_separate_calls",
         ),
     ),
     Scenario(
@@ -174,7 +174,7 @@ IDENTITY = (
         ),
         (
             "tests/scenarios/test_lanes.py::test_a_used_kimi_call_number_is_never_reused",
-            "tests/core/test_lane.py::test_an_id_stays_assigned_after_its_neighbour_is_compacted",
+            "tests/core/test_lane.py::test_a_call_keeps_its_wire_id_after_an_earlier_call_with_the_same_native_id_is_compacted",
         ),
     ),
     Scenario(

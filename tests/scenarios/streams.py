@@ -8,8 +8,8 @@ STREAMS = (
         "an answer begins with 200 and breaks off with half a call",
         proofs=(
             "tests/provider/test_provider.py"
-            "::test_a_stream_that_breaks_inside_a_call_is_retried_and_runs_it_once",
-            "tests/provider/test_failover.py::test_a_failover_after_a_broken_stream_runs_no_call",
+            "::test_a_stream_that_breaks_inside_a_call_is_retried_and_the_call_runs_once",
+            "tests/provider/test_failover.py::test_a_failover_after_a_broken_stream_runs_none_of_its_tool_calls",
             "tests/adapters/test_decode_cuts.py::test_a_truncated_stream_is_a_fault_and_keeps_no_partial_call",
             "tests/adapters/test_openai_chat_decode.py::test_an_error_inside_a_200_stream_is_classified",
             "tests/adapters/test_anthropic_decode.py::test_an_error_inside_a_200_stream_is_classified",
@@ -21,7 +21,7 @@ STREAMS = (
         proofs=(
             "tests/session/test_switching.py::test_a_switch_at_any_moment_never_splits_a_turn",
             "tests/scenarios/test_streams.py"
-            "::test_a_batch_of_a_failed_backend_is_closed_and_answered_by_the_next",
+            "::test_a_batch_requested_by_a_failed_backend_is_completed_and_the_next_backend_answers",
             "tests/runtime/test_acceptance.py"
             "::test_switching_and_failover_after_the_reference_sequence_succeed",
         ),
@@ -30,8 +30,8 @@ STREAMS = (
         47,
         "a 429 says that the request is too large, and waiting never helps",
         proofs=(
-            "tests/adapters/test_classify.py::test_the_error_message_of_a_provider_decides",
-            "tests/scenarios/test_streams.py::test_a_request_too_large_for_the_bucket_fails_over_without_waiting",
+            "tests/adapters/test_classify.py::test_a_known_error_message_decides_the_kind_of_a_failure",
+            "tests/scenarios/test_streams.py::test_a_request_too_large_for_the_rate_limit_bucket_fails_over_without_waiting",
         ),
     ),
     Scenario(
@@ -56,9 +56,9 @@ STREAMS = (
         50,
         "the upstream behind a gateway changes in the middle of a session",
         proofs=(
-            "tests/adapters/test_vendors.py::test_reasoning_of_another_upstream_is_foreign",
+            "tests/adapters/test_vendors.py::test_reasoning_of_another_upstream_is_not_sent_back",
             "tests/scenarios/test_streams.py"
-            "::test_foreign_upstream_reasoning_is_dropped_and_the_session_continues",
+            "::test_reasoning_from_another_upstream_is_dropped_and_the_session_continues",
         ),
     ),
 )

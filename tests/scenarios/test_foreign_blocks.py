@@ -45,7 +45,7 @@ BROUGHT: Mapping[str, tuple[str, str | None, dict[str, Any]]] = {  # Any: JSON
 
 
 @pytest.mark.parametrize(("name", "rule", "body"), BROUGHT.values(), ids=list(BROUGHT))
-def test_half_of_a_native_pair_is_rejected_by_its_own_host(
+def test_a_native_call_without_its_result_or_a_result_without_its_call_is_rejected_by_its_host(
     name: str, rule: str | None, body: dict[str, Any]
 ) -> None:
     extra = {"max_tokens": 64} if name == "anthropic" else {"store": False}

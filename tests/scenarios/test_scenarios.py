@@ -56,7 +56,7 @@ def _accept(rendered: Rendered, body: bytes, case: Case, name: str) -> None:
 
 
 @each_case
-def test_the_naive_request_gets_the_answer_that_the_scenario_states(case: Case) -> None:
+def test_the_strict_server_answers_the_naive_request_as_the_scenario_states(case: Case) -> None:
     for name in case.rules:
         refusal = validate(_naive(case, name), name, settings=case.hosts.get(name))
         assert (name, None if refusal is None else refusal.rule) == (name, case.rules[name])
@@ -92,7 +92,7 @@ def _has_legal_ids_and_names(body: bytes, name: str, case: Case) -> None:
 
 
 @each_case
-def test_requests_at_every_point_are_accepted_and_only_grow(case: Case) -> None:
+def test_requests_at_every_point_of_a_scenario_are_accepted_and_only_grow(case: Case) -> None:
     for name in IDS:
         with naming.case(name):
             _stays_as_it_was_sent(case, name)
@@ -135,7 +135,7 @@ def test_the_body_of_a_scenario_matches_its_script(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", list(IDS))
-def test_exchanged_results_are_detected(name: str) -> None:
+def test_the_shape_of_a_request_shows_exchanged_results(name: str) -> None:
     body = (
         naive(parse_script("U A[c1 c2] [R1 R2]"), Asked(name)).replace(b"R1.", b"R3.").replace(b"R2.", b"R1.")
     )
@@ -157,7 +157,7 @@ def test_every_scenario_has_a_conversation_or_a_test() -> None:
     assert [scenario.number for scenario in SCENARIOS if not scenario.cases and not scenario.proofs] == []
 
 
-def test_every_test_that_the_table_names_exists() -> None:
+def test_every_test_that_the_scenario_table_names_exists() -> None:
     for scenario in SCENARIOS:
         for proof in scenario.proofs:
             path, _, name = proof.partition("::")

@@ -49,7 +49,7 @@ UNREADABLE = Status(
 
 @pytest.mark.parametrize("fault", [QUOTA, SERVER_ERROR], ids=["quota", "500"])
 @pytest.mark.parametrize(("first", "second"), [(openai, anthropic), (anthropic, openai)])
-async def test_a_batch_of_a_failed_backend_is_closed_and_answered_by_the_next(
+async def test_a_batch_requested_by_a_failed_backend_is_completed_and_the_next_backend_answers(
     first: Callable[..., LoopbackServer], second: Callable[..., LoopbackServer], fault: InjectedFault
 ) -> None:
     gate = Gate()
@@ -70,7 +70,7 @@ async def test_a_batch_of_a_failed_backend_is_closed_and_answered_by_the_next(
     assert two.refusals == []
 
 
-async def test_a_request_too_large_for_the_bucket_fails_over_without_waiting() -> None:
+async def test_a_request_too_large_for_the_rate_limit_bucket_fails_over_without_waiting() -> None:
     one, two = openai(faults={0: TOO_LARGE}), anthropic(Turn(Say("Here.")))
     async with runtime_with(a=one, b=two, pools=POOL, backend=BackendLimits(attempts=4)) as runtime:
         session = await runtime.open("pool")
@@ -95,7 +95,7 @@ async def test_an_unreadable_call_is_retried_and_not_kept() -> None:
     assert bodies(one)[0] == bodies(one)[1]
 
 
-async def test_foreign_upstream_reasoning_is_dropped_and_the_session_continues() -> None:
+async def test_reasoning_from_another_upstream_is_dropped_and_the_session_continues() -> None:
     """The upstream is known only from an answer, so only the first request after a change may be rejected."""
     gate = Gate()
     gate.open("x")

@@ -12,7 +12,7 @@ def test_the_host_rejects_text_before_results_in_its_current_wording() -> None:
     assert refusal.rule == "ANT-01"
 
 
-def test_results_may_come_in_any_order() -> None:
+def test_tool_results_may_come_in_any_order() -> None:
     last = user(answer("toolu_b"), answer())
     assert (
         validate(encode_request(body(user("u"), assistant(use(), use("toolu_b")), last)), "anthropic") is None

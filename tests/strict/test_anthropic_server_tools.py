@@ -78,7 +78,7 @@ SAMPLES: dict[str, Json] = {
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
-def test_requests_accepted_by_the_host_are_accepted_in_both_modes(sample: str) -> None:
+def test_requests_that_the_real_host_accepted_are_accepted_in_both_modes(sample: str) -> None:
     settings = AnthropicSettings(signatures="trust")
     raw = json.dumps(SAMPLES[sample]).encode()
     assert validate(raw, "anthropic", settings=settings) is None
@@ -91,7 +91,7 @@ JUDGED = [
 
 
 @pytest.mark.parametrize("sample", JUDGED)
-def test_the_judge_accepts_the_same_conversations(sample: str) -> None:
+def test_the_checker_accepts_conversations_with_server_tools(sample: str) -> None:
     assert [str(fault) for fault in check(json.dumps(SAMPLES[sample]).encode(), ANTHROPIC)] == []
 
 
@@ -106,7 +106,7 @@ def test_the_judge_accepts_the_same_conversations(sample: str) -> None:
         ("ALL-02", body(user("u"), assistant(use()), MID, user(answer()))),
     ],
 )
-def test_the_judge_still_finds_a_broken_structure(rule: str, refused: Json) -> None:
+def test_the_checker_finds_structure_faults_next_to_server_tool_blocks(rule: str, refused: Json) -> None:
     assert rule in {fault.rule for fault in check(json.dumps(refused).encode(), ANTHROPIC)}
 
 

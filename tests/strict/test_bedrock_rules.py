@@ -34,7 +34,7 @@ def test_reasoning_of_another_organisation_host_or_model_is_rejected(more: dict[
     assert "Invalid `signature`" in refusal.message
 
 
-def test_bound_reasoning_is_rejected_after_another_prefix() -> None:
+def test_bound_reasoning_is_rejected_if_the_messages_before_it_changed() -> None:
     bound = BedrockSettings(BedrockProfile(AnthropicProfile(prefix_bound=True)))
     request = conversation()
     assert validate(encode_request(request), "bedrock", settings=bound) is None
@@ -44,7 +44,7 @@ def test_bound_reasoning_is_rejected_after_another_prefix() -> None:
     assert "bound to a different conversation" in refusal.message
 
 
-def test_a_model_of_another_vendor_may_continue_its_own_message() -> None:
+def test_the_last_message_may_be_a_model_message_for_models_of_other_vendors() -> None:
     nova = BedrockSettings(BedrockProfile(upstream=None))
     assert validate(encode_request(body(user(text()), model(text("t")))), "bedrock", settings=nova) is None
 

@@ -65,7 +65,7 @@ async def weather(city: str) -> str:
     return f"{city}: 4 C"
 
 
-def test_there_is_a_server_and_a_kind_of_backend_for_every_dialect() -> None:
+def test_every_dialect_has_a_strict_server_and_a_kind_of_backend() -> None:
     assert sorted(SERVERS) == sorted(PROFILES)
     for name in SERVERS:
         assert strict_server(name).dialect == name
@@ -75,7 +75,7 @@ def test_there_is_a_server_and_a_kind_of_backend_for_every_dialect() -> None:
         assert spoken == name or (name, spoken) == ("gemini_2", "gemini")
 
 
-def test_a_name_without_rules_is_a_value_error_that_lists_the_names() -> None:
+def test_a_dialect_without_a_strict_server_raises_a_value_error_that_lists_the_dialects() -> None:
     with pytest.raises(
         ValueError, match="There is no strict server for dialect 'nobody'; use one of openai_chat, "
     ):
@@ -83,7 +83,7 @@ def test_a_name_without_rules_is_a_value_error_that_lists_the_names() -> None:
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_every_server_rejects_a_request_without_its_key_and_records_the_options_it_was_given(
+def test_every_strict_server_rejects_requests_without_its_key_and_keeps_its_options(
     name: str,
 ) -> None:
     server = strict_server(name, api_key="key", mode="hosted", faults={7: RATE_LIMITED}, host="h")
@@ -95,7 +95,7 @@ def test_every_server_rejects_a_request_without_its_key_and_records_the_options_
 
 
 @pytest.mark.parametrize("name", ["anthropic", "vertex_anthropic", "bedrock_anthropic"])
-def test_only_anthropic_itself_lists_models_in_its_own_form(name: str) -> None:
+def test_only_the_anthropic_server_lists_models_in_anthropics_format(name: str) -> None:
     listed = strict_server(name).answer(HttpRequest("GET", "/v1/models", {}, b"", False))
     assert listed.status == (200 if name == "anthropic" else 404)
 
@@ -143,7 +143,7 @@ def test_vertex_ai_has_the_project_in_the_endpoint_of_a_backend() -> None:
 
 
 @pytest.mark.parametrize("fault", [None, Disconnect(after_bytes=5)])
-async def test_an_exchange_is_reported_once_its_answer_is_sent(fault: InjectedFault | None) -> None:
+async def test_an_exchange_is_reported_when_its_answer_has_been_sent(fault: InjectedFault | None) -> None:
     told: list[Exchange] = []
     server = OpenAIServer(faults=None if fault is None else {0: fault})
     server.on_exchange = told.append

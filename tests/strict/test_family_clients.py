@@ -214,7 +214,7 @@ async def test_kimi_numbers_its_ids_across_the_conversation(short: bool, prefix:
 
 
 @pytest.mark.parametrize(("vendor", "rule"), [("kimi", "KIM-S03"), ("deepseek", "DSK-S03")])
-async def test_changed_reasoning_is_recognised(vendor: str, rule: str) -> None:
+async def test_changed_reasoning_is_rejected_after_the_same_messages(vendor: str, rule: str) -> None:
     server = strict_server(vendor, Script([CALLS, ANSWER, ANSWER, ANSWER]))
     request: Json = {"model": "m", "messages": [USER], "tools": TOOLS}
     async with openai_client(server) as client:

@@ -135,14 +135,14 @@ def test_every_failure_has_a_body_in_the_vendors_form(vendor: str, status: int) 
 
 
 @pytest.mark.parametrize("vendor", ["kimi", "deepseek", "xai", "qwen", "glm", "minimax", "llama_cpp"])
-def test_most_vendors_send_reasoning_content(vendor: str) -> None:
+def test_most_vendors_send_reasoning_in_the_field_reasoning_content(vendor: str) -> None:
     assert "".join(delta.get("reasoning_content", "") for delta in deltas(vendor)) == "Two cities."
     message = json.loads(wire(vendor).encode_response(TURN, REQUEST, 0))["choices"][0]["message"]
     assert message["reasoning_content"] == "Two cities."
 
 
 @pytest.mark.parametrize("vendor", ["groq", "vllm", "ollama"])
-def test_some_vendors_send_reasoning(vendor: str) -> None:
+def test_some_vendors_send_reasoning_in_the_field_reasoning(vendor: str) -> None:
     assert "".join(delta.get("reasoning", "") for delta in deltas(vendor)) == "Two cities."
     message = json.loads(wire(vendor).encode_response(TURN, REQUEST, 0))["choices"][0]["message"]
     assert message["reasoning"] == "Two cities."
@@ -188,7 +188,7 @@ def test_openrouter_reasoning_fragments_join_to_the_signed_text() -> None:
 
 
 @pytest.mark.parametrize("vendor", COMPATIBLE_RULES)
-def test_a_stream_reports_usage_once_at_the_vendors_place(vendor: str) -> None:
+def test_a_stream_reports_usage_once_where_its_vendor_reports_it(vendor: str) -> None:
     request = {**REQUEST, "stream": True, "stream_options": {"include_usage": True}}
     found = events(vendor, request=request)
     last = found[-1]

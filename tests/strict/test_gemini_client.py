@@ -163,7 +163,7 @@ def whole_text(said: types.Content) -> str:
     return "".join(part.text or "" for part in said.parts or ())
 
 
-async def test_vertex_rejects_its_own_call_ids_before_generation_3() -> None:
+async def test_vertex_rejects_its_own_call_ids_before_gemini_3() -> None:
     settings = GeminiSettings(GeminiProfile(call_ids=False))
     server = GeminiServer(Script(SCRIPT), vertex=True, settings=settings)
     contents = [types.Content(role="user", parts=[types.Part(text="Weather?")])]

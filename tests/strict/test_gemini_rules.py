@@ -31,7 +31,7 @@ def test_valid_requests_are_accepted(contents: tuple[Json, ...]) -> None:
     assert validate(encode_request(body(*contents)), "gemini", settings=HOST) is None
 
 
-def test_each_dialect_has_its_own_host() -> None:
+def test_each_gemini_dialect_has_its_own_host() -> None:
     bare = encode_request(body(U, model(plain()), user(result())))
     with_id = encode_request(body(U, model(call(id="a")), user(result(id="a"))))
     assert [validate(bare, name) is None for name in ("gemini", "vertex", "gemini_2")] == [False, False, True]
@@ -42,7 +42,7 @@ def test_each_dialect_has_its_own_host() -> None:
     ]
 
 
-def test_the_error_names_an_unknown_model() -> None:
+def test_the_error_for_an_unknown_model_names_the_model() -> None:
     others = GeminiSettings(model="gemini-test", models={"gemini-3": GeminiProfile()})
     refusal = validate(encode_request(body(U)), "gemini", settings=others)
     assert refusal is not None

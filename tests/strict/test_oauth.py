@@ -97,7 +97,7 @@ def test_google_accepts_a_bearer_token_without_a_key(vertex: bool) -> None:
     assert oauth.refusals == 4
 
 
-def test_google_may_require_the_billing_project() -> None:
+def test_the_google_server_can_require_a_billing_project_with_a_token() -> None:
     server = GeminiServer(oauth=OAuth({"good": None}, project="project-1"))
     path, body = "/v1beta/models/m:generateContent", {"contents": [{"parts": [{"text": "u"}]}]}
     token = {"authorization": "Bearer good"}

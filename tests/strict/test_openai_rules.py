@@ -42,10 +42,10 @@ def test_an_invalid_body_is_rejected_without_an_exception(raw: bytes) -> None:
     assert validate(raw, "anthropic") is not None
 
 
-def test_an_id_may_be_repeated_in_a_later_turn() -> None:
+def test_a_call_id_may_be_repeated_in_a_later_turn() -> None:
     assert validate(encode_request(body(*ROUND, calls(), result())), "openai_chat") is None
 
 
-def test_an_unknown_dialect_is_an_error_of_the_caller() -> None:
+def test_an_unknown_dialect_raises_a_value_error() -> None:
     with pytest.raises(ValueError, match="openai_chat"):
         validate(b"{}", "telnet")

@@ -79,7 +79,7 @@ ASK = user(text(LONG, MARK))
 ASKED = user(text(LONG))
 
 
-def test_a_marked_prefix_is_read_reported_and_counted() -> None:
+def test_a_marked_prefix_is_read_from_the_cache_and_reported_as_usage() -> None:
     host = Host()
     first = host.usage({"max_tokens": 9, "messages": [ASK]})
     written = first["cache_creation_input_tokens"]
@@ -100,7 +100,7 @@ def test_a_marked_prefix_is_read_reported_and_counted() -> None:
     assert host.cache.prompt_tokens > host.cache.ideal_tokens
 
 
-def test_without_a_mark_nothing_is_read_and_the_ideal_shows_the_miss() -> None:
+def test_without_a_cache_mark_nothing_is_read_and_the_ideal_count_shows_the_miss() -> None:
     host = Host()
     assert host.read(ASKED) == 0
     assert host.read(ASKED, model_message(text("a")), user(text("b"))) == 0
@@ -108,14 +108,14 @@ def test_without_a_mark_nothing_is_read_and_the_ideal_shows_the_miss() -> None:
     assert host.cache.ideal_tokens >= 2000
 
 
-def test_moving_a_mark_does_not_change_the_prompt() -> None:
+def test_moving_a_cache_mark_does_not_change_the_prompt() -> None:
     host = Host()
     host.read(ASK)
     plain: Json = {"role": "user", "content": LONG}
     assert host.read(plain, model_message(text("a")), user(text("b", MARK))) >= 2000
 
 
-def test_the_request_mark_is_at_the_last_block_that_may_have_one() -> None:
+def test_a_cache_mark_on_the_request_applies_to_the_last_block_that_may_have_one() -> None:
     host = Host()
     host.read(ASKED, cache_control=MARK)
     assert host.read(ASKED, model_message(text("a")), user(text("b")), cache_control=MARK) >= 2000
@@ -127,7 +127,7 @@ def test_the_request_mark_is_at_the_last_block_that_may_have_one() -> None:
     )
 
 
-def test_an_entry_is_found_up_to_20_positions_before_a_mark() -> None:
+def test_a_cache_entry_is_found_up_to_20_positions_before_a_mark() -> None:
     for between, found in ((18, True), (19, True), (20, False)):
         host = Host()
         host.read(ASK)
@@ -136,7 +136,7 @@ def test_an_entry_is_found_up_to_20_positions_before_a_mark() -> None:
         assert host.cache.ideal_tokens > 0
 
 
-def test_a_run_of_calls_or_of_results_is_one_position() -> None:
+def test_consecutive_calls_or_results_count_as_one_cache_position() -> None:
     host = Host()
     host.read(ASK)
     calls = [{"type": "tool_use", "id": f"t{n}", "name": "read", "input": {}} for n in range(60)]
@@ -146,7 +146,7 @@ def test_a_run_of_calls_or_of_results_is_one_position() -> None:
     assert host.read(*messages) > 0
 
 
-def test_a_mark_at_the_end_of_the_last_request_always_finds_it() -> None:
+def test_a_mark_at_the_end_of_the_previous_request_always_finds_its_cache_entry() -> None:
     host = Host()
     host.read(ASK)
     answer = model_message(*(text(f"piece {number}") for number in range(100)))
@@ -162,7 +162,7 @@ def test_a_prompt_below_the_minimum_of_its_model_is_not_cached(least: int, token
     assert min(host.cache.ideal_tokens, 1) == kept
 
 
-def test_an_entry_lives_5_minutes_after_its_last_use() -> None:
+def test_a_cache_entry_lives_5_minutes_after_its_last_use() -> None:
     host = Host()
     host.read(ASK)
     for _ in range(3):
@@ -174,7 +174,7 @@ def test_an_entry_lives_5_minutes_after_its_last_use() -> None:
     assert host.cache.ideal_tokens == ideal
 
 
-def test_reading_through_a_later_mark_extends_the_life_of_an_entry() -> None:
+def test_reading_through_a_later_mark_extends_the_life_of_a_cache_entry() -> None:
     host = Host()
     host.read(ASK)
     for answer in "ab":
@@ -182,7 +182,7 @@ def test_reading_through_a_later_mark_extends_the_life_of_an_entry() -> None:
         assert host.read(ASKED, model_message(text(answer)), user(text("next", MARK))) > 0
 
 
-def test_an_entry_may_be_cached_for_an_hour() -> None:
+def test_a_cache_entry_may_be_kept_for_an_hour() -> None:
     host = Host()
     ask = user(text(LONG, HOUR))
     host.read(ask)
@@ -206,7 +206,7 @@ CHOICE: Json = {"type": "any"}
         {"headers": {"anthropic-beta": "context-1m"}},
     ],
 )
-def test_a_changed_parameter_invalidates_only_the_messages(change: Json) -> None:
+def test_a_changed_parameter_invalidates_only_the_cached_messages(change: Json) -> None:
     host = Host()
     system = [text(words(1500), MARK)]
     whole = host.usage({"max_tokens": 9, "messages": [ASK], "system": system, "tools": TOOLS})
@@ -216,21 +216,21 @@ def test_a_changed_parameter_invalidates_only_the_messages(change: Json) -> None
     assert ideal == 2 * whole["cache_creation_input_tokens"]  # its prompt was the same both times
 
 
-def test_an_explicit_default_changes_nothing() -> None:
+def test_an_explicit_default_parameter_keeps_the_cache_valid() -> None:
     host = Host()
     host.read(ASK, tools=TOOLS)
     same: Json = {"tool_choice": {"type": "auto"}, "thinking": {"type": "disabled"}, "temperature": 0.5}
     assert host.read(ASK, tools=TOOLS, **same) >= 2000
 
 
-def test_changed_tools_invalidate_everything_even_for_the_ideal() -> None:
+def test_changed_tools_invalidate_the_complete_cache_even_in_the_ideal_count() -> None:
     host = Host()
     host.read(ASK, tools=TOOLS)
     assert host.read(ASK, tools=[{**TOOLS[0], "description": words(1500, "y")}]) == 0
     assert host.cache.ideal_tokens == 0
 
 
-def test_a_changed_prompt_is_read_up_to_the_mark_before_the_change() -> None:
+def test_a_changed_prompt_is_read_from_the_cache_up_to_the_mark_before_the_change() -> None:
     host = Host()
     host.read(ASK, model_message(text("a")), user(text(words(3000, "y"), MARK)))
     read = host.read(ASK, model_message(text("b")), user(text(words(3000, "y"), MARK)))
@@ -244,7 +244,7 @@ def test_each_model_has_its_own_cache() -> None:
     assert host.cache.ideal_tokens == 0
 
 
-def test_a_mark_inside_a_result_marks_the_result() -> None:
+def test_a_cache_mark_inside_a_tool_result_applies_to_the_result() -> None:
     host = Host()
     call = {"type": "tool_use", "id": "t", "name": "read", "input": {}}
     result = {"type": "tool_result", "tool_use_id": "t", "content": [text(LONG, MARK)]}
@@ -258,7 +258,7 @@ def test_a_mark_inside_a_result_marks_the_result() -> None:
     )
 
 
-def test_the_number_of_entries_is_bounded() -> None:
+def test_the_number_of_cache_entries_is_bounded() -> None:
     host = Host()
     host.cache = host.server.cache = PromptCache(clock=lambda: 0.0, limit=2)
     first, *others = (user(text(words(1500, letter), MARK)) for letter in "abc")
@@ -311,7 +311,7 @@ def test_bedrock_caches_tools_and_system_at_their_own_points() -> None:
 CHAT = "/api/v1/chat/completions"
 
 
-def test_openrouter_forwards_marks_only_to_anthropic() -> None:
+def test_openrouter_forwards_cache_marks_only_to_anthropic() -> None:
     system: Json = {"role": "system", "content": [text(LONG, MARK)]}
     body: Json = {"model": "anthropic/claude", "messages": [system, {"role": "user", "content": "one"}]}
     host = Host(OpenRouterServer, CHAT)
@@ -339,7 +339,7 @@ FIVE = [text(str(number), MARK) for number in range(5)]
 MOST = "A maximum of 4 blocks with cache_control may be provided. Found 5."
 
 
-def test_invalid_marks_are_rejected() -> None:
+def test_invalid_cache_marks_are_rejected() -> None:
     anthropic, path = AnthropicServer(), "/v1/messages"
     assert MOST in refusal(anthropic, path, {"messages": [user(*FIVE)]})
     assert MOST in refusal(anthropic, path, {"messages": [user(*FIVE[1:])], "cache_control": MARK})
@@ -364,7 +364,7 @@ def test_invalid_cache_points_are_rejected_in_the_form_of_bedrock() -> None:
     assert refused({"text": "a"}, {"cachePoint": {"type": "default", "ttl": "2h"}}).startswith("BED-S03")
 
 
-def test_openrouter_rejects_marks_that_anthropic_rejects() -> None:
+def test_openrouter_rejects_cache_marks_that_anthropic_rejects() -> None:
     server = OpenRouterServer()
     assert refusal(server, CHAT, {"messages": [user(*FIVE)]}) == f"ORT-05 {MOST}"
     assert refusal(server, CHAT, {"messages": [user(text("", MARK), text("a"))]}).startswith("ORT-06")
@@ -454,7 +454,7 @@ def test_cached_tokens_are_reported_in_the_field_of_the_vendor(name: str, fields
 
 
 @pytest.mark.parametrize("name", ["openai_chat", "openai_responses", "xai", "mistral", "kimi"])
-def test_a_cache_key_routes_to_the_warm_machine(name: str) -> None:
+def test_a_cache_key_routes_requests_to_the_machine_with_the_warm_cache(name: str) -> None:
     host = Host(*AUTOMATIC[name])
     assert [cached_tokens(name, host, LONG, key="a") for _ in range(3)] == [0, 1920, 1920]
     assert cached_tokens(name, host, LONG, key="b") == 0
@@ -473,13 +473,13 @@ def test_a_cache_key_has_at_most_64_characters(name: str) -> None:
         assert server.answer(HttpRequest("POST", path, {}, body, False)).status == status
 
 
-def test_a_host_without_a_cache_reports_none() -> None:
+def test_a_host_without_a_cache_reports_no_cached_tokens() -> None:
     host = Host(vendor("qwen"), "/compatible-mode/v1/chat/completions")
     assert [cached(host.usage(body_of("qwen", LONG))) for _ in range(2)] == [0, 0]
     assert host.cache.prompt_tokens == 0
 
 
-def test_a_gateway_to_another_upstream_caches_automatically() -> None:
+def test_openrouter_caches_automatically_for_upstreams_other_than_anthropic() -> None:
     settings = CompatibleSettings(upstream="OpenAI")
     host = Host(OpenRouterServer, CHAT, {"settings": settings, "upstreams": ["OpenAI"]})
     assert [cached(host.usage(body_of("openrouter", LONG))) for _ in range(2)] == [0, 1920]

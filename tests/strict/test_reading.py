@@ -52,7 +52,7 @@ def taken_apart() -> Iterator[None]:
 @pytest.mark.parametrize("dialect", BODIES)
 @settings(max_examples=share(100), database=None)
 @given(data=st.data())
-def test_earlier_requests_change_no_verdict(data: st.DataObject, dialect: str) -> None:
+def test_earlier_requests_do_not_change_the_verdict_on_a_request(data: st.DataObject, dialect: str) -> None:
     sound, body = dump(BODIES[dialect]), dump(data.draw(damaged_bodies(BODIES[dialect])))
     with taken_apart():
         for mode in ("hosted", "strict"):
@@ -152,7 +152,7 @@ def test_apis_do_not_share_accepted_fragments() -> None:
         assert refused.rule == "OAC-12"
 
 
-def test_only_accepted_fragments_are_skipped_later() -> None:
+def test_only_fragments_that_were_accepted_are_skipped_in_later_requests() -> None:
     with taken_apart():
         (message,) = parse(b'{"messages":[{"role":"user"}]}')["messages"]
         (again,) = parse(b'{"n":1,"messages":[{"role":"user"}]}')["messages"]
@@ -206,7 +206,7 @@ KEYS = st.sampled_from([b'"a"', b'"b"', b'"messages"', b'"\\u0061"', b'"a b"', b
     st.lists(st.tuples(KEYS, FRAGMENTS), max_size=3),
     st.sampled_from([b"%b", b" %b", b"%b\n", b"%b,", b"[%b]"]),
 )
-def test_a_body_is_read_as_strictly_in_parts_as_at_once(
+def test_a_body_is_read_as_strictly_in_fragments_as_at_once(
     members: list[tuple[bytes, bytes]], around: bytes
 ) -> None:
     body = around % (b"{%b}" % b",".join(b"%b:%b" % member for member in members))

@@ -101,7 +101,7 @@ def test_g02_the_fields_that_codex_adds_are_accepted() -> None:
     assert answer["status"] == "completed"
 
 
-def test_g02_a_trigger_produces_exactly_one_compaction() -> None:
+def test_g02_a_compaction_trigger_produces_exactly_one_compaction() -> None:
     server = ResponsesServer([Turn(Say("never said"))])
     answer = ask_responses(server, USER, {"type": "compaction_trigger"}, store=False)
     assert [item["type"] for item in answer["output"]] == ["compaction"]
@@ -136,7 +136,7 @@ def test_g03_unstored_items_may_not_be_referenced() -> None:
 
 
 @pytest.mark.parametrize("store", [False, None])
-def test_g04_all_replayed_items_have_ids_or_none(store: bool | None) -> None:
+def test_g04_replayed_items_must_all_have_ids_or_all_lack_them(store: bool | None) -> None:
     server = ResponsesServer(lambda request: Turn(*CALLED.parts[:1], Say("So."), *CALLED.parts[1:]))
     thought, told, call = ask_responses(server, USER, store=store, include=ENCRYPTED)["output"]
     bare, plain, plainly = (without(item, "id") for item in (thought, told, call))
@@ -187,7 +187,7 @@ def test_g05_a_response_chain_is_restored_and_named() -> None:
     assert json.loads(server.answer(request).parts[0]) == second
 
 
-def test_g05_an_expired_or_open_chain_is_rejected() -> None:
+def test_g05_a_chain_that_is_not_stored_or_has_an_unanswered_call_is_rejected() -> None:
     server = ResponsesServer([CALLED, CALLED])
     first = ask_responses(server, USER)
     assert rejection_of(server, USER, previous_response_id="resp_never") == ("OAR-S12", 400)
@@ -213,7 +213,7 @@ def test_g06_g07_reasoning_needs_neither_its_id_nor_its_summary() -> None:
     ask_responses(server, USER, {**thought, "summary": []}, call, call_output(call), store=False)
 
 
-def test_g15_a_free_form_call_is_served_as_one() -> None:
+def test_g15_a_free_form_call_is_served_as_a_custom_tool_call() -> None:
     patch = "*** Begin Patch\n*** End Patch"
     server = ResponsesServer([Turn(Call("apply_patch", raw=patch)), Turn(Say("Done."))])
     (call,) = ask_responses(server, USER, tools=[TOOL, PATCH], store=False)["output"]

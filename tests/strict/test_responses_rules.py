@@ -15,7 +15,7 @@ from tests.rules.row import Json, encode_request
 TRUST = model()
 
 
-def test_only_the_official_host_accepts_outputs_anywhere() -> None:
+def test_only_the_official_host_accepts_outputs_that_do_not_follow_their_calls() -> None:
     apart = encode_request(body(USER, call(), USER, output()))
     assert validate(apart, "openai_responses", mode="hosted") is None
     refusal = validate(apart, "openai_responses", mode="hosted", settings=model(adjacent=True))
@@ -82,7 +82,7 @@ def test_bound_reasoning_is_rejected_after_a_changed_prefix() -> None:
     assert verdict(request, BOUND) == "OAR-09"
 
 
-def test_the_encrypted_stand_in_depends_on_the_complete_prefix() -> None:
+def test_simulated_encrypted_reasoning_depends_on_the_complete_prefix() -> None:
     request = body(USER)
     one = encrypt(request, [], "rs_1", OWN)
     assert one == encrypt(request, [reasoning()], "rs_1", OWN)

@@ -197,14 +197,14 @@ def damaged_bodies(draw: st.DrawFn, sound: Json) -> Json:
 
 
 @pytest.mark.parametrize("dialect", SOUND)
-def test_the_undamaged_body_is_accepted(dialect: str) -> None:
+def test_each_body_is_accepted_before_it_is_damaged(dialect: str) -> None:
     assert validate(json.dumps(SOUND[dialect]).encode(), dialect) is None
 
 
 @pytest.mark.parametrize("dialect", SOUND)
 @settings(max_examples=share(200), database=None)
 @given(data=st.data())
-def test_any_damaged_body_gets_a_verdict_and_strict_mode_is_stricter(
+def test_strict_mode_rejects_every_damaged_body_that_hosted_mode_rejects(
     data: st.DataObject, dialect: str
 ) -> None:
     body = json.dumps(data.draw(damaged_bodies(SOUND[dialect]))).encode()
@@ -218,7 +218,7 @@ def test_any_damaged_body_gets_a_verdict_and_strict_mode_is_stricter(
         )  # llama.cpp takes some faults for its own
 
 
-def test_thinking_of_another_type_is_rejected() -> None:
+def test_a_thinking_parameter_of_the_wrong_type_is_rejected() -> None:
     refusal = validate(json.dumps({**SOUND["anthropic"], "thinking": [None]}).encode(), "anthropic")
     assert refusal is not None
     assert "thinking" in refusal.message
@@ -226,6 +226,6 @@ def test_thinking_of_another_type_is_rejected() -> None:
 
 @settings(max_examples=200, deadline=None, database=None)
 @given(raw=st.binary(max_size=60) | VALUES.map(lambda value: json.dumps(value).encode()))
-def test_any_bytes_get_a_verdict(raw: bytes) -> None:
+def test_any_bytes_get_a_verdict_without_an_exception(raw: bytes) -> None:
     for dialect in SOUND:
         assert validate(raw, dialect) is not None

@@ -88,13 +88,13 @@ def conversations_with(block: Json) -> list[Json]:
 
 
 @pytest.mark.parametrize("kind", [MessageCreateParamsBase, message_create_params.MessageCreateParamsBase])
-def test_every_parameter_of_the_sdk_is_known(kind: type) -> None:
+def test_the_strict_server_knows_every_parameter_of_the_sdk(kind: type) -> None:
     for key, value in parameters(kind):
         more = {"tools": [TOOL]} if key == "tool_choice" else {}
         assert rejection_of(request(USER, **more, **{key: value})) is None, (key, value)
 
 
-def test_every_parameter_of_token_counting_is_known() -> None:
+def test_the_strict_server_knows_every_parameter_of_token_counting() -> None:
     for key, value in parameters(message_count_tokens_params.MessageCountTokensParams):
         more = {"tools": [TOOL]} if key == "tool_choice" else {}
         counted = {"model": "m", "messages": [USER], **more, key: value}
@@ -114,14 +114,14 @@ def parameters(kind: type) -> list[tuple[str, Any]]:  # values of any parameter
 
 
 @pytest.mark.parametrize("kind", BLOCKS, ids=lambda kind: kind.__name__)
-def test_every_content_block_of_the_sdk_is_known(kind: type) -> None:
+def test_the_strict_server_knows_every_content_block_of_the_sdk(kind: type) -> None:
     for sample in variants(kind, WORDS):
         assert_valid(kind, sample)
         verdicts = [rejection_of(conversation) for conversation in conversations_with(sample)]
         assert None in verdicts, (sample, verdicts)
 
 
-def test_every_block_of_a_tool_result_is_known() -> None:
+def test_the_strict_server_knows_every_block_of_a_tool_result() -> None:
     kinds = [
         kind for arm in get_args(fields(BetaToolResultBlockParam)["content"]) for kind in dictionaries(arm)
     ]
@@ -133,14 +133,14 @@ def test_every_block_of_a_tool_result_is_known() -> None:
             assert rejection_of(request(USER, model_message(CALL), user(result))) is None, sample
 
 
-def test_every_form_of_a_system_message_is_known() -> None:
+def test_the_strict_server_knows_every_form_of_a_system_message() -> None:
     for sample in variants(BetaSystemMessageParam, WORDS):
         assert_valid(BetaSystemMessageParam, sample)
         assert rejection_of(request(USER, sample)) is None, sample
 
 
 @pytest.mark.parametrize("kind", TOOLS, ids=lambda kind: kind.__name__)
-def test_every_tool_of_the_sdk_is_known(kind: type) -> None:
+def test_the_strict_server_knows_every_tool_of_the_sdk(kind: type) -> None:
     for sample in variants(kind, WORDS):
         assert_valid(kind, sample)
         if "input_schema" in sample:

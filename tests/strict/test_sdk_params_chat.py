@@ -59,33 +59,33 @@ def conversation(message: Json, call_id: str) -> list[Json]:
 
 
 @pytest.mark.parametrize("kind", dictionaries(ChatCompletionMessageParam), ids=lambda kind: kind.__name__)
-def test_every_message_of_openais_sdk_is_known(kind: type) -> None:
+def test_the_strict_server_knows_every_message_of_openais_sdk(kind: type) -> None:
     for sample in variants(kind, WORDS):
         assert_valid(kind, sample)
         assert rejection_of(*conversation(sample, "call_a")) is None, sample
 
 
 @pytest.mark.parametrize("kind", dictionaries(ChatCompletionContentPartParam), ids=lambda kind: kind.__name__)
-def test_every_part_of_openais_sdk_is_known(kind: type) -> None:
+def test_the_strict_server_knows_every_content_part_of_openais_sdk(kind: type) -> None:
     for sample in variants(kind, WORDS):
         assert_valid(kind, sample)
         assert rejection_of({"role": "user", "content": [sample]}) is None, sample
 
 
-def test_an_image_may_be_longer_than_a_text() -> None:
+def test_an_image_may_exceed_the_length_limit_of_texts() -> None:
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 2_000_000}}
     assert rejection_of({"role": "user", "content": [image]}) is None
     assert str(rejection_of({"role": "user", "content": "A" * 2_000_000})).startswith("OAC-14")
 
 
 @pytest.mark.parametrize("kind", dictionaries(ChatCompletionToolUnionParam), ids=lambda kind: kind.__name__)
-def test_every_tool_of_openais_sdk_is_known(kind: type) -> None:
+def test_the_strict_server_knows_every_tool_of_openais_sdk(kind: type) -> None:
     for sample in variants(kind, WORDS):
         assert_valid(kind, sample)
         assert rejection_of(USER, tools=[sample]) is None, sample
 
 
-def test_every_tool_choice_of_openais_sdk_is_known() -> None:
+def test_the_strict_server_knows_every_tool_choice_of_openais_sdk() -> None:
     for kind in dictionaries(ChatCompletionToolChoiceOptionParam):
         for sample in variants(kind, WORDS):
             assert_valid(kind, sample)
@@ -99,13 +99,13 @@ EDGES: dict[str, Json] = {
 }
 
 
-def test_every_parameter_of_openais_sdk_is_known() -> None:
+def test_the_strict_server_knows_every_parameter_of_openais_sdk() -> None:
     for key, value in parameters(CompletionCreateParamsBase):
         if key != "response_format" or value.get("type") != "json_schema":  # schemas have tests of their own
             assert rejection_of(USER, **EDGES.get(key, {}), **{key: value}) is None, (key, value)
 
 
-def test_every_parameter_of_mistrals_sdk_is_known() -> None:
+def test_the_strict_server_knows_every_parameter_of_mistrals_sdk() -> None:
     for key, value in parameters(ChatCompletionRequestTypedDict):
         if key != "response_format":
             edges = {"tools": [TOOL]} if key == "tool_choice" else EDGES.get(key, {})
@@ -129,7 +129,7 @@ MISTRALS = (
 
 
 @pytest.mark.parametrize("kind", MISTRALS, ids=lambda kind: kind.__name__)
-def test_every_message_of_mistrals_sdk_is_known(kind: type) -> None:
+def test_the_strict_server_knows_every_message_of_mistrals_sdk(kind: type) -> None:
     for sample in variants(kind, NINE):
         if sample.get("tool_call_id", "call00001") != "call00001":
             continue  # the SDK's type is wider than the API, where a result names its call
@@ -143,7 +143,7 @@ def test_every_message_of_mistrals_sdk_is_known(kind: type) -> None:
         assert rejection_of(*messages, vendor="mistral") is None, sample
 
 
-def test_every_tool_of_mistrals_sdk_is_known() -> None:
+def test_the_strict_server_knows_every_tool_of_mistrals_sdk() -> None:
     for kind in dictionaries(ChatCompletionRequestToolTypedDict):
         for sample in variants(kind, NINE):
             assert_valid(kind, sample)
@@ -226,7 +226,7 @@ def test_a_vendor_accepts_the_tools_that_it_runs_itself(vendor: str, tool: Json)
     assert rejection_of(USER, tools=[tool]) is not None
 
 
-def test_unknown_names_are_rejected() -> None:
+def test_unknown_tool_types_and_parameter_names_are_rejected() -> None:
     assert str(rejection_of(USER, vendor="mistral", tools=[{"type": "made_up"}])).startswith("MIS-")
     assert str(rejection_of(USER, vendor="openrouter", tools=[{"type": "made_up"}])).startswith("OAC-06")
     assert str(rejection_of(USER, vendor="mistral", made_up=1)).startswith("MIS-32")

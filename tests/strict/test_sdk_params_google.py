@@ -151,7 +151,7 @@ def requests() -> Iterator[tuple[str, Any, Any]]:
 
 
 @pytest.mark.parametrize("api", ["gemini", "vertex"])
-def test_every_field_that_the_sdk_writes_is_known(api: str) -> None:
+def test_the_strict_server_knows_every_field_that_the_sdk_writes(api: str) -> None:
     seen: dict[str, int] = {}
     for kind, contents, config in requests():
         if (body := sdk_body(contents, config, api)) is None:
@@ -219,7 +219,7 @@ def test_conversations_accepted_in_recorded_traffic_are_accepted(api: str) -> No
         assert validate(body, api, settings=settings) is None, conversation
 
 
-def test_an_unknown_name_is_rejected() -> None:
+def test_an_unknown_field_name_of_a_tool_is_rejected() -> None:
     body = {"contents": [{"role": "user", "parts": [{"text": "u"}]}], "tools": [{"fileSerch": {}}]}
     refusal = validate(json.dumps(body).encode(), "gemini")
     assert refusal is not None

@@ -67,7 +67,7 @@ def is_cautious(field: str, ours: Any, theirs: Any) -> bool:  # Any: values of a
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.sample[0])
-def test_both_model_tables_agree_or_the_encoders_are_more_cautious(row: ModelRow) -> None:
+def test_model_facts_of_encoders_and_servers_agree_or_the_encoders_are_more_cautious(row: ModelRow) -> None:
     for name in row.sample:
         served = served_model(name)
         assert served is not None
@@ -78,13 +78,13 @@ def test_both_model_tables_agree_or_the_encoders_are_more_cautious(row: ModelRow
         assert all(is_cautious(field, *pairs[field]) for field in different)
 
 
-def test_every_row_of_the_servers_is_a_model_of_the_encoders() -> None:
+def test_every_model_row_of_the_servers_matches_a_sample_of_the_encoders_table() -> None:
     described = [served_model(name) for row in ROWS for name in row.sample]
     assert [row.names for row in SERVED if row not in described] == []
 
 
 @pytest.mark.parametrize("name", ["gpt", "claude", "m", "qwen3-coder", "gpt-oss-120b", "my-deployment"])
-def test_a_bare_name_has_no_row(name: str) -> None:
+def test_an_unspecific_model_name_has_no_row_in_the_servers_table(name: str) -> None:
     assert served_model(name) is None
 
 
@@ -228,7 +228,7 @@ def test_legacy_anthropic_settings_are_accepted_only_for_older_models(
 @pytest.mark.parametrize(
     ("model", "accepted"), [("gemini-2.5-pro", False), ("gemini-3-pro", True), ("m", True)]
 )
-def test_vertex_accepts_call_ids_from_generation_3_on(model: str, accepted: bool) -> None:
+def test_vertex_accepts_call_ids_from_gemini_3_on(model: str, accepted: bool) -> None:
     call = {"functionCall": {"name": "read", "args": {}, "id": "a"}, "thoughtSignature": "c2ln"}
     response = {"functionResponse": {"name": "read", "response": {}, "id": "a"}}
     contents = [
@@ -250,7 +250,9 @@ def test_vertex_accepts_call_ids_from_generation_3_on(model: str, accepted: bool
         ("openai_chat", {"model": "gpt-5.2", "temperature": 0.2, "reasoning_effort": "none"}),
     ],
 )
-def test_cautious_encoders_do_not_make_accepted_requests_faults(host: str, settings: dict[str, Any]) -> None:
+def test_settings_that_only_the_encoders_avoid_are_accepted_by_server_and_checker(
+    host: str, settings: dict[str, Any]
+) -> None:
     body = {"messages": [{"role": "user", "content": "Read it."}], "tools": FUNCTIONS} | settings
     assert validate(json.dumps(body).encode(), host) is None
     assert check(json.dumps(body).encode(), dialect(host)) == []

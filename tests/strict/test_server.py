@@ -151,7 +151,7 @@ async def test_a_script_may_answer_according_to_the_request() -> None:
 @pytest.mark.parametrize("reset", [False, True])
 @pytest.mark.parametrize("cut", [None, 0, 30])
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_a_disconnect_breaks_the_response_at_the_scripted_place(
+async def test_a_scripted_disconnect_breaks_the_response_at_the_given_byte(
     streamed: bool, cut: int | None, reset: bool
 ) -> None:
     server = OpenAIServer(faults={0: Disconnect(after_bytes=cut, reset=reset)})
@@ -177,7 +177,7 @@ async def test_the_client_gets_exactly_the_bytes_before_a_cut() -> None:
 
 
 @pytest.mark.parametrize("after", [None, 10])
-async def test_a_stalled_response_ends_when_the_server_does(after: int | None) -> None:
+async def test_a_stalled_response_ends_when_the_server_stops(after: int | None) -> None:
     arrived, failures = anyio.Event(), []
 
     def stall(number: int, request: Json) -> InjectedFault:
@@ -199,7 +199,7 @@ async def test_a_stalled_response_ends_when_the_server_does(after: int | None) -
     assert len(failures) == 1
 
 
-async def test_a_stalled_response_ends_when_the_client_leaves() -> None:
+async def test_a_stalled_response_ends_when_the_client_disconnects() -> None:
     arrived = anyio.Event()
 
     def stall_once(number: int, request: Json) -> InjectedFault | None:
@@ -217,7 +217,7 @@ async def test_a_stalled_response_ends_when_the_client_leaves() -> None:
 
 
 @pytest.mark.parametrize("server_class", [OpenAIServer, AnthropicServer])
-async def test_garbage_and_malformed_events_arrive_verbatim(
+async def test_scripted_garbage_and_malformed_events_arrive_verbatim(
     server_class: type[OpenAIServer] | type[AnthropicServer],
 ) -> None:
     faults: dict[int, InjectedFault] = {0: Garbage(b"\x00junk"), 1: MalformedEvent(1, b"data: {oops\n\n")}
@@ -248,7 +248,7 @@ async def test_a_scripted_status_carries_its_headers_and_body() -> None:
     assert overloaded.json()["error"] == {"type": "overloaded_error", "message": "Overloaded"}
 
 
-async def test_faults_may_depend_on_the_request() -> None:
+async def test_scripted_faults_may_depend_on_the_request() -> None:
     server = OpenAIServer(faults=lambda number, request: Status(503) if request["model"] == "m" else None)
     async with client(server) as http:
         statuses = [
@@ -257,7 +257,7 @@ async def test_faults_may_depend_on_the_request() -> None:
     assert statuses == [503, 200]
 
 
-async def test_a_server_with_configured_models_rejects_others() -> None:
+async def test_a_server_with_configured_models_rejects_other_models() -> None:
     openai = OpenAIServer([Turn(Say("hi"))], settings=OpenAISettings(models={"m": OpenAIProfile()}))
     anthropic = AnthropicServer(
         [Turn(Say("hi"))], settings=AnthropicSettings(models={"m": AnthropicProfile()})
@@ -345,7 +345,7 @@ async def test_connections_beyond_the_bound_wait_until_one_closes() -> None:
     assert order == ["/v1/first"] * 6 + ["/second"]
 
 
-async def test_bodies_and_recordings_are_bounded() -> None:
+async def test_request_bodies_and_recorded_exchanges_are_bounded() -> None:
     server = OpenAIServer(limits=ServerLimits(body=100, recordings=2))
     async with client(server) as http:
         large = await http.post(path(server), content=b"x" * 1000)
@@ -405,7 +405,7 @@ async def test_a_deeply_nested_body_is_rejected_and_the_server_continues(
             assert (await http.post(path(server), json=ASK)).status_code == 200
 
 
-async def test_a_connection_serves_many_requests_and_survives_odd_ones() -> None:
+async def test_a_connection_serves_many_requests_and_survives_invalid_requests() -> None:
     server = OpenAIServer()
     async with client(server) as http:
         statuses = [
@@ -444,13 +444,13 @@ async def test_several_servers_run_concurrently_and_free_their_ports() -> None:
             await anyio.connect_tcp("127.0.0.1", port)
 
 
-async def test_an_error_in_the_block_leaves_it_unwrapped() -> None:
+async def test_an_error_inside_the_serve_block_propagates_unwrapped() -> None:
     with pytest.raises(KeyError):
         async with serve(OpenAIServer()):
             raise KeyError("mine")
 
 
-def test_importing_the_package_imports_no_test_tool_and_no_vendor_client() -> None:
+def test_importing_actors_testing_imports_no_test_tool_and_no_vendor_client() -> None:
     code = (
         "import sys, actors.testing as t; [getattr(t, name) for name in t.__all__]; "
         "bad = {'pytest', 'hypothesis', 'openai', 'anthropic'} & set(sys.modules); assert not bad, bad"
@@ -458,7 +458,7 @@ def test_importing_the_package_imports_no_test_tool_and_no_vendor_client() -> No
     subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
 
 
-def test_the_rules_share_no_code_with_the_renderer_the_judge_or_the_adapters() -> None:
+def test_the_rules_share_no_code_with_the_renderer_the_checker_or_the_adapters() -> None:
     package = Path(str(actors.strict.__file__)).parent
     own = [package / name for name in ("script.py", "faults.py", "wire.py", "loopback.py", "server.py")]
     sources = [file.read_text() for file in [*own, *(package / "rules").glob("*.py")]]

@@ -95,7 +95,7 @@ def test_the_first_fault_of_a_value_is_reported(value: Any, shape: Shape, expect
     assert fault(value, shape) == expected
 
 
-def test_checks_run_at_their_place_with_the_context_of_the_walk() -> None:
+def test_custom_checks_of_a_shape_run_in_order_and_get_the_context() -> None:
     assert fault("x", Then(str, _odd), "x") == "odd at v"
     assert fault(1, Then(str, _odd), 1) == "no str at v"
     assert fault([1], ArrayOf(str, _odd), [1]) == "odd at v"

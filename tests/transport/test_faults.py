@@ -240,7 +240,7 @@ async def hold_silently(peer: Peer) -> None:
 
 
 @pytest.mark.parametrize("after", [hold_silently, Peer.wait_closed], ids=["stops reading", "keeps reading"])
-async def test_an_early_answer_to_a_long_request_is_read(
+async def test_an_answer_that_arrives_before_a_long_request_was_sent_is_read(
     after: Callable[[Peer], object],
 ) -> None:
     transport = HttpTransport(connections=1)
@@ -386,7 +386,7 @@ async def test_a_request_is_not_sent_again_after_the_first_byte_of_an_answer() -
     assert (len(server.peers), len(requests)) == (1, 2)
 
 
-async def test_a_request_is_sent_again_over_a_new_connection_despite_idle_ones() -> None:
+async def test_a_request_is_sent_again_over_a_new_connection_even_if_idle_connections_exist() -> None:
     arrived = anyio.Event()
 
     async def answer(peer: Peer) -> None:
@@ -426,7 +426,7 @@ async def test_a_long_request_is_sent_again_over_a_new_connection() -> None:
     assert len(server.peers) == 2
 
 
-async def test_reading_an_answer_after_its_context_is_refused() -> None:
+async def test_reading_an_answer_after_its_context_has_ended_is_refused() -> None:
     transport = HttpTransport()
     async with raw(answer_correctly) as server:
         async with transport.send(server.url, HEADERS, Segments.of(BODY), SOON) as response:

@@ -20,7 +20,9 @@ pytestmark = pytest.mark.anyio
         (2, SLICE + 1, 4),
     ],
 )
-async def test_the_head_is_in_the_first_piece_of_a_request(count: int, size: int, pieces: int) -> None:
+async def test_the_head_of_a_request_is_written_together_with_the_first_piece_of_its_body(
+    count: int, size: int, pieces: int
+) -> None:
     body = [bytes([index % 256]) * size for index in range(count)]
     async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener:
         port = listener.extra(anyio.abc.SocketAttribute.local_port)

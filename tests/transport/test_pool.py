@@ -162,7 +162,7 @@ async def test_a_connection_idle_for_too_long_is_closed_and_not_used(
         await transport.close()
 
 
-async def test_a_closed_transport_has_no_connections_and_closes_returned_ones() -> None:
+async def test_a_closed_transport_closes_idle_connections_and_connections_returned_later() -> None:
     transport = HttpTransport()
     async with raw(answer_correctly) as server:
         before = descriptors()

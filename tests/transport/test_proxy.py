@@ -217,7 +217,7 @@ async def test_an_unreachable_or_silent_proxy_is_a_typed_failure() -> None:
 
 
 @EVERYWHERE
-async def test_this_machine_is_reached_directly() -> None:
+async def test_the_local_machine_is_reached_without_the_proxy() -> None:
     async with raw(answer_correctly) as server, run_forwarding_proxy() as proxy:
         transport = HttpTransport(environ={"HTTP_PROXY": proxy.url})
         for host in ("127.0.0.1", "localhost"):
@@ -261,7 +261,7 @@ THROUGH = [
 
 
 @pytest.mark.parametrize(("url", "exceptions"), DIRECT)
-def test_hosts_in_no_proxy_are_reached_directly(url: str, exceptions: str) -> None:
+def test_hosts_in_no_proxy_are_reached_without_the_proxy(url: str, exceptions: str) -> None:
     assert proxy_for(parse_target(url).origin, PROXY | {"NO_PROXY": exceptions}) is None
 
 
@@ -272,7 +272,7 @@ def test_hosts_outside_of_no_proxy_use_the_proxy(url: str, exceptions: str) -> N
     assert found.origin.authority == "proxy.test:3128"
 
 
-def test_each_scheme_has_its_proxy_and_lower_case_wins() -> None:
+def test_each_scheme_has_its_proxy_and_lower_case_variables_take_precedence() -> None:
     http, https = parse_target("http://a.test/").origin, parse_target("https://a.test/").origin
     environ = {
         "http_proxy": "http://one:1",

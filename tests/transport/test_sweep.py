@@ -15,7 +15,7 @@ def frequent_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweep, "INTERVAL", 0.01)
 
 
-async def test_a_connection_closed_by_the_server_is_closed_without_a_request() -> None:
+async def test_an_idle_connection_closed_by_the_server_is_closed_before_the_next_request() -> None:
     closed = anyio.Event()
 
     async def answer(peer: Peer) -> None:

@@ -213,7 +213,7 @@ async def test_data_after_an_answer_in_a_separate_record_is_not_the_next_answer(
     assert len(server.peers) == 2
 
 
-async def test_an_early_answer_to_a_long_request_is_read_inside_tls(
+async def test_an_answer_that_arrives_before_a_long_request_was_sent_is_read_inside_tls(
     authority: trustme.CA,
 ) -> None:
     async def answer(peer: Peer) -> None:

@@ -43,7 +43,7 @@ MUTATIONS = (
         "failed.extend(())",
         (
             f"{REPORTS}::test_a_failed_measurement_is_a_row_with_its_reason",
-            f"{COMMAND}::test_a_failed_measurement_is_exit_code_1_with_the_table",
+            f"{COMMAND}::test_a_failed_measurement_gives_exit_code_1_and_the_table",
         ),
     ),
     Mutation(
@@ -72,7 +72,7 @@ MUTATIONS = (
         "benchmarks/peers/programs/working.py:_run_turns",
         "len(queries) != count * CALLS",
         "len(queries) > count * CALLS",
-        (f"{PEERS}::test_turns_without_executed_calls_do_not_count",),
+        (f"{PEERS}::test_turns_without_executed_calls_are_not_measured",),
     ),
     Mutation(
         "bench: a streamed text of another library counts without all its words",

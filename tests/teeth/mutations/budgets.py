@@ -4,8 +4,8 @@ from tests.teeth.mutations.mutation import Mutation
 
 BUDGETS, TESTS = "actors/provider/budgets.py", "tests/provider/test_shared_budgets.py"
 ESTIMATE, CORE = "actors/core/history/estimate.py", "tests/core/test_compaction.py"
-SAME_TIME = f"{TESTS}::test_requests_wait_while_those_in_flight_reserve_the_budget"
-REPORTED = f"{CORE}::test_reported_tokens_are_used_and_only_new_messages_estimated"
+SAME_TIME = f"{TESTS}::test_requests_wait_while_requests_in_flight_have_reserved_the_budget"
+REPORTED = f"{CORE}::test_token_counts_use_the_reported_usage_and_estimate_only_newer_messages"
 USED_UP = f"{TESTS}::test_a_used_up_shared_budget_ends_a_turn_and_rejects_its_sessions"
 SUMMARY = f"{TESTS}::test_a_turn_ends_if_the_summary_before_it_used_up_the_budget"
 
@@ -22,21 +22,21 @@ MUTATIONS = (
         f"{BUDGETS}:_admit_waiting",
         "min(*..., key=_arrived).reserve_or_queue()",
         "min((budget.line[-1] for budget in found), key=_arrived).reserve_or_queue()",
-        (f"{TESTS}::test_the_longest_waiting_request_goes_first_unless_blocked",),
+        (f"{TESTS}::test_the_request_that_waited_longest_goes_first_unless_another_budget_blocks_it",),
     ),
     Mutation(
         "budgets: a request waits although the budget has room",
         f"{BUDGETS}:Share.reserve_or_queue",
         "next((each for each in self._budgets if not each.is_open), None)",
         "None if all((each.is_open for each in self._budgets)) else self._budgets[0]",
-        (f"{TESTS}::test_the_longest_waiting_request_goes_first_unless_blocked",),
+        (f"{TESTS}::test_the_request_that_waited_longest_goes_first_unless_another_budget_blocks_it",),
     ),
     Mutation(
         "budgets: the end of a request wakes all waiting requests",
         f"{BUDGETS}:Share.release",
         "_admit_waiting(self._budgets)",
         "_admit_waiting(self._budgets); [each.recheck() for budget in self._budgets for each in budget.line]",
-        (f"{TESTS}::test_a_request_that_ends_wakes_only_the_next_one",),
+        (f"{TESTS}::test_a_request_that_ends_wakes_only_the_next_waiting_request",),
     ),
     Mutation(
         "budgets: room given to a cancelled request is lost",
@@ -113,21 +113,21 @@ MUTATIONS = (
         "actors/runtime/backends.py:RuntimeBackends.set_system",
         "RuntimeBudgets(*..., system.now)",
         'RuntimeBudgets(*..., lambda: __import__("time").time())',
-        (f"{TESTS}::test_a_jump_of_the_wall_clock_changes_no_period",),
+        (f"{TESTS}::test_a_jump_of_the_wall_clock_does_not_change_a_budget_period",),
     ),
     Mutation(
         "budgets: a period starts when it is read",
         f"{BUDGETS}:Window.roll_over",
         "self._now() - over % self._seconds",
         "self._now()",
-        (f"{TESTS}::test_a_period_ends_by_the_monotonic_clock",),
+        (f"{TESTS}::test_a_budget_period_ends_by_the_monotonic_clock",),
     ),
     Mutation(
         "budgets: money without a price is counted",
         "actors/provider/resolver.py:check_prices",
         "is_counted or any((each.counts_money for each in resolver.budgets(tenant, target)))",
         "is_counted or False",
-        (f"{TESTS}::test_money_is_counted_by_prices_and_requires_them",),
+        (f"{TESTS}::test_a_budget_of_money_requires_prices_and_counts_by_them",),
     ),
     Mutation(
         "estimate: another binding's report is used for this one",
@@ -163,7 +163,7 @@ MUTATIONS = (
         "_admit_waiting(self._budgets)",
         "",
         (
-            "tests/provider/test_shared_budgets.py::test_when_a_period_begins_waiting_requests_go_before_new_ones",
+            "tests/provider/test_shared_budgets.py::test_when_a_budget_period_begins_waiting_requests_go_before_new_requests",
         ),
     ),
 )

@@ -20,7 +20,7 @@ MUTATIONS = (
         "",
         (
             f"{SESSIONS}::test_a_long_turn_compacts_each_time_its_window_is_full",
-            "tests/core/test_turn.py::test_every_sequence_of_outcomes_follows_the_table",
+            "tests/core/test_turn.py::test_every_sequence_of_outcomes_follows_the_state_table_of_turns",
         ),
     ),
     Mutation(
@@ -56,35 +56,35 @@ MUTATIONS = (
         f"{RULES}:summary_message",
         "each not in mentioned",
         "each in mentioned",
-        (f"{CORE}::test_the_summary_lists_calls_that_the_model_omits",),
+        (f"{CORE}::test_a_summary_lists_the_calls_that_the_models_text_omits",),
     ),
     Mutation(
         "compaction: a second summary forgets the results of the first",
         f"{RULES}:summary_scope",
         "known.call_id not in visible and ... and ...",
         "... and ... and any((call.id == known.call_id for message in messages[:stop] for call in message.calls))",
-        (f"{CORE}::test_a_second_summary_names_the_calls_of_the_first",),
+        (f"{CORE}::test_a_second_summary_names_the_calls_of_the_first_summary",),
     ),
     Mutation(
         "compaction: attachments are not counted",
         f"{RULES}:summary_message",
         "(*..., *kept)",
         "(*...,)",
-        (f"{CORE}::test_user_attachments_are_kept_newest_first",),
+        (f"{CORE}::test_compaction_keeps_the_newest_user_attachments_up_to_the_limit",),
     ),
     Mutation(
         "compaction: the later of two equal calls is trimmed",
         f"{RULES}:repeated_results",
         "reversed(messages)",
         "messages",
-        (f"{CORE}::test_earlier_duplicate_calls_and_long_results_are_shortened",),
+        (f"{CORE}::test_results_of_repeated_calls_and_long_results_are_shortened",),
     ),
     Mutation(
         "compaction: lanes continue as if the history were unchanged",
         f"{LANES}:_after_shrinking",
         '_mark_stale(lane, "compaction")',
         "lane",
-        (f"{CORE}::test_a_shortened_result_is_a_mark_on_the_wire_and_complete_in_the_ledger",),
+        (f"{CORE}::test_a_shortened_result_is_sent_as_a_mark_and_stays_complete_in_the_ledger",),
     ),
     Mutation(
         "compaction: a summary request enters its lane",
@@ -104,7 +104,7 @@ MUTATIONS = (
         "actors/core/render/choose.py:trimmed_answer",
         'f"The result of {tool} was left out here, {len(words) - 2} bytes{beside}"',
         'f"The result of {tool} was left out here, 0 bytes{beside}"',
-        (f"{CORE}::test_a_shortened_result_is_a_mark_on_the_wire_and_complete_in_the_ledger",),
+        (f"{CORE}::test_a_shortened_result_is_sent_as_a_mark_and_stays_complete_in_the_ledger",),
     ),
     Mutation(
         "compaction: the renderer is not notified",
@@ -146,7 +146,7 @@ MUTATIONS = (
         f"{TURN}:_TurnRules.next",
         "self._shrinks += 1",
         "",
-        ("tests/core/test_turn.py::test_every_sequence_of_outcomes_follows_the_table",),
+        ("tests/core/test_turn.py::test_every_sequence_of_outcomes_follows_the_state_table_of_turns",),
     ),
     Mutation(
         "compaction: kept turns are never trimmed although a request is still too long",

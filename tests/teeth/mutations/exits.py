@@ -88,14 +88,14 @@ MUTATIONS = (
         "actors/adapters/retry_after.py:parse_number",
         "isnan(read) or '_' in value",
         "isnan(read)",
-        ("tests/adapters/test_times.py::test_an_invalid_time_is_ignored",),
+        ("tests/adapters/test_times.py::test_an_invalid_retry_or_reset_time_is_ignored",),
     ),
     Mutation(
         "edges: a NO_PROXY entry with a final dot matches no host",
         "actors/transport/proxy.py:_matches_host",
         "entry.removeprefix('*').strip('.')",
         "entry.removeprefix('*').removeprefix('.')",
-        ("tests/transport/test_proxy.py::test_hosts_in_no_proxy_are_reached_directly",),
+        ("tests/transport/test_proxy.py::test_hosts_in_no_proxy_are_reached_without_the_proxy",),
     ),
     Mutation(
         "edges: data kept by an outage is never removed",
@@ -116,14 +116,14 @@ MUTATIONS = (
         "actors/adapters/document.py:_check_value_count",
         "raise TooManyValues",
         "return",
-        (f"{LARGE}::test_a_document_of_too_many_values_is_rejected",),
+        (f"{LARGE}::test_a_json_document_with_too_many_values_is_rejected",),
     ),
     Mutation(
         "large events: a document may contain any number of quotes",
         "actors/adapters/document.py:_quote_positions",
         "raise TooManyValues",
         "pass",
-        (f"{LARGE}::test_a_document_of_too_many_values_is_rejected",),
+        (f"{LARGE}::test_a_json_document_with_too_many_values_is_rejected",),
     ),
     Mutation(
         "large events: commas in a text separate values",
@@ -137,7 +137,7 @@ MUTATIONS = (
         "actors/adapters/base.py:_is_complete",
         "return True",
         "return False",
-        (f"{LARGE}::test_a_document_of_too_many_values_is_rejected",),
+        (f"{LARGE}::test_a_json_document_with_too_many_values_is_rejected",),
     ),
     Mutation(
         "events: an event may have any number of lines",

@@ -74,7 +74,7 @@ MUTATIONS = (
         f"{ADVICE}:advice",
         "(_key_advice, _model_advice, _parameter_advice, _address_advice)",
         "(_key_advice, _model_advice, _address_advice)",
-        (f"{ADVISED}::test_a_refused_parameter_is_named",),
+        (f"{ADVISED}::test_the_advice_names_a_refused_parameter",),
     ),
     Mutation(
         "failed asks: a program ended by the error has a generic exit code",

@@ -2,7 +2,7 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-RULES = ("tests/rules/test_rules.py::test_the_judge_finds_the_broken_rules_and_no_others",)
+RULES = ("tests/rules/test_rules.py::test_the_checker_finds_the_rules_that_a_request_breaks_and_no_others",)
 FOLD = ("tests/core/test_check_fold.py",)
 CONVERSE = ("tests/core/test_check_converse.py",)
 READINGS = ("tests/core/test_check_readings.py",)
@@ -249,7 +249,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "tests/readings.py:_accept_if_equal",
         'quick is not None and (whole is None or vars(quick) | {"strict": True} != vars(whole))',
         "False",
-        ("tests/core/test_check_readings.py::test_a_disagreement_of_the_readings_is_reported",),
+        (
+            "tests/core/test_check_readings.py::test_the_tests_report_a_disagreement_of_the_two_request_parsers",
+        ),
     ),
     _reads(
         "a fault does not stop the fast path",

@@ -11,7 +11,9 @@ MUTATIONS = (
         "actors/core/session/lifecycle.py:_ACTIONS",
         '("restart", "nothing", "nothing", None, "release")',
         '("restore", "nothing", "nothing", None, "release")',
-        (f"{TABLE}::test_only_a_session_that_was_dropped_or_whose_journal_failed_reads_its_log",),
+        (
+            f"{TABLE}::test_only_a_session_dropped_from_memory_or_suspended_by_a_journal_failure_reads_its_log",
+        ),
     ),
     Mutation(
         "lifecycle: an ended session can be used again",

@@ -188,14 +188,14 @@ for oldest in ...:
         f"{TURNSTILE}:Turnstile._admit",
         "queue and self._passed < limit",
         "queue",
-        (f"{GATE}::test_few_tasks_compute_between_two_polls_each_in_turn",),
+        (f"{GATE}::test_only_a_few_tasks_compute_between_two_polls_of_the_event_loop",),
     ),
     Mutation(
         "loop lag: later work overtakes waiting work",
         f"{TURNSTILE}:Turnstile._admit",
         "queue.popleft()",
         "queue.pop()",
-        (f"{GATE}::test_waiting_tasks_pass_in_the_order_of_their_arrival",),
+        (f"{GATE}::test_waiting_tasks_continue_in_the_order_of_their_arrival",),
     ),
     Mutation(
         "loop lag: cancelled waiting work takes the next one's slot",
@@ -233,7 +233,7 @@ for oldest in ...:
         "False",
         (
             f"{GATE}::test_new_work_keeps_one_place_while_messages_wait",
-            "tests/provider/test_finishing_turns.py::test_some_of_many_turns_end_before_others_have_begun",
+            "tests/provider/test_finishing_turns.py::test_among_many_turns_some_end_before_others_have_begun",
         ),
     ),
     Mutation(
@@ -241,14 +241,14 @@ for oldest in ...:
         f"{TURNSTILE}:_NewWorkQueue.append",
         "self._queues.setdefault(share, deque())",
         "self._queues.setdefault('', deque())",
-        (f"{GATE}::test_tenants_begin_in_turn",),
+        (f"{GATE}::test_new_work_of_several_tenants_begins_in_turn",),
     ),
     Mutation(
         "loop lag: the longest lag is the last one",
         f"{TURNSTILE}:LagCounts.count_turn",
         "max(self.longest, seconds)",
         "seconds",
-        (f"{GATE}::test_the_duration_of_loop_iterations_is_counted",),
+        (f"{GATE}::test_the_duration_of_event_loop_iterations_is_measured",),
     ),
     Mutation(
         "loop lag: a long log is folded in one step",

@@ -156,7 +156,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/provider/resolver.py:check_prices",
         'pool.policy == "cheapest" and ...',
         "False and ...",
-        ("tests/provider/test_pools.py::test_a_pool_of_the_cheapest_requires_prices",),
+        ("tests/provider/test_pools.py::test_a_pool_with_the_policy_cheapest_requires_prices",),
     ),
     Mutation(
         "misuse: a deeply nested body crashes a strict server",

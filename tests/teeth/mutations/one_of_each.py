@@ -45,7 +45,9 @@ MUTATIONS = (
         "actors/core/settings/ranges.py:check_fields",
         "not allowed.accepts(value)",
         "False",
-        ("tests/core/test_compaction.py::test_invalid_settings_are_rejected_by_name",),
+        (
+            "tests/core/test_compaction.py::test_the_error_for_an_invalid_compaction_setting_names_the_setting",
+        ),
     ),
     Mutation(
         "schemas: an unsupported keyword is dropped without a report",

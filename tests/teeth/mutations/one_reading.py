@@ -13,21 +13,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/schemas/readings.py:only_repair",
         "len(found) > 1",
         "len(found) > 2",
-        (f"{READINGS}::test_an_ambiguous_value_is_unchanged",),
+        (f"{READINGS}::test_an_argument_with_several_possible_repairs_is_unchanged",),
     ),
     Mutation(
         "repair: a text is read only if the schema names its type directly",
         "actors/core/schemas/readings.py:_string_fixes",
         "kind in _ANY_BRANCH",
         "False",
-        (f"{READINGS}::test_a_string_with_json_of_the_schema_type_is_parsed",),
+        (f"{READINGS}::test_a_string_argument_that_contains_json_of_the_required_type_is_parsed",),
     ),
     Mutation(
         "repair: a reading is not checked against the schema",
         "actors/core/schemas/readings.py:_Search.readings",
         "self._check.is_valid(changed[0])",
         "True",
-        (f"{READINGS}::test_a_value_without_a_valid_reading_is_unchanged",),
+        (f"{READINGS}::test_an_argument_that_no_repair_makes_valid_is_unchanged",),
     ),
     Mutation(
         "repair: a call is judged with repaired arguments and stored with the original ones",
@@ -198,6 +198,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/compactor.py:Compactor._find_shortenable",
         "history.length > LONG",
         "False",
-        (f"{COLD}::test_a_long_compaction_looks_for_results_in_a_thread",),
+        (f"{COLD}::test_the_compaction_of_a_long_history_searches_for_results_in_a_thread",),
     ),
 )

@@ -39,7 +39,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/session/ask_start.py:AskStart.search",
         "(event.turn, True)",
         "(0, True)",
-        ("tests/core/test_ask_start.py::test_publishing_from_any_ask_start_gives_the_same_events",),
+        (
+            "tests/core/test_ask_start.py::test_publishing_from_the_start_of_an_ask_gives_the_same_events_as_from_the_log_start",
+        ),
     ),
     Mutation(
         "readers: a log erased during a read has no end",

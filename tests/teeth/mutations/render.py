@@ -101,7 +101,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "False",
         (
             NORMALIZATION,
-            f"{LANE}::test_an_orphan_repeated_in_a_later_request_is_not_sent_again",
+            f"{LANE}::test_an_orphan_result_repeated_in_a_later_request_is_not_sent_again",
         ),
     ),
     Mutation(
@@ -200,7 +200,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/render/choose.py:Choice.__init__",
         "self._own = own",
         "self._own = Ledger()",
-        (f"{CONSERVATION}::test_of_five_calls_with_one_result_one_is_real_and_four_are_synthetic",),
+        (f"{CONSERVATION}::test_of_five_calls_with_one_real_result_four_get_synthetic_results",),
     ),
     Mutation(
         "walk: a text too long for the target is sent in full",
@@ -214,7 +214,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/ledger.py:Ledger._answer",
         "known is None or known.sealed is not None or ...",
         "known is None or ...",
-        (f"{LANE}::test_a_real_result_after_its_seal_is_sent_once_in_every_lane",),
+        (f"{LANE}::test_a_real_result_after_a_sealed_synthetic_result_is_sent_once_in_every_lane",),
     ),
     Mutation(
         "choose: the ledger's record is not looked up",
@@ -242,7 +242,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         )
         """,
         "_ = (Text(f\"[Late result of {tool or 'a tool call'}{failed}: {words}]\"), *result.media)",
-        (f"{CONSERVATION}::test_a_result_after_its_seal_is_a_note_and_the_synthetic_result_stays",),
+        (f"{CONSERVATION}::test_a_real_result_after_a_sealed_synthetic_result_is_sent_as_a_note",),
     ),
     Mutation(
         "choose: a late result is repeated in each request",
@@ -256,7 +256,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/render/choose.py:Choice.collect_late_results",
         "self._late_count",
         "len(self._ledger.late)",
-        (f"{LANE}::test_a_real_result_after_its_seal_is_sent_once_in_every_lane",),
+        (f"{LANE}::test_a_real_result_after_a_sealed_synthetic_result_is_sent_once_in_every_lane",),
     ),
     Mutation(
         "choose: a result appended after its synthetic one was sent is lost",
@@ -576,28 +576,30 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/lanes/lane.py:results_to_seal",
         "(known := ledger.get(call_id)) is None or known.sealed is None",
         "(known := ledger.get(call_id)) is not None and known.sealed is None",
-        (f"{LANE}::test_a_seal_from_one_lane_holds_in_the_other",),
+        (f"{LANE}::test_a_synthetic_result_sealed_in_one_lane_is_also_sent_in_the_other",),
     ),
     Mutation(
         "lane: an epoch forgets its assigned ids",
         "actors/core/lanes/lane.py:begin_epoch",
         "RenderState(*..., calls=old.calls, used=old.used, index=old.index, **...)",
         "RenderState(*..., **...)",
-        (f"{LANE}::test_an_id_stays_assigned_after_its_neighbour_is_compacted",),
+        (
+            f"{LANE}::test_a_call_keeps_its_wire_id_after_an_earlier_call_with_the_same_native_id_is_compacted",
+        ),
     ),
     Mutation(
         "lane: sent content is changed afterwards",
         "actors/core/data/segments.py:_append_joined",
         "grown.pop() + piece",
         "piece + grown.pop()",
-        ("tests/core/test_segments.py::test_pieces_are_few_and_contain_exactly_the_appended_bytes",),
+        ("tests/core/test_segments.py::test_segments_consist_of_few_pieces_with_exactly_the_appended_bytes",),
     ),
     Mutation(
         "lane: long results are copied into it",
         "actors/adapters/writing.py:BaseWriter.write_more",
         "len(literal) < SHARED",
         "literal",
-        (f"{LANE}::test_a_long_result_is_one_object_in_log_ledger_and_lanes",),
+        (f"{LANE}::test_log_ledger_and_lanes_share_one_object_of_a_long_result",),
     ),
     Mutation(
         "lane: a render continues as if the lane had ended differently",

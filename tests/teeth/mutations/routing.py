@@ -172,7 +172,7 @@ MUTATIONS = (
         await anyio.sleep(wait)
         self._admission.in_flight -= 1
         """,
-        ("tests/provider/test_provider.py::test_a_retry_that_waits_gives_its_place_to_other_requests",),
+        ("tests/provider/test_provider.py::test_a_waiting_retry_leaves_its_slot_to_other_requests",),
     ),
     Mutation(
         "pool: the next session tries a failed member again",
@@ -315,6 +315,8 @@ MUTATIONS = (
         "actors/provider/dumps.py:Dumps.try_reserve",
         "self._waiting >= MAX_QUEUED",
         "self._waiting > MAX_QUEUED + 9",
-        ("tests/provider/test_failover.py::test_refusals_beyond_the_limit_are_not_handed_on",),
+        (
+            "tests/provider/test_failover.py::test_refusals_beyond_the_queue_limit_are_not_passed_to_on_refusal",
+        ),
     ),
 )

@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 _TESTS = "tests/rules/test_rules.py::"
-QUIET = (f"{_TESTS}test_the_judge_finds_nothing_in_the_valid_request",)
+QUIET = (f"{_TESTS}test_the_checker_finds_no_fault_in_the_valid_request",)
 REFUSED = (f"{_TESTS}test_the_classifier_recognises_the_rejection_of_a_broken_request",)
 COMPLETE = (f"{_TESTS}test_every_rule_of_a_strict_server_has_a_row_with_its_message",)
 ACCEPTED = (f"{_TESTS}test_a_valid_request_is_accepted_in_both_modes",)
@@ -51,7 +51,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/rulebook/rule.py:Rule.is_checked",
         "not self.unseen",
         "True",
-        (f"{_TESTS}test_every_rule_that_the_judge_enforces_has_a_row_that_breaks_it",),
+        (f"{_TESTS}test_every_rule_that_the_checker_enforces_has_a_row_that_breaks_it",),
     ),
     Mutation(
         "rules: a refused attachment is read as a broken transcript",

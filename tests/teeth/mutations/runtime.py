@@ -204,7 +204,9 @@ MUTATIONS: tuple[Mutation, ...] = (
             contained.close_coroutine()
         """,
         "",
-        (f"{LEAVING}::test_leaving_does_not_wait_for_foreign_code_that_never_ends[asyncio-shields]",),
+        (
+            f"{LEAVING}::test_leaving_a_system_does_not_wait_for_foreign_code_that_never_ends[asyncio-shields]",
+        ),
     ),
     Mutation(
         "tools: on trio, a tool runs in the shared nursery",

@@ -26,14 +26,14 @@ MUTATIONS = (
         f"{_BLOCKS}:_check_sequence",
         "not turns[-1].uses_server_tools",
         "True",
-        (f"{SERVER_TOOLS}::test_requests_accepted_by_the_host_are_accepted_in_both_modes",),
+        (f"{SERVER_TOOLS}::test_requests_that_the_real_host_accepted_are_accepted_in_both_modes",),
     ),
     Mutation(
         "anthropic: an open call of a server tool is forgotten with its turn",
         f"{_BLOCKS}:_check_server_calls",
         "_check_server_results(turn, pending)",
         "_check_server_results(turn, {})",
-        (f"{SERVER_TOOLS}::test_requests_accepted_by_the_host_are_accepted_in_both_modes",),
+        (f"{SERVER_TOOLS}::test_requests_that_the_real_host_accepted_are_accepted_in_both_modes",),
     ),
     Mutation(
         "anthropic: every provider tool is known",
@@ -98,14 +98,14 @@ MUTATIONS = (
         f"{_CACHE}:LOOKBACK",
         "LOOKBACK = 20",
         "LOOKBACK = 21",
-        (f"{CACHED}::test_an_entry_is_found_up_to_20_positions_before_a_mark",),
+        (f"{CACHED}::test_a_cache_entry_is_found_up_to_20_positions_before_a_mark",),
     ),
     Mutation(
         "cache: each call of a batch is a position",
         f"{_CACHE}:_searched_positions",
         "not (place.piece.run and place.piece.run == behind.piece.run)",
         "1",
-        (f"{CACHED}::test_a_run_of_calls_or_of_results_is_one_position",),
+        (f"{CACHED}::test_consecutive_calls_or_results_count_as_one_cache_position",),
     ),
     Mutation(
         "cache: a prompt of any size is cached",
@@ -119,14 +119,14 @@ MUTATIONS = (
         f"{_PROMPTS}:anthropic_prompt",
         "[*..., choice, *...]",
         "[*..., *...]",
-        (f"{CACHED}::test_a_changed_parameter_invalidates_only_the_messages",),
+        (f"{CACHED}::test_a_changed_parameter_invalidates_only_the_cached_messages",),
     ),
     Mutation(
         "cache: the parameters precede tools and system prompt",
         f"{_PROMPTS}:anthropic_prompt",
         "len(prefix)",
         "0",
-        (f"{CACHED}::test_a_changed_parameter_invalidates_only_the_messages",),
+        (f"{CACHED}::test_a_changed_parameter_invalidates_only_the_cached_messages",),
     ),
     Mutation(
         "cache: an entry never expires",
@@ -134,8 +134,8 @@ MUTATIONS = (
         "expires <= now",
         "key not in self._known",
         (
-            f"{CACHED}::test_an_entry_lives_5_minutes_after_its_last_use",
-            f"{CACHED}::test_an_entry_may_be_cached_for_an_hour",
+            f"{CACHED}::test_a_cache_entry_lives_5_minutes_after_its_last_use",
+            f"{CACHED}::test_a_cache_entry_may_be_kept_for_an_hour",
         ),
     ),
     Mutation(
@@ -143,14 +143,14 @@ MUTATIONS = (
         f"{_CACHE}:_CacheEntries.use_entry",
         "self._known[key] = (now + lifetime, lifetime)",
         "",
-        (f"{CACHED}::test_reading_through_a_later_mark_extends_the_life_of_an_entry",),
+        (f"{CACHED}::test_reading_through_a_later_mark_extends_the_life_of_a_cache_entry",),
     ),
     Mutation(
         "cache: a mark belongs to the prompt",
         f"{_PROMPTS}:_without_marks",
         "{key: item for key, item in value.items() if key not in _MARKS}",
         "{key: item for key, item in value.items()}",
-        (f"{CACHED}::test_moving_a_mark_does_not_change_the_prompt",),
+        (f"{CACHED}::test_moving_a_cache_mark_does_not_change_the_prompt",),
     ),
     Mutation(
         "cache: the ideal cache counts only marked content",
@@ -160,21 +160,21 @@ MUTATIONS = (
         if place.piece.mark is not None:
             self._ideal.write_entry((lane, place.plain), now, lifetime)
         """,
-        (f"{CACHED}::test_without_a_mark_nothing_is_read_and_the_ideal_shows_the_miss",),
+        (f"{CACHED}::test_without_a_cache_mark_nothing_is_read_and_the_ideal_count_shows_the_miss",),
     ),
     Mutation(
         "cache: the ideal cache depends on the parameters",
         f"{_CACHE}:_piece_positions",
         "plain.digest",
         "digest.digest",
-        (f"{CACHED}::test_a_changed_parameter_invalidates_only_the_messages",),
+        (f"{CACHED}::test_a_changed_parameter_invalidates_only_the_cached_messages",),
     ),
     Mutation(
         "cache: every machine is warm",
         f"{_CACHE}:PromptCache._use_steps",
         "(prompt.model, prompt.lane or self._turn % MACHINES)",
         "(prompt.model, prompt.lane)",
-        (f"{CACHED}::test_a_cache_key_routes_to_the_warm_machine",),
+        (f"{CACHED}::test_a_cache_key_routes_requests_to_the_machine_with_the_warm_cache",),
     ),
     Mutation(
         "store: a response is stored although the request forbids it",
@@ -209,7 +209,7 @@ MUTATIONS = (
         f"{_ITEMS}:_check_reasoning",
         'named and (not behind.get("id")) and (not together(item, behind))',
         "False",
-        (f"{CLIENTS}::test_g04_all_replayed_items_have_ids_or_none",),
+        (f"{CLIENTS}::test_g04_replayed_items_must_all_have_ids_or_all_lack_them",),
     ),
     Mutation(
         "oauth: a bearer token needs no beta header",

@@ -6,7 +6,7 @@ SIMULATION = "tests/commands/test_simulation.py"
 
 KEYS = (
     "tests/strict/test_by_name.py"
-    "::test_every_server_rejects_a_request_without_its_key_and_records_the_options_it_was_given"
+    "::test_every_strict_server_rejects_requests_without_its_key_and_keeps_its_options"
 )
 
 SHAPES = "tests/strict/test_shapes.py::test_the_first_fault_of_a_value_is_reported"
@@ -38,7 +38,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/strict/claude_servers.py:HostedClaudeServer._stored_resource",
         "return None",
         "return super()._stored_resource(request)",
-        ("tests/strict/test_by_name.py::test_only_anthropic_itself_lists_models_in_its_own_form",),
+        ("tests/strict/test_by_name.py::test_only_the_anthropic_server_lists_models_in_anthropics_format",),
     ),
     Mutation(
         "shipped: a strict server ignores its mode",

@@ -175,7 +175,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/turn/turn.py:_TurnRules.next",
         "self._record(outcome, cause=None)",
         "self._take(outcome)",
-        ("tests/core/test_turn.py::test_a_recovered_rejection_is_not_the_cause_of_a_cancelled_turn",),
+        (
+            "tests/core/test_turn.py::test_a_rejection_followed_by_an_accepted_retry_is_not_the_cause_of_a_cancelled_turn",
+        ),
     ),
     Mutation(
         "simulated: a summary within an ask is not in its usage",

@@ -5,7 +5,7 @@ from tests.teeth.mutations.mutation import Mutation
 ROUTING, CHOOSING = "actors/core/policy/routing.py", "actors/provider/choosing.py"
 POOLS = "tests/provider/test_pools.py"
 SPREAD = (f"{POOLS}::test_new_sessions_are_spread_over_a_pool",)
-GOES_ON = (f"{POOLS}::test_a_session_keeps_its_place_in_a_pool_across_hibernation",)
+GOES_ON = (f"{POOLS}::test_a_session_keeps_its_position_in_a_pool_across_hibernation",)
 
 MUTATIONS = (
     Mutation(
@@ -41,6 +41,6 @@ MUTATIONS = (
         "actors/provider/resolver.py:PoolPlaces.next_place",
         "0 if self._is_seeded else self._random.randrange(PLACE_RANGE)",
         "0",
-        (f"{POOLS}::test_the_first_place_in_a_pool_is_random_unless_seeded",),
+        (f"{POOLS}::test_the_first_position_in_a_pool_is_random_unless_the_runtime_is_seeded",),
     ),
 )
