@@ -71,7 +71,7 @@ class Adapter(Struct, frozen=True):
         return PreparedRequest(asked, dialect, self.encoder.closing, begun, names, keys, told, tools)
 
     def request(self, segments: Segments, settings: Settings, facts: TranscriptFacts = NO_FACTS) -> Request:
-        """Prepare the settings and return the request that sends a lane's segments with them."""
+        """Return the request that sends a lane's segments with these settings."""
         return self.prepare(settings, facts.tools).request(segments, facts)
 
 

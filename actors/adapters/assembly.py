@@ -44,7 +44,7 @@ from actors.core.values.content import Block, Media, Message, ProviderState, Thi
 from actors.core.values.identity import Binding, mint
 from actors.core.values.stream import ArgumentsDelta, CallDone, CallStarted, Cut, Finish, StreamEvent, Usage
 
-_KINDS = 64  # most distinct kinds of dropped or marked content, and also the most characters of a kind's name
+_KINDS = 64  # maximum number of kinds of dropped or marked content, and of characters in a kind's name
 
 MAX_CALLS = 1024
 """Most tool calls in one answer; more calls are a fault. The scheduler's own limit is far lower."""
@@ -263,7 +263,8 @@ class MessageBuilder:
         return self._calls
 
     def identify_call(self, call: PartialCall, native_id: str, name: str, *, is_final: bool = False) -> None:
-        """Set the id and the name of a call if they are missing. The final item overrides both (`is_final`).
+        """Set the id and the name of a call if they are missing. With `is_final`, both come from the final item and
+        replace earlier values.
 
         The call is announced as soon as its name is complete.
         """
@@ -290,7 +291,9 @@ class MessageBuilder:
             self._known.append(ArgumentsDelta(call.id, text))
 
     def drop_unfinished_calls(self) -> None:
-        """Drop the calls that the provider did not mark as complete. Called when it reports that the answer was cut."""
+        """Drop the calls that the provider did not mark as complete. Called when the provider reports that the answer
+        was cut.
+        """
         for part in self._parts:
             if isinstance(part, PartialCall) and not part.done:
                 self._drop_call(part)
@@ -321,8 +324,8 @@ class MessageBuilder:
     def end_all_parts(self, unended: Iterable[Part] = (), *, may_fail: bool = True) -> None:
         """Settle the tool calls and mark every part as complete. Called at the end of the answer.
 
-        The `unended` parts have no end marker. If one of them is a call with incomplete arguments, the answer fails
-        (`may_fail`), or else the call is dropped and the answer is incomplete.
+        The `unended` parts have no end marker. If an unended part is a call with incomplete arguments, the answer fails
+        if `may_fail` is True; otherwise, the call is dropped and the answer is incomplete.
 
         Raises:
             StreamFault: As `end_part`, if `may_fail`.
@@ -384,7 +387,7 @@ class MessageBuilder:
             self._known.append(usage)
 
     def update_usage(self, usage: object, usage_fields: Mapping[str, tuple[int, ...]]) -> None:
-        """Update the token figures from the wire. Figures are cumulative, and those missing from an event are kept.
+        """Update the token figures from the wire. Figures are cumulative. A figure that an event omits keeps its value.
 
         `usage_fields` maps the provider's name of a figure to the fields of `Usage` that include it: 0 input, 1 output,
         2 cache read, 3 cache written.

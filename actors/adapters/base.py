@@ -200,9 +200,9 @@ class Decoder(MessageBuilder, ABC):
     def _check_finish_reason(self) -> None:
         """Raise the failure that the finish reason reports, unless the answer is usable.
 
-        An answer with text or tool calls is usable, with two exceptions: after a `transcript` failure, nothing is;
-        after a `model_fault`, only tool calls are, since the text next to a call that the model could not write is no
-        answer.
+        An answer with text or tool calls is usable, with two exceptions. After a `transcript` failure, no answer is
+        usable. After a `model_fault`, an answer needs tool calls: text alone is no answer if the model failed to write
+        a call.
         """
         failure = failure_from_finish_reason(self.finish_reason or "")
         if failure is None:

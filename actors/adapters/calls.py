@@ -63,7 +63,7 @@ class CallTable:
         """Return the call that a fragment continues; None if the fragment begins a call.
 
         `touched` are the calls to which earlier fragments of the same delta belong. A fragment with a name never
-        continues one of these.
+        continues a call in `touched`.
         """
         call = self._by_slot.get(slot)
         if not name:
@@ -121,7 +121,7 @@ class CallTable:
         return call
 
     def _continues_call(self, call: PartialCall, native_id: str, name: str, text: str) -> bool:
-        """Return True if a fragment with a name continues `call`, which has the fragment's index, and begins no new
+        """Return True if a fragment with a name continues `call`, which has the same index, instead of beginning a new
         call.
         """
         has_other_id = bool(native_id and call.native_id and native_id != call.native_id)

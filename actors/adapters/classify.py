@@ -80,8 +80,8 @@ def redirect_message(status: int, headers: Mapping[str, str]) -> str | None:
 MAX_MESSAGE = 500
 """Largest length of a provider's message, in characters; the rest is cut."""
 _READ = 64 * 1024  # bytes of an error body that are examined
-_HEADER = 64  # most characters of a header that a gateway repeats in its body
-_GATEWAYS = 3  # most nested gateways whose errors are unwrapped
+_HEADER = 64  # maximum characters of a header that a gateway repeats in its body
+_GATEWAYS = 3  # maximum number of nested gateways whose errors are unwrapped
 
 _ANY = re.compile("")
 _SECRETS = (
@@ -204,7 +204,7 @@ def _build_failure(
 
 
 def _requested_wait(kind: Kind, headers: Mapping[str, str], text: str, now: float | None) -> float | None:
-    """Return the seconds that the provider asks its clients to wait; None if it does not say."""
+    """Return the seconds that the provider asks its clients to wait; None if the provider does not say."""
     told = retry_after(headers, text, now)
     return seconds_until_reset(headers, now) if told is None and kind in ("rate_limit", "quota") else told
 

@@ -249,7 +249,7 @@ class ConverseDecoder(Decoder):
             return self._begin_native_block(slot, block)
         told = as_object(block["toolUse"])
         self._open[slot] = call = self.add_fragment(slot, told.get("toolUseId"), told.get("name"))
-        if given := told.get("input"):  # complete in a body; streams send `{}` before the arguments
+        if given := told.get("input"):  # a body contains all arguments here, a stream only `{}`
             self.add_arguments(call, self.arguments_text(given))
         return None
 
@@ -285,7 +285,7 @@ class ConverseDecoder(Decoder):
             self._begin_native_block(slot, delta)
 
     def _text_at(self, slot: Slot, kind: Literal["text", "thinking"]) -> PartialText:
-        """Return the text or thinking block at an index; if another kind of block or none is open there, begin one."""
+        """Return the open text or thinking block at an index. If no block of this kind is open there, begin one."""
         part = self._open.get(slot)
         if not isinstance(part, PartialText) or part.kind != kind:
             part = self.begin_text(kind)

@@ -46,10 +46,10 @@ def load_json(text: str | bytes) -> Any:  # Any: JSON
     """
     if len(text) > MAX_VALUES:
         _check_value_count(text)
-    return _parse(text)
+    return _parse_document(text)
 
 
-def _parse(text: str | bytes) -> "_Node":
+def _parse_document(text: str | bytes) -> "_Node":
     try:
         value: _Node = jiter.from_json(text if isinstance(text, bytes) else text.encode(), cache_mode="keys")
     except ValueError:  # jiter rejects half surrogate pairs and deep nesting, so the slower parser decides
@@ -84,7 +84,7 @@ class LongText:
             at = end
 
     def _decode_range(self, begin: int, end: int) -> str:
-        return str(_parse(b'"%b"' % self._document[begin:end]))
+        return str(_parse_document(b'"%b"' % self._document[begin:end]))
 
     def _cut_position(self, begin: int, end: int) -> int:
         """Return the last position up to `end` that lies neither inside a character nor inside an escape sequence."""
@@ -109,7 +109,7 @@ def load_document(data: bytes) -> Any:  # Any: JSON
     if len(data) > MAX_VALUES:
         _check_value_count(data)
     if len(data) < _LARGE or _is_ascii_only(data):
-        return _parse(data)
+        return _parse_document(data)
     texts: dict[str, LongText] = {}
     kept, at = list[memoryview | bytes](), 0
     mark = blake2b(data, digest_size=16).hexdigest()  # a digest of the document cannot occur in the document
@@ -121,8 +121,8 @@ def load_document(data: bytes) -> Any:  # Any: JSON
         kept += [memoryview(data)[at : begin - 1], quote(name)]
         at = end + 1
     if not texts:
-        return _parse(data)
-    return _insert_texts(_parse(b"".join((*kept, memoryview(data)[at:]))), texts)
+        return _parse_document(data)
+    return _insert_texts(_parse_document(b"".join((*kept, memoryview(data)[at:]))), texts)
 
 
 def _check_value_count(text: str | bytes) -> None:
@@ -136,7 +136,7 @@ def _check_value_count(text: str | bytes) -> None:
     separators = quotes = 0
     for _, part in _mask_escaped_quotes(data):
         pieces = part.split(b'"')
-        # Every other piece is inside a string.
+        # The pieces are alternately outside and inside a string. Count only separators outside strings.
         separators += _count_separators(b"".join(pieces[quotes % 2 :: 2]))
         quotes += len(pieces) - 1
         if separators > MAX_VALUES or quotes > 2 * MAX_VALUES:

@@ -24,7 +24,8 @@ from actors.core.values.stream import Cut
 class ErrorPattern(Struct, frozen=True):
     """One wording of a failure, its kind, and the statuses that may accompany it (any status if empty).
 
-    `rule` is the rule that the wording reports, if any; `case` distinguishes rules of one family (`cited`).
+    `rule` is the rule that the wording reports, if any. `case` is a word that selects a more specific rule of the same
+    family (`actors.core.rulebook.rule_id`).
     """
 
     kind: Kind
@@ -68,7 +69,7 @@ SAMPLING_RULES = frozenset(("ANT-56", "KIM-09", "OAC-18"))
 """Rules about sampling whose wording is also used for other parameters."""
 SCHEMA_RULES = frozenset((None, "ANT-57", "BED-10", "CMP-03", "OAC-11"))
 """Rules whose wording may mean that tool schemas must be rewritten; None stands for wordings without a rule."""
-_TOLD = [
+_RULE_WORDINGS = [
     _make_rule_row(rule.id, rule.words, kind="media" if rule.id in _OF_MEDIA else None)
     for rule in RULES.values()
     if rule.words
@@ -101,7 +102,7 @@ BEFORE_OVERFLOW = (
     _make_row("quota", r"_spend_limit_reached|ServiceQuotaExceededException|too many tokens per day"),
     _make_row("quota", r"GenerateRequestsPerDay|requests per day \(RPD\)", 429),
     _make_row("quota", r"", 402),
-    # The request exceeds the complete rate limit, so waiting does not help. The wording resembles a rate limit.
+    # The request alone exceeds the rate limit, so waiting does not help. The wording resembles a rate limit.
     _make_row("too_big_for_bucket", r"request too large for", 413, 429),
     _make_row("too_big_for_bucket", r"tokens per min", 413),
     _make_row(
@@ -139,7 +140,7 @@ AFTER_OVERFLOW = (
     _make_rule_row("ANT-38", r"not_found_error.* model: ", 404),
     _make_rule_row("MIS-13", r"(?<!a )conversation must (?:start with a user|have at least one) message"),
     # The longest pattern comes first, because one vendor's wording may contain another vendor's.
-    *sorted(_TOLD, key=lambda row: -len(row.pattern.pattern)),
+    *sorted(_RULE_WORDINGS, key=lambda row: -len(row.pattern.pattern)),
     # The remaining rows are additional wordings of rules, error codes, and failures without a rule.
     _make_rule_row("OAR-09", r"invalid_encrypted_content|encrypted content .*could not be verified"),
     _make_rule_row("OAR-03", r"Missing required parameter: 'input\[\d+\]\.id'"),
@@ -184,7 +185,7 @@ AFTER_OVERFLOW = (
     _make_row("model_fault", r"model produced output that does not match the expected"),
     _make_rule_row("OAC-11", r"invalid_function_parameters|Invalid schema for function"),
     _make_rule_row("OAC-13", r"messages\[\d+\]\.role' does not support", kind="config"),
-    # Other messages about attachments: an attachment's name near a complaint, unless a tool's declaration is meant.
+    # Other messages about attachments: an attachment's name near a complaint, but no word about a tool's declaration.
     _make_row("media", rf"{_NO_TOOL}.*{_ATTACHMENT}.{{0,80}}{_UNUSABLE}", *_UNACCEPTED),
     _make_row("media", rf"{_NO_TOOL}.*{_UNUSABLE}.{{0,80}}{_ATTACHMENT}", *_UNACCEPTED),
     _make_row("media", rf"\b(?:messages|input|contents)[.\[][\w.\[\]]*\.{_BLOCK}\b", *_UNACCEPTED),

@@ -212,12 +212,12 @@ class FrameParser:
         self._held.clear()
         return [END]
 
-    def _frame_length(self, place: int) -> int:
-        """Return the length of the frame that begins at `place`, or 0 if its prelude is incomplete."""
-        if len(self._held) - place < _PRELUDE:
+    def _frame_length(self, start: int) -> int:
+        """Return the length of the frame that begins at `start`, or 0 if its prelude is incomplete."""
+        if len(self._held) - start < _PRELUDE:
             return 0
-        size, headers, checksum = unpack_from(">III", self._held, place)
-        if crc32(self._held[place : place + 8]) != checksum:
+        size, headers, checksum = unpack_from(">III", self._held, start)
+        if crc32(self._held[start : start + 8]) != checksum:
             raise answer_fault("a frame of the stream has a wrong prelude checksum")
         if size > self._max_event:
             raise answer_fault(f"a frame of the stream is larger than {self._max_event} bytes")

@@ -73,7 +73,7 @@ class GeminiWriter(BaseWriter):
         self._signature: Json | None = None  # the signature of the next part
 
     def begin(self, role: Role) -> None:
-        """Begin a message. A pending signature is written at the end of the message before."""
+        """Begin a message. A pending signature is written at the end of the previous message."""
         self._flush_signature()
         super().begin(role)
 
@@ -292,21 +292,21 @@ class GenerateContentDecoder(Decoder):
             self.add_native(name, dict(part), is_resendable=is_resendable).done = True
 
     def _add_part_text(
-        self, kind: Literal["text", "thinking"], text: str | LongText, *, signed: bool = False
+        self, kind: Literal["text", "thinking"], text: str | LongText, *, is_signed: bool = False
     ) -> None:
         """Continue the previous text if it has this kind and no signature; otherwise begin a new text."""
         if text:
             before = self.continue_text(kind)
             words = self.begin_text(kind) if before.done else before
             self.add_text(words, text)
-            words.done = signed
+            words.done = is_signed
 
     def _add_signed_text(self, text: str | LongText, signature: str) -> None:
         if isinstance(text, str) and not text.strip():
             self._add_signature(BLANK, signature, text)
         else:
             self._add_signature(self.dialect.reasoning.carrier, signature)
-            self._add_part_text("text", text, signed=True)
+            self._add_part_text("text", text, is_signed=True)
 
     def _add_signature(self, kind: str, signature: str, text: str = "") -> PartialText:
         words = self.begin_text("thinking")
@@ -323,7 +323,7 @@ class GenerateContentDecoder(Decoder):
         self.add_arguments(call, self.arguments_text(wire_call.get("args")))
         if signature and self.minted_id_count > before:
             self.sign_call(call, self.dialect.reasoning.carrier, signature)
-        # A call arrives complete. If `{}` stands for lost arguments, the wire does not show it.
+        # Each call arrives complete. If its arguments were lost, they arrive as `{}`, like empty arguments.
         call.is_marked_complete = call.is_closed = True
         self.end_part(call)
 
@@ -393,8 +393,8 @@ def _key_spellings(key: str) -> tuple[str, str]:
 def _response_content(response: object) -> tuple[object, bool]:
     """Return the content of a function response, and whether it is an error.
 
-    By convention, a response with the single key `error` is an error, and the single key `output` or `result` wraps a
-    content.
+    By convention, a response with the single key `error` is an error, and a single key `output` or `result` contains
+    the content.
     """
     if is_object(response) and len(response) == 1:
         ((key, value),) = response.items()

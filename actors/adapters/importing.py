@@ -93,45 +93,45 @@ _FOREIGN: tuple[tuple[str, tuple[frozenset[str], ...]], ...] = (
 """Formats of other tools, recognised by keys of the document or of each message. The error names the tool."""
 
 
-def recognise_dialect(transcript: object, named: Dialect | None) -> tuple[Dialect, str]:
+def recognise_dialect(transcript: object, named_dialect: Dialect | None) -> tuple[Dialect, str]:
     """Return the named dialect, or else the only dialect that the transcript fits, with the evidence ("" if it was
     named).
 
     Raises:
-        TranscriptError: The transcript has plain marks of several dialects, or plain marks of another dialect and none
-            of the named one; it is named as Gemini's but has no parts; or no dialect is named, and it fits none or
-            several.
+        TranscriptError: The transcript has plain marks of several dialects; it has plain marks of another dialect and
+            none of the named dialect; the named dialect is Gemini's, but no message has parts; or no dialect is named,
+            and the transcript fits no dialect or several.
     """
     marks, plain_marks = list[_Mark](), dict[Family, _Mark]()
     for mark in _find_marks(transcript):
-        if named is not None and mark.is_plain and mark.family == named.family:
-            return named, ""  # other marks cannot change the result
+        if named_dialect is not None and mark.is_plain and mark.family == named_dialect.family:
+            return named_dialect, ""  # this mark confirms the named dialect, so other marks do not matter
         marks.append(mark)
         if mark.is_plain:
             plain_marks.setdefault(mark.family, mark)
     looks = [f"{_NAMES[mark.family].name} ({mark.place})" for mark in plain_marks.values()]
-    if named is not None:
+    if named_dialect is not None:
         if plain_marks:
             raise TranscriptError(
-                f"The transcript looks like {looks[0]}, not like {named.name}; correct the named dialect"
+                f"The transcript looks like {looks[0]}, not like {named_dialect.name}; correct the named dialect"
             )
-        if named.family == "gemini" and (place := _location_of_content(transcript)):
+        if named_dialect.family == "gemini" and (place := _location_of_content(transcript)):
             raise TranscriptError(
-                f"The transcript is not in the dialect {named.name}: {place} has 'content' instead of 'parts'"
+                f"The transcript is not in the dialect {named_dialect.name}: {place} has 'content' instead of 'parts'"
             )
-        return named, ""
+        return named_dialect, ""
     if len(looks) > 1:
         raise TranscriptError(f"The transcript looks like {' and '.join(looks)}; {_NAME_IT}")
     return _guess_dialect(transcript, list(plain_marks.values()) or marks)
 
 
-def reject_foreign_format(transcript: object, named: Dialect | None) -> None:
+def reject_foreign_format(transcript: object, named_dialect: Dialect | None) -> None:
     """Reject a document in the own format of another tool. If a dialect is named, messages with roles are accepted.
 
     Raises:
         TranscriptError: The document has the format of another tool, which the message names.
     """
-    if named is not None and any("role" in message for _, message in _located_messages(transcript)):
+    if named_dialect is not None and any("role" in message for _, message in _located_messages(transcript)):
         return
     document, messages = as_object(transcript), [message for _, message in _located_messages(transcript)]
     for tool, shapes in _FOREIGN:
@@ -213,33 +213,33 @@ def _body_marks(body: Fields) -> Iterator[_Mark]:
         yield _Mark("anthropic", "it has 'system' next to its messages", is_plain=False)
 
 
-def _message_marks(message: Fields, place: str) -> Iterator[_Mark]:
+def _message_marks(message: Fields, location: str) -> Iterator[_Mark]:
     role, kind = as_string(message.get("role")), as_string(message.get("type"))
     if isinstance(message.get("parts"), list | tuple):
-        yield _Mark("gemini", f"{place} has 'parts'")
+        yield _Mark("gemini", f"{location} has 'parts'")
     if not role and (kind in _ITEMS or kind.endswith("_call")):
-        yield _Mark("responses", f"{place} is a {kind[:40]} item")
+        yield _Mark("responses", f"{location} is a {kind[:40]} item")
     elif role in ("tool", "function") and "content" in message:
-        yield _Mark("openai_chat", f"{place} has the role '{role}'", is_plain="tool_call_id" in message)
+        yield _Mark("openai_chat", f"{location} has the role '{role}'", is_plain="tool_call_id" in message)
     elif role and message.get("tool_calls"):
-        yield _Mark("openai_chat", f"{place} has 'tool_calls'")
+        yield _Mark("openai_chat", f"{location} has 'tool_calls'")
     for at, value in enumerate(as_array(message.get("content"))):
-        yield from _block_marks(as_object(as_plain_data(value)), f"{place}.content[{at}]")
+        yield from _block_marks(as_object(as_plain_data(value)), f"{location}.content[{at}]")
 
 
-def _block_marks(block: Fields, place: str) -> Iterator[_Mark]:
+def _block_marks(block: Fields, location: str) -> Iterator[_Mark]:
     kind = as_string(block.get("type"))
     if kind in _BLOCKS:
         family, is_plain = _BLOCKS[kind]
-        yield _Mark(family, f"{place} is a {kind} block", is_plain)
+        yield _Mark(family, f"{location} is a {kind} block", is_plain)
     elif kind == "thinking" and block.get("signature"):
-        yield _Mark("anthropic", f"{place} is signed thinking")
+        yield _Mark("anthropic", f"{location} is signed thinking")
     elif kind in ("image", "document") and as_object(block.get("source")).get("type"):
-        yield _Mark("anthropic", f"{place} is an {kind} with a source")
+        yield _Mark("anthropic", f"{location} is an {kind} with a source")
     elif not kind and (key := next((key for key in _CONVERSE if key in block), None)):
-        yield _Mark("converse", f"{place} is a {key} block")
+        yield _Mark("converse", f"{location} is a {key} block")
     elif [*block] == ["text"]:
-        yield _Mark("converse", f"{place} is a text without a type", is_plain=False)
+        yield _Mark("converse", f"{location} is a text without a type", is_plain=False)
 
 
 INSTRUCTIONS = ("system", "instructions", "systemInstruction", "system_instruction")
@@ -315,7 +315,7 @@ class RequestFields(NamedTuple):
 
 
 def read_declarations(body: object) -> RequestFields:
-    """Return the declarations of a request body; empty ones for a list of messages."""
+    """Return the fields of a request body other than its transcript. For a list of messages, all fields are empty."""
     read, left = WireObject(body), NameTally()
     for key in (*HOLDERS, *INSTRUCTIONS):  # `read_transcript` reads these keys
         read.read_value(key)

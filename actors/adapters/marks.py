@@ -70,30 +70,30 @@ def add_marks(
     return wanted if dialect.caching.moving else b"", segments
 
 
-def _splice_mark(segments: Segments, place: int, wanted: bytes, kind: str) -> Segments:
-    """Return the segments with a mark after the last block or message that ends at or before `place`.
+def _splice_mark(segments: Segments, position: int, mark: bytes, kind: str) -> Segments:
+    """Return the segments with `mark` after the last block or message that ends at or before `position`.
 
     The search starts at the end, because the marks of a long lane are in the segments of its latest requests.
     """
-    if place <= segments.paged:
+    if position <= segments.paged:
         segments = segments.flatten()
     last, at = len(segments.recent), segments.size
-    while at >= place:
+    while at >= position:
         last -= 1
         at -= len(segments.recent[last])
-    first, piece, end = last, segments.recent[last], place - at
+    first, piece, end = last, segments.recent[last], position - at
     while first and kind == "part" and not _has_content(piece, end):
         first -= 1  # a message with a long result consists of three segments
         piece, end = segments.recent[first] + piece, end + len(segments.recent[first])
-    return segments.splice(first, last, _split_at_mark(piece, end, wanted, kind))
+    return segments.splice(first, last, _split_at_mark(piece, end, mark, kind))
 
 
 def _has_content(piece: bytes, end: int) -> bool:
-    """Return True if `piece` contains the content of the message that ends at `end`, or the end of its blocks."""
+    """Return True if `piece` contains the content of the message that ends at `end`, or the end of its block list."""
     return piece[max(end - 3, 0) : end].endswith(b"}]}") or piece.rfind(_CONTENT, 0, end) >= 0
 
 
-def _split_at_mark(piece: bytes, end: int, wanted: bytes, kind: str) -> tuple[bytes, ...]:
+def _split_at_mark(piece: bytes, end: int, mark: bytes, kind: str) -> tuple[bytes, ...]:
     """Split a segment and insert the mark for the block or message that ends at `end`.
 
     Depending on the dialect, the mark stands after the block, inside the block, or inside the last part of a message.
@@ -102,7 +102,7 @@ def _split_at_mark(piece: bytes, end: int, wanted: bytes, kind: str) -> tuple[by
     """
     if kind != "part" or piece[end - 2 : end] == b"]}":
         place = end - {"point": 0, "block": 1, "part": 3}[kind]
-        return piece[:place], wanted, piece[place:]
+        return piece[:place], mark, piece[place:]
     start = piece.rindex(_CONTENT, 0, end) + len(_CONTENT)
     said = piece[start : end - 1]
-    return piece[:start], b'[{"type":"text","text":', said, wanted, b"}]", piece[end - 1 :]
+    return piece[:start], b'[{"type":"text","text":', said, mark, b"}]", piece[end - 1 :]

@@ -30,7 +30,7 @@ NAME = "answer"
 """The name of the answer's schema in a request."""
 
 _MAX_OPTIONAL, _MAX_UNIONS = 24, 16  # Anthropic's limits for optional properties and unions (ANT-S20)
-_MAX_LEVELS = 20  # levels of nesting; below the depth at which `schemas.gemini` cuts a schema
+_MAX_LEVELS = 20  # levels of nesting; fewer than the levels at which `schemas.gemini` cuts a schema
 # The limits of OpenAI's strict schemas (OAC-S13).
 _MAX_OBJECTS, _MAX_PROPERTIES, _MAX_VALUES, _MAX_CHARACTERS = 10, 5_000, 250, 15_000
 
@@ -62,12 +62,12 @@ def _is_expressible(schema: Json, subset: Literal["any", "closed", "filled"]) ->
     if made is None or (size := measure_schema(made)).is_recursive:
         return False
     if subset == "filled":
-        return size.hollow == 0 and size.depth <= _MAX_LEVELS
+        return size.empty_objects == 0 and size.depth <= _MAX_LEVELS
     return size.optional <= _MAX_OPTIONAL and size.unions <= _MAX_UNIONS
 
 
 def request_output(settings: Settings, dialect: Dialect) -> Settings:
-    """Return settings that request the structured answer: with the schema, with an answer tool, or without both.
+    """Return settings that request the structured answer: with the schema, with an answer tool, or with neither.
 
     If instructions describe the answer, the settings contain no schema, and the session adds the instructions.
     """
@@ -90,19 +90,19 @@ def named_schema(schema: Json) -> dict[str, str | bool | Json]:
 
     made = close_schema(schema, require_all=True)
     if made is None or not _is_strict(measure_schema(made)):
-        return {"name": NAME, "schema": _without_open_patterns(schema), "strict": False}
+        return {"name": NAME, "schema": _without_unanchored_patterns(schema), "strict": False}
     return {"name": NAME, "schema": made, "strict": True}
 
 
-def _is_strict(measures: "SchemaSize") -> bool:
+def _is_strict(size: "SchemaSize") -> bool:
     """Return True if OpenAI's strict decoding accepts a closed schema of this size."""
-    is_small = measures.objects <= _MAX_OBJECTS and measures.properties <= _MAX_PROPERTIES
-    is_short = measures.values <= _MAX_VALUES and measures.characters <= _MAX_CHARACTERS
-    return is_small and is_short and measures.alike == 0 and measures.untyped == 0
+    is_small = size.objects <= _MAX_OBJECTS and size.properties <= _MAX_PROPERTIES
+    is_short = size.values <= _MAX_VALUES and size.characters <= _MAX_CHARACTERS
+    return is_small and is_short and size.indistinct_choices == 0 and size.untyped_schemas == 0
 
 
 @lru_cache(maxsize=256)
-def _without_open_patterns(schema: Json) -> Json:
+def _without_unanchored_patterns(schema: Json) -> Json:
     """Return a schema without patterns that lack `^` or `$`, because no grammar can be compiled for them."""
 
     def strip_patterns(value: JsonValue) -> JsonValue:

@@ -4,9 +4,9 @@ The decoders fill these parts through `actors.adapters.assembly`. All parts have
 
 - done: whether the provider reported the part as complete, which a later delta may revoke.
 - is_keepable: whether the part can be kept if the answer breaks off.
-- block: returns the block, or None if the block would be empty. `maker` is the binding with the upstream that served
-  the answer.
-- is_said_again: returns True if the block repeats exactly what the model sent, so nothing was dropped, trimmed or
+- block: returns the block, or None if the block would be empty. `seal_origin` is the binding that seals record, with
+  the upstream that served the answer.
+- is_unchanged: returns True if the block repeats exactly what the model sent, so nothing was dropped, trimmed or
   renamed.
 """
 
@@ -211,7 +211,14 @@ class PartialText:
 
 @dataclass(slots=True, eq=False)
 class LongTextDeltas:
-    """The delta events of a long text, created from the pieces of its block during iteration."""
+    """The delta events of a long text, created from the pieces of its block during iteration.
+
+    Attributes:
+        delta: Returns the event for a piece of text.
+        kept: All pieces of the block.
+        first: Index of the long text's first piece.
+        last: Index after the long text's last piece.
+    """
 
     delta: Callable[[str], StreamEvent]
     kept: Sequence[str | bytes]
@@ -356,7 +363,11 @@ def add_long_text(part: PartialText | PartialCall, text: Long) -> LongTextDeltas
 
 @dataclass(slots=True, eq=False)
 class ProviderPart:
-    """A provider-specific block as received so far, or media that the model generated."""
+    """A provider-specific block as received so far, or media that the model generated.
+
+    `kind` is `part` for a block that is sent back to its provider, `unknown` for a block that is never sent back, and
+    `mark` for an annotation of the answer, such as a citation.
+    """
 
     name: str
     value: object

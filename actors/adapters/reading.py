@@ -205,7 +205,7 @@ class TranscriptReader:
 
     def add_call(
         self,
-        key: str,
+        call_id: str,
         name: str,
         arguments: object,
         namespace: str = "",
@@ -217,23 +217,23 @@ class TranscriptReader:
         position.
 
         Args:
-            key: The id; "" if missing.
+            call_id: The id; "" if missing.
             name: The name of the tool.
             arguments: The arguments.
             namespace: The namespace of the tool.
             free: Whether the tool takes free text instead of arguments.
             has_name: Whether results of this format contain the tool's name, so that the call needs no id.
         """
-        if not key and not has_name:
+        if not call_id and not has_name:
             self.note_oddity("call to %s has no id", repr(name)[:80])
-        native = ProviderState("call_id", quote(key), self._origin) if key else None
+        native = ProviderState("call_id", quote(call_id), self._origin) if call_id else None
         name = flat_name(namespace, name)
         if free:
             words = "" if arguments is None else as_text(arguments)
-            self.add_block(ToolCall.free_form(key, name, words, native, namespace))
+            self.add_block(ToolCall.free_form(call_id, name, words, native, namespace))
         else:
             json, raw = self._parse_arguments(name, arguments)
-            self.add_block(ToolCall(key, name, None, raw, native, namespace=namespace, json=json))
+            self.add_block(ToolCall(call_id, name, None, raw, native, namespace=namespace, json=json))
 
     def _parse_arguments(self, name: str, arguments: Any) -> tuple[Json, str | None]:  # Any: JSON
         """Return arguments as a JSON object and None. Other values become an empty object and their verbatim text."""
@@ -255,7 +255,13 @@ class TranscriptReader:
         return Json(b"{}"), as_text(value)
 
     def add_result(
-        self, key: str, content: object, media: Iterable[Media] = (), *, name: str = "", failed: bool = False
+        self,
+        call_id: str,
+        content: object,
+        media: Iterable[Media] = (),
+        *,
+        name: str = "",
+        failed: bool = False,
     ) -> None:
         """Add a tool result with its media. A result without content counts as empty, since the transcript does answer
         the call.
@@ -266,12 +272,12 @@ class TranscriptReader:
         if held.marks:
             self.note_oddity("result changed on the way in: %s", ", ".join(held.marks))
         json, error = (None, held.json) if failed else (held.json, None)
-        self.add_block(from_fields(ToolResult, result_key(key, name), json, error, None, tuple(media)))
+        self.add_block(from_fields(ToolResult, result_key(call_id, name), json, error, None, tuple(media)))
 
-    def add_pending_result(self, key: str, name: str = "") -> None:
+    def add_pending_result(self, call_id: str, name: str = "") -> None:
         """Add a result block for a call that had started but had no result yet."""
-        self.note_oddity("result of call %s had not come when the transcript was made", repr(key)[:80])
-        self.add_block(from_fields(ToolResult, result_key(key, name), None, None, False, ()))
+        self.note_oddity("result of call %s had not come when the transcript was made", repr(call_id)[:80])
+        self.add_block(from_fields(ToolResult, result_key(call_id, name), None, None, False, ()))
 
     # ---- reading contents
 
@@ -362,13 +368,13 @@ def as_base64(value: object) -> str:
     return sanitise(value) if isinstance(value, str) else ""
 
 
-def media_from_url(url: str, kind: str = "") -> Media | None:
+def media_from_url(url: str, media_type: str = "") -> Media | None:
     """Return the media that a URL contains or points to; None if the URL is empty.
 
-    Without `kind`, the media type is the one in the URL, or `image/*` for a remote resource, whose type is unknown.
+    Without `media_type`, the type is read from the URL. For a remote resource, whose type is unknown, it is `image/*`.
     """
     header, comma, data = url.partition(",")
     if comma and header.startswith("data:") and header.endswith(";base64"):
         own = header.removeprefix("data:").removesuffix(";base64")
-        return Media(kind or own or "image/*", data=data)
-    return Media(kind or "image/*", url=url) if url else None
+        return Media(media_type or own or "image/*", data=data)
+    return Media(media_type or "image/*", url=url) if url else None

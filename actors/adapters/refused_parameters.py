@@ -6,8 +6,8 @@ Out: the settings that the parameter expresses, and whether the parameter is uns
 Hosts copy each other's wordings, and each host names parameters as in its own wire format, so one table of names and
 one list of wordings serve all hosts. Names are compared without case, underscores and indices: `reasoning_effort`,
 `topP` and `generationConfig.thinkingConfig.thinkingLevel` are found by their last keys. A path inside the messages or
-the tools is not a parameter, except for cache marks, which stand there. Errors about a tool's schema have their own
-wordings.
+the tools is not a parameter, except for cache marks, which are located there. Errors about a tool's schema have their
+own wordings.
 """
 
 import re

@@ -25,8 +25,8 @@ _IS_SCHEMA = re.compile(r"schema|propert|grammar|function_?declaration|parameter
 _IS_GRAMMAR = re.compile(r"grammar|regex|regular expression|look-?(?:around|ahead|behind)", re.IGNORECASE)
 _MOST = 1 << 28
 _DEPTH = 96
-_NAMED = 3  # most keys that a message names
-_LONGEST = 80  # most characters of a name in a message
+_NAMED = 3  # maximum number of keys that a message names
+_LONGEST = 80  # maximum characters of a name in a message
 
 
 def _parse_body(body: bytes) -> dict[str, JsonValue]:
@@ -44,7 +44,10 @@ class _DeclaredTool(NamedTuple):
 
 
 def name_refused_tool(message: str, request: Request) -> str:
-    """Add the names of the rejected tool and keys to a message about a tool's schema. Other messages do not change."""
+    """Return a message about a tool's schema with the names of the tool and of the rejected keys added.
+
+    A message about anything else is returned unchanged.
+    """
     if not _IS_SCHEMA.search(message):
         return message
     tools = [tool for tool in _declared_tools(request.body) if tool.name]
@@ -172,24 +175,27 @@ def named_media(message: str, parts: Iterable[MediaPart]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(pointed))
 
 
-def _is_same_position(first: tuple[int, ...], second: tuple[int, ...]) -> bool:
-    """Return True if one position is a prefix of the other. A message may name a message, or a page of a document."""
-    least = min(len(first), len(second))
-    return first[:least] == second[:least]
+def _is_same_position(position: tuple[int, ...], other_position: tuple[int, ...]) -> bool:
+    """Return True if one position is a prefix of the other.
+
+    An error may name only the message that contains an attachment, or name a page inside a document.
+    """
+    least = min(len(position), len(other_position))
+    return position[:least] == other_position[:least]
 
 
-def _find_media(value: JsonValue, place: tuple[int, ...]) -> Iterator[MediaPart]:
+def _find_media(value: JsonValue, indices: tuple[int, ...]) -> Iterator[MediaPart]:
     if isinstance(value, list):
         for at, item in enumerate(value):
-            yield from _find_media(item, (*place, at))
+            yield from _find_media(item, (*indices, at))
     elif isinstance(value, dict):
         if content := _attachment_content(value):
             bare = _DATA_URL.sub("", content, count=1)
-            yield MediaPart(place, content_name(bare), content if bare == content and "://" in bare else "")
+            yield MediaPart(indices, content_name(bare), content if bare == content and "://" in bare else "")
             return
         for key, item in value.items():
             if key not in _CALLS:
-                yield from _find_media(item, place)
+                yield from _find_media(item, indices)
 
 
 def _attachment_content(block: dict[str, JsonValue]) -> str:

@@ -1,4 +1,4 @@
-"""Define the settings of a request in addition to its transcript, and the request that is built from both.
+"""Define the settings of a request, and the request that is built from the settings and a transcript.
 
 `Settings` are resolved from a binding when a turn begins, and do not change during the turn. A `Request` consists of
 segments, which the transport sends without joining them.

@@ -20,7 +20,10 @@ Wire: TypeAlias = "bytes | str | int | float | Sequence[Wire] | Mapping[str, Wir
 
 
 class RequestHead(NamedTuple):
-    """The part of a request that its settings determine. Keys that route to a cache go between `before` and `after`."""
+    """The part of a request that its settings determine.
+
+    The keys that route a request to a cache are inserted between `before` and `after`.
+    """
 
     path: str
     before: bytes

@@ -184,7 +184,7 @@ def _fit_choice(settings: Settings, dialect: Dialect, losses: dict[str, None]) -
     """Return settings with a tool choice that can be sent: the named tool, else any tool, else `auto`.
 
     If the model cannot think when a tool is forced, thinking is switched off for this request (ANT-48, DSK-08): a model
-    that thinks by default would reject the request even if it does not mention thinking.
+    that thinks by default would reject the request even if the request does not mention thinking.
     """
     choice = settings.tool_choice
     if choice in ("auto", "none"):

@@ -23,8 +23,8 @@ from msgspec.json import Decoder
 from actors.adapters.partial import PartialCall, Pieces
 from actors.core.data.jsonio import MAX_ARGUMENTS, parse_object
 
-_SENT = 8 * MAX_ARGUMENTS  # most characters of a call's arguments, including repetitions
-_TRIES = 64  # most calls of one answer for which missing fragments are searched
+_SENT = 8 * MAX_ARGUMENTS  # maximum characters of a call's arguments, including repetitions
+_TRIES = 64  # maximum number of calls of one answer for which missing fragments are searched
 _EMPTY_IN_FRONT, _EMPTY_BEHIND = re.compile(r"\A(?:\{\s*\}\s*)+"), re.compile(r"(?:\s*\{\s*\})+\Z")
 _EMPTY = re.compile(rb"(?:\{\s*\}\s*)+")
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
@@ -51,7 +51,11 @@ class AnswerCalls:
         self.is_lost: bool = False
 
     def settle_calls(self, *, has_regular_end: bool) -> None:
-        """Join, repair or drop the calls. Calls may have no arguments only if the answer `has_regular_end`."""
+        """Join, repair or drop the calls.
+
+        Without a regular end of the answer, calls without arguments are dropped, unless the wire format marks them as
+        complete.
+        """
         if any(call.native_id for call in self._calls) and not all(call.native_id for call in self._calls):
             self._join_calls_without_ids()
         if not all(
@@ -68,12 +72,13 @@ class AnswerCalls:
             ):
                 self.is_lost = True  # the odd arguments may belong to a call that has none
             if self.is_lost or not has_regular_end:
-                self._drop_doubtful()
+                self._drop_doubtful_calls()
         self._drop_copies()
 
     def _drop_echoes(self) -> None:
-        """Drop a call without arguments that repeats the id and name of an earlier call, as an empty fragment of that
-        call.
+        """Drop each call without arguments that repeats the id and the name of an earlier call.
+
+        Such a call is an empty fragment of the earlier call.
         """
         known: dict[tuple[str, str], PartialCall] = {}
         for call in self._calls:
@@ -104,11 +109,11 @@ class AnswerCalls:
                 self.left_out.append("stray_arguments")
         self._remove_dropped()
 
-    def _continues_call(self, before: PartialCall, stray: PartialCall) -> bool:
-        """Return True if `stray`, which has arguments but no name, continues the call `before`."""
-        if before.is_closed or (stray.native_id and not self._makes_ids):
+    def _continues_call(self, earlier: PartialCall, stray: PartialCall) -> bool:
+        """Return True if `stray`, which has arguments but no name, continues the call `earlier`."""
+        if earlier.is_closed or (stray.native_id and not self._makes_ids):
             return False
-        return join_arguments(before.pieces, stray.pieces) is not None
+        return join_arguments(earlier.pieces, stray.pieces) is not None
 
     def _join_calls_without_ids(self) -> None:
         """Join a call with an id and the following calls of the same name without ids, if they form one object."""
@@ -176,8 +181,10 @@ class AnswerCalls:
         self._remove_dropped()
 
     def _next_call(self, position: int) -> PartialCall:
-        """Return the next call after a position. If fragments of one call have different ids, prefer a call with its
-        index.
+        """Return the next call after a position.
+
+        If fragments of one call have different ids, prefer the next call with the same index as the call at the
+        position.
         """
         call, behind = self._calls[position], self._calls[position + 1 :]
         if self._makes_ids and call.slot is not None:
@@ -199,7 +206,7 @@ class AnswerCalls:
         grows = any(tool.startswith(whole) for tool in self._tools)
         return other.wire_name not in self._tools and (grows or not is_known)
 
-    def _drop_doubtful(self) -> None:
+    def _drop_doubtful_calls(self) -> None:
         """Drop the calls without arguments. If arguments were lost, also drop the calls that may contain another call's
         arguments.
         """
@@ -254,7 +261,7 @@ def join_arguments(*parts: Pieces) -> str | None:
 def _may_be_object(parts: Sequence[Pieces]) -> bool:
     """Return True if the beginning of an oversized text suggests that it is a repeated object.
 
-    Most oversized texts are not, and joining them could take too much memory.
+    Most oversized texts are not repeated objects, and joining their parts could take too much memory.
     """
     window = _first_bytes(parts)
     rest = window[empty.end() :] if (empty := _EMPTY.match(window)) else window
@@ -380,15 +387,15 @@ def _has_second_object(pieces: Pieces) -> bool:
     return False
 
 
-def _absorb_call(call: PartialCall, other: PartialCall) -> None:
-    """Append the fragments of `other` to `call` and drop `other`, which arrived under another index or id."""
-    call.pieces.size += other.pieces.size
-    call.pieces.kept += other.pieces.kept
-    call.native_id = call.native_id or other.native_id
-    call.done = call.done or other.done
-    call.signature = call.signature or other.signature
-    other.signature = None
-    other.dropped = True
+def _absorb_call(call: PartialCall, absorbed: PartialCall) -> None:
+    """Append the fragments of `absorbed` to `call` and drop `absorbed`, which arrived under another index or id."""
+    call.pieces.size += absorbed.pieces.size
+    call.pieces.kept += absorbed.pieces.kept
+    call.native_id = call.native_id or absorbed.native_id
+    call.done = call.done or absorbed.done
+    call.signature = call.signature or absorbed.signature
+    absorbed.signature = None
+    absorbed.dropped = True
 
 
 def _canonical_arguments(call: PartialCall) -> str:

@@ -35,7 +35,7 @@ def main(argv: "Sequence[str] | None" = None) -> int:
 
 
 def _end_at_the_next_interrupt() -> None:
-    """From now on, let an interrupt end the process silently, because only the exit of the interpreter is left."""
+    """Let any further interrupt end the process silently, because only the exit of the interpreter is left."""
     import signal
     import threading
 
@@ -101,14 +101,15 @@ def _discard_unwritable_output() -> None:
         try:
             getattr(sys, name).flush()
         except (OSError, ValueError):
-            _discard(name)
+            _replace_with_null_device(name)
 
 
-def _discard(name: str) -> None:
+def _replace_with_null_device(stream_name: str) -> None:
+    """Replace the standard stream with this name by the null device, since its output cannot be written."""
     try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), getattr(sys, name).fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), getattr(sys, stream_name).fileno())
     except (OSError, ValueError):  # without a descriptor, the interpreter has nothing to flush
-        setattr(sys, name, None)  # as the interpreter does for a closed stream
+        setattr(sys, stream_name, None)  # as the interpreter does for a closed stream
 
 
 def _report_error(error: BaseException) -> int:

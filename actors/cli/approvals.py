@@ -99,9 +99,9 @@ class Approvals:
             self.denied.append(call.name)
             return False
         with self.while_asking(call.id):
-            return await self._answer(call, self._ask) != "no"
+            return await self._ask_person(call, self._ask) != "no"
 
-    async def _answer(self, call: ToolCall, ask: AskAtTerminal) -> Answer:
+    async def _ask_person(self, call: ToolCall, ask: AskAtTerminal) -> Answer:
         async with self._lock:
             if call.name in self._always:
                 return "always"

@@ -156,13 +156,13 @@ def _complete_dialect(**_: object) -> list[str]:
 
 
 def _number_type(
-    kind: Callable[[str], Number], is_valid: Callable[[Number], bool], expected: str
+    convert: Callable[[str], Number], is_valid: Callable[[Number], bool], expected: str
 ) -> Callable[[str], Number]:
-    """Return an argparse type that parses a number with `kind` and rejects it unless `is_valid(number)`."""
+    """Return an argparse type that parses a number with `convert` and rejects it unless `is_valid(number)`."""
 
     def parse_number(text: str) -> Number:
         with suppress(ValueError):
-            if is_valid(number := kind(text)):
+            if is_valid(number := convert(text)):
                 return number
         raise argparse.ArgumentTypeError(f"expected {expected}, not {text!r}")
 

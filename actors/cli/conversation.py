@@ -42,10 +42,10 @@ async def conversation(
         storage = conversation_storage(options, config, create=not continues)
         async with Runtime(config, journal=storage, gc="tuned") as runtime:
             if continues:
-                yield await _resume(runtime, name, offered, options, approve), config
+                yield await _resume_session(runtime, name, offered, options, approve), config
             else:
                 assert name is not None
-                yield await _open(runtime, name, offered, options, approve), config
+                yield await _open_new_session(runtime, name, offered, options, approve), config
 
 
 def ask_settings(options: argparse.Namespace) -> AskSettings:
@@ -81,7 +81,7 @@ def _is_continuation(options: argparse.Namespace) -> bool:
     return True
 
 
-async def _resume(
+async def _resume_session(
     runtime: Runtime,
     name: str | None,
     offered: Sequence[ToolItem],
@@ -112,7 +112,7 @@ def _new_id() -> str:
     return f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{token_hex(2)}"
 
 
-async def _open(
+async def _open_new_session(
     runtime: Runtime,
     name: str,
     offered: Sequence[ToolItem],

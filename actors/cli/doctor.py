@@ -119,11 +119,11 @@ def _terminal_results(color: ColorOption) -> Iterator[CheckResult]:
     )
 
 
-async def _all_backends(config: Config, network: bool) -> list[CheckResult]:
-    return [result async for result in _backend_results(config, network)]
+async def _all_backends(config: Config, may_use_network: bool) -> list[CheckResult]:
+    return [result async for result in _backend_results(config, may_use_network)]
 
 
-async def _backend_results(config: Config, network: bool) -> AsyncIterator[CheckResult]:
+async def _backend_results(config: Config, may_use_network: bool) -> AsyncIterator[CheckResult]:
     if config.source is None:
         for result in _key_results(config):
             yield result
@@ -137,7 +137,7 @@ async def _backend_results(config: Config, network: bool) -> AsyncIterator[Check
             continue
         credentials = "its credentials are set" if backend.credential else "it needs no key"
         yield CheckResult("ok", f"backend {name}: {backend.model} at {backend.endpoint}; {credentials}")
-        if network:
+        if may_use_network:
             yield await _check_server(backend)
 
 

@@ -63,16 +63,19 @@ def run(options: argparse.Namespace) -> Exit:
     return Exit.OK if lines else Exit.USAGE
 
 
-def meanings(word: str, name: str) -> Iterator[str]:
-    """Yield the lines that explain a word: a rule, a number, a code, or a file with a refusal in the dialect `name`."""
+def meanings(word: str, dialect_name: str) -> Iterator[str]:
+    """Yield the lines that explain a word: a rule, a number, a code, or a file with a refusal.
+
+    A number and a refusal are explained for the dialect `dialect_name`.
+    """
     if (rule := RULES.get(word.upper())) is not None:
         yield from _rule_lines(rule)
     elif word.isdigit():
-        yield from _number_lines(int(word), name)
+        yield from _number_lines(int(word), dialect_name)
     elif word in _code_descriptions():
         yield from _code_descriptions()[word]
     elif word == "-" or Path(word).is_file():
-        yield from _refusal_lines(word, name)
+        yield from _refusal_lines(word, dialect_name)
 
 
 def _rule_lines(rule: Rule) -> Iterator[str]:
@@ -83,11 +86,11 @@ def _rule_lines(rule: Rule) -> Iterator[str]:
         yield f"the provider answers: {re.sub('[«»⟦⟧]', '', rule.told)}"
 
 
-def _number_lines(number: int, name: str) -> Iterator[str]:
+def _number_lines(number: int, dialect_name: str) -> Iterator[str]:
     if (code := next((code for code in MEANING if code == number), None)) is not None:
         yield f"exit code {number}: {MEANING[code]}"
     if 400 <= number < 600:
-        yield from _failure_lines(classify(number, {}, b"", dialect(name)))
+        yield from _failure_lines(classify(number, {}, b"", dialect(dialect_name)))
 
 
 def _failure_lines(failure: Failure) -> Iterator[str]:
@@ -104,17 +107,17 @@ def _parameter_line(refused: RefusedParameter) -> str:
     return f"refused parameter: {' and '.join(refused.settings)}; {scope}"
 
 
-def _refusal_lines(word: str, name: str) -> Iterator[str]:
-    """Yield the lines that explain the body of a provider's refusal. `word` is its file, or `-` for standard input."""
+def _refusal_lines(path: str, dialect_name: str) -> Iterator[str]:
+    """Yield the lines that explain the body of a provider's refusal. `path` is its file, or `-` for standard input."""
     try:
         text = (
             sys.stdin.buffer.read(_MAX_REFUSAL_BYTES)
-            if word == "-"
-            else Path(word).read_bytes()[:_MAX_REFUSAL_BYTES]
+            if path == "-"
+            else Path(path).read_bytes()[:_MAX_REFUSAL_BYTES]
         )
     except OSError as error:
-        raise TranscriptError(f"Cannot read {word}: {error.strerror}") from error
-    yield from _failure_lines(classify(400, {}, text, dialect(name)))
+        raise TranscriptError(f"Cannot read {path}: {error.strerror}") from error
+    yield from _failure_lines(classify(400, {}, text, dialect(dialect_name)))
 
 
 def _code_descriptions() -> dict[str, list[str]]:

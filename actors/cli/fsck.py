@@ -50,13 +50,13 @@ def _check_file(path: Path, options: argparse.Namespace) -> Exit:
     except JournalError as error:
         if not options.salvage:
             raise
-        _salvage(path, Path(options.salvage))
+        _copy_readable_events(path, Path(options.salvage))
         print_notice(damage_from_error(error).what)
         return Exit.FAILED
     return _print_damage(file, options.journal, options)
 
 
-def _print_damage(journal: "JournalFile | JournalTables", where: str, options: argparse.Namespace) -> Exit:
+def _print_damage(journal: "JournalFile | JournalTables", location: str, options: argparse.Namespace) -> Exit:
     with closing(journal):
         damage = list(journal.damage())
         intact = {"sessions": journal.sessions, "records": journal.records, "blobs": journal.blobs}
@@ -67,11 +67,11 @@ def _print_damage(journal: "JournalFile | JournalTables", where: str, options: a
             print(escape_controls(each.what))
         print(
             escape_controls(
-                f"{where}: intact: " + ", ".join(f"{count:,} {name}" for name, count in intact.items())
+                f"{location}: intact: " + ", ".join(f"{count:,} {name}" for name, count in intact.items())
             )
         )
     if options.salvage:
-        _salvage(Path(options.journal), Path(options.salvage))
+        _copy_readable_events(Path(options.journal), Path(options.salvage))
     elif damage:
         is_file = isinstance(journal, JournalFile)
         fix = (
@@ -79,7 +79,7 @@ def _print_damage(journal: "JournalFile | JournalTables", where: str, options: a
             if is_file
             else "a backup"
         )
-        print_notice(f"{where} is damaged; restore {fix}")
+        print_notice(f"{location} is damaged; restore {fix}")
     return Exit.FAILED if damage else Exit.OK
 
 
@@ -87,14 +87,14 @@ def _damage_fields(damage: Damage) -> dict[str, object]:
     return {"session": damage.session, "number": damage.number, "what": damage.what}
 
 
-def _salvage(path: Path, to: Path) -> None:
+def _copy_readable_events(path: Path, target: Path) -> None:
     """Copy every readable event to a new journal, and print the number of events of each session.
 
     Raises:
         JournalError: The new file exists already.
     """
-    if to.exists():
-        raise JournalError(f"{to}: the file exists already; name a new file")
-    with closing(SqliteStorage(to)) as storage:
+    if target.exists():
+        raise JournalError(f"{target}: the file exists already; name a new file")
+    with closing(SqliteStorage(target)) as storage:
         for session, count in salvage(path, storage):
-            print_notice(f"{to}: session {session}: {count} events")
+            print_notice(f"{target}: session {session}: {count} events")

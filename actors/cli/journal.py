@@ -1,7 +1,7 @@
 """Select the journal that a command uses. By default it is a file of the user.
 
 The first of these is used: `--journal`, `ACTORS_JOURNAL`, the `[journal]` of `--config`, a file in the user's data
-directory. With `--no-journal`, nothing is stored, and with `--offline` only if a journal is named.
+directory. With `--no-journal`, nothing is stored. With `--offline`, sessions are stored only in a named journal.
 """
 
 import argparse
@@ -25,8 +25,8 @@ def conversation_storage(options: argparse.Namespace, config: Config, *, create:
     """Return the storage for a conversation. If the user's own file cannot be used, print a warning and store nothing.
 
     Args:
-        create: Whether to create a named file that does not exist. For a continued conversation, its name is probably
-            mistyped.
+        create: Whether to create a named file that does not exist. False for a continued conversation, since the file's
+            name is then probably mistyped.
 
     Raises:
         ConfigError: The named journal cannot be used.

@@ -1,4 +1,4 @@
-"""`actors models`: list the targets of a configuration, or without one the built-in providers. Nothing is sent."""
+"""`actors models`: list the targets of a configuration, or the built-in providers if it has none. Nothing is sent."""
 
 import argparse
 import os

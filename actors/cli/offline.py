@@ -46,12 +46,12 @@ async def stand_ins(target: str | None) -> AsyncGenerator[tuple[Config, str]]:
         raise UnknownTarget(f"No stand-in {name[:80]!r}; --offline has {' and '.join(MODELS)}")
     servers = {"gpt": OpenAIServer(stand_in_answer), "claude": AnthropicServer(stand_in_answer)}
     async with serve(*servers.values()):
-        backends = {name: _backend(name, server) for name, server in servers.items()}
+        backends = {name: _backend_settings(name, server) for name, server in servers.items()}
         prices = {model: Price(input=0.0, output=0.0) for model in MODELS.values()}
         yield Config(FileSettings(backends=backends, prices=prices), {}, "--offline"), name
 
 
-def _backend(name: str, server: LoopbackServer) -> BackendSettings:
+def _backend_settings(name: str, server: LoopbackServer) -> BackendSettings:
     kind = kind_of(dialect(server.dialect))
     return BackendSettings(kind=kind, dialect=server.dialect, model=MODELS[name], base_url=server.endpoint)
 

@@ -119,7 +119,7 @@ def run(options: argparse.Namespace) -> Exit:
         ConfigError: The target does not exist.
     """
     if options.send:
-        return anyio.run(_send, options)
+        return anyio.run(_repeat_asks, options)
     is_valid = True
     for request in rendered_requests(_read_events(options), options.to):
         is_valid &= not request.faults
@@ -131,7 +131,7 @@ def run(options: argparse.Namespace) -> Exit:
     return Exit.OK if is_valid else Exit.FAILED
 
 
-async def _send(options: argparse.Namespace) -> Exit:
+async def _repeat_asks(options: argparse.Namespace) -> Exit:
     events, is_complete = _read_events(options), True
     async with serve_target(options, needs_target=True) as (config, name):
         assert name is not None
@@ -154,13 +154,13 @@ def _read_events(options: argparse.Namespace) -> list[LogEvent]:
         return events
 
 
-def _request_line(request: RenderedRequest, to: str) -> str:
+def _request_line(request: RenderedRequest, target: str) -> str:
     lost = ", ".join(f"{count} {kind}" for kind, count in request.losses.items())
     verdict = "; ".join(request.faults) or "accepted"
     place = f"[{request.seq}] turn {request.turn}, round {request.round}"
     omitted = ", ".join(request.omitted)
     return (
-        f"{place}: {request.bytes:,} bytes for {to}: {verdict}"
+        f"{place}: {request.bytes:,} bytes for {target}: {verdict}"
         + (f"; dropped: {lost}" if lost else "")
         + (f"; sent without {omitted}, which the provider had refused" if omitted else "")
     )
@@ -172,9 +172,9 @@ def _ask_line(ask: RepeatedAskResult) -> str:
     return f"[ask {ask.ask}] {ask.status}{why}, {ask.calls} calls with a recorded result: {ask.text}{missing}"
 
 
-def rendered_requests(events: Sequence[LogEvent], to: str) -> Iterator[RenderedRequest]:
-    """Yield each request of a log, rendered for the dialect `to` and checked against its rules."""
-    state, lane, target = SessionState(), None, dialect(to)
+def rendered_requests(events: Sequence[LogEvent], dialect_name: str) -> Iterator[RenderedRequest]:
+    """Yield each request of a log, rendered for the dialect `dialect_name` and checked against its rules."""
+    state, lane, target = SessionState(), None, dialect(dialect_name)
     for seq, event in enumerate(events, 1):
         if isinstance(event, RequestSent) and not event.aside:
             history = state.history.upto(event.cursor)

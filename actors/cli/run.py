@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> Exit:
         print_notice(f"the prompt is empty; pass it as arguments or on standard input{hint}")
         return Exit.USAGE
     printer: Printer = JsonEventPrinter() if options.json else AnswerPrinter()
-    return anyio.run(_run, options, prompt, printer, backend=options.backend)
+    return anyio.run(_run_ask, options, prompt, printer, backend=options.backend)
 
 
 def _read_prompt(words: list[str]) -> str:
@@ -107,7 +107,7 @@ def _has_input(descriptor: int, seconds: float = PIPE_TIMEOUT) -> bool:
     return has_data
 
 
-async def _run(options: argparse.Namespace, prompt: str, printer: "Printer") -> Exit:
+async def _run_ask(options: argparse.Namespace, prompt: str, printer: "Printer") -> Exit:
     approve = Approvals(options.approve, _ask_at_terminal if sys.stdin.isatty() else None)
     async with conversation(options, approve) as (session, config):
         if pending := session.pending:  # a new ask would be queued until these calls have a result
@@ -174,12 +174,12 @@ class _Ask:
     async def _watch_signals(self, tasks: TaskGroup) -> None:
         with anyio.open_signal_receiver(*OF_SIGNAL) as signals:
             self._cancelled_by = OF_SIGNAL[await anext(signals)]
-            tasks.start_soon(self._cancel, tasks.cancel_scope)
+            tasks.start_soon(self._cancel_turn, tasks.cancel_scope)
             again = OF_SIGNAL[await anext(signals)]
             print_notice(MESSAGES[again])
             os._exit(again)  # a second signal must not wait for tools
 
-    async def _cancel(self, scope: anyio.CancelScope) -> None:
+    async def _cancel_turn(self, scope: anyio.CancelScope) -> None:
         if not await self._session.cancel():
             print_notice(MESSAGES[self._cancelled_by])
             scope.cancel()
@@ -213,23 +213,23 @@ class AnswerPrinter:
     def print_event(self, event: SessionEvent, code: Exit) -> None:
         match event:
             case TextEvent() | ThinkingEvent():
-                self._write(self._answer.add_delta(event))
+                self._write_fragment(self._answer.add_delta(event))
             case MessageEvent(message=message):
-                self._write(self._answer.end_round(message.text, broken=bool(event.error)))
+                self._write_fragment(self._answer.end_round(message.text, broken=bool(event.error)))
                 self._is_in_round = False
             case CompleteEvent() | ErrorEvent() if self._has_text:
-                self._print("\n")
+                self._print_note("\n")
             case _ if line := event_note(event):
                 print_notice(line)
             case _:
                 pass
 
-    def _write(self, text: str) -> None:
+    def _write_fragment(self, text: str) -> None:
         """Write a fragment of the answer. The text of each round starts on a new line."""
         if text:
-            self._print(text if self._is_in_round or not self._has_text else f"\n{text}")
+            self._print_note(text if self._is_in_round or not self._has_text else f"\n{text}")
             self._has_text = self._is_in_round = True
 
-    def _print(self, text: str) -> None:
+    def _print_note(self, text: str) -> None:
         sys.stdout.write(escape_controls(text))
         sys.stdout.flush()

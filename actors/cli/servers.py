@@ -50,7 +50,7 @@ def _configured_server(config: Config, name: str) -> McpSettings:
     )
 
 
-def _server_from_option(config: Config, name: str, place: str) -> McpSettings:
+def _server_from_option(config: Config, name: str, command_or_url: str) -> McpSettings:
     if NAME.fullmatch(name) is None:
         raise ConfigError(
             "--mcp must have a name of letters, digits, '.', '_' and '-' before '=', such as files='npx -y some-server'"
@@ -58,9 +58,9 @@ def _server_from_option(config: Config, name: str, place: str) -> McpSettings:
     if name in config.settings.mcp:
         raise ConfigError(f"--mcp {name!r} is already in --config; omit '=...', or use another name")
     try:
-        if "://" in place:
-            return McpSettings(url=place)
-        command, *arguments = shlex.split(place)
+        if "://" in command_or_url:
+            return McpSettings(url=command_or_url)
+        command, *arguments = shlex.split(command_or_url)
         return McpSettings(command=command, args=tuple(arguments))
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False, include_context=False)[0]

@@ -59,7 +59,7 @@ def add_arguments(parser: Parser) -> None:
     actions = parser.add_subparsers(metavar="ACTION", required=True)
 
     def add(name: str, summary: str, action: Action, *, create: bool = False) -> Parser:
-        added = add_action(actions, name, summary, partial(_run, action, create=create))
+        added = add_action(actions, name, summary, partial(_run_action, action, create=create))
         add_config(added)
         add_journal(added)
         return added
@@ -123,7 +123,7 @@ def _add_delete(parser: Parser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="only print the ids")
 
 
-def _run(action: Action, options: argparse.Namespace, *, create: bool) -> Exit:
+def _run_action(action: Action, options: argparse.Namespace, *, create: bool) -> Exit:
     return anyio.run(partial(_run_in_runtime, action, options, create=create))
 
 
@@ -134,7 +134,7 @@ def _run_delete(options: argparse.Namespace) -> Exit:
         options.tenant == ""
     ):  # probably an unset shell variable; "" would select all sessions without a tenant
         options.parser.error("--tenant is empty; it needs the name of a tenant")
-    return _run(_delete_sessions, options, create=False)
+    return _run_action(_delete_sessions, options, create=False)
 
 
 async def _run_in_runtime(action: Action, options: argparse.Namespace, *, create: bool) -> Exit:
@@ -187,11 +187,11 @@ async def _session_after_option(runtime: Runtime, options: argparse.Namespace) -
     )
 
 
-def _session_row(each: StoredSession) -> str:
-    used = datetime.fromtimestamp(each.used).astimezone().strftime("%Y-%m-%d %H:%M")
-    metadata = (f"{key}={value}" for key, value in each.metadata.items())
-    labels = "  ".join(word for word in (each.target, each.title, *metadata) if word)
-    return f"{each.id:<24} {each.state:<8} {each.events:>6} events  {used}  {labels}"
+def _session_row(stored: StoredSession) -> str:
+    used = datetime.fromtimestamp(stored.used).astimezone().strftime("%Y-%m-%d %H:%M")
+    metadata = (f"{key}={value}" for key, value in stored.metadata.items())
+    labels = "  ".join(word for word in (stored.target, stored.title, *metadata) if word)
+    return f"{stored.id:<24} {stored.state:<8} {stored.events:>6} events  {used}  {labels}"
 
 
 async def _show_session(runtime: Runtime, options: argparse.Namespace) -> None:
@@ -254,7 +254,7 @@ async def _delete_sessions(runtime: Runtime, options: argparse.Namespace) -> Exi
         journal.delete, *options.id, tenant=options.tenant, older_than=_parse_age(options.older_than)
     )
     for name in options.id:
-        await journal.get(name)  # an unknown id is an error
+        await journal.get(name)  # raises an error if the id is unknown
     found = (await delete(dry_run=True)).sessions
     if options.export is not None:
         await _export_all(runtime, found, options.export)
@@ -279,7 +279,7 @@ async def _vacuum_journal(runtime: Runtime, _options: argparse.Namespace) -> Exi
 
 
 def _report_remaining_data(remaining: Iterable[RemainingData]) -> Exit:
-    """Print each place that may still contain data of deleted sessions. The exit code is 1 if there are any."""
+    """Print each place that may still contain data of deleted sessions. The exit code is 1 if there is such a place."""
     code = Exit.OK
     for each in remaining:
         print_notice(f"data of deleted sessions remains in {each}")

@@ -37,8 +37,8 @@ _ROLES = {"system": "S", "developer": "S", "user": "U", "assistant": "A"}
 class CallLabels:
     """The labels of calls and results in the requests of one lane, such as `c1` and `R1*`.
 
-    They come from the reports of the renders. If the wire format has no ids, calls and results are identified by their
-    order.
+    The labels come from the reports of the renders. If the wire format has no ids, calls and results are identified by
+    their order.
     """
 
     _numbers: dict[str, str] = field(default_factory=dict[str, str])
@@ -62,18 +62,18 @@ class CallLabels:
     def next_call(self, wire_id: str) -> str:
         """Return the label of the next call in the body, such as `c3`."""
         self._calls += 1
-        return f"c{self._label(wire_id, self._calls)}"
+        return f"c{self._call_label(wire_id, self._calls)}"
 
     def next_result(self, wire_id: str) -> str:
         """Return the label of the next result in the body: `R3`, or `R3*` for a synthetic one."""
         self._results += 1
-        label = self._label(wire_id, self._results)
+        label = self._call_label(wire_id, self._results)
         return f"R{label}*" if label in self._synthetic else f"R{label}"
 
-    def _label(self, wire_id: str, place: int) -> str:
+    def _call_label(self, wire_id: str, index: int) -> str:
         if wire_id:
             return self._numbers.get(wire_id, "?")
-        return self._ordered[place - 1] if place <= len(self._ordered) else "?"
+        return self._ordered[index - 1] if index <= len(self._ordered) else "?"
 
 
 def call_number(call_id: str) -> str:
@@ -93,7 +93,9 @@ def shape(body: bytes, labels: CallLabels) -> list[str]:
 
 
 def split_unchanged(before: list[str], after: list[str]) -> tuple[int, list[str]]:
-    """Return the number of messages at the beginning that are unchanged, and the words of the remaining ones."""
+    """Return the number of messages at the beginning that are the same in both lists, and the remaining words of
+    `after`.
+    """
     same = next(
         (at for at, (old, new) in enumerate(zip(before, after, strict=False)) if old != new), len(before)
     )

@@ -91,7 +91,7 @@ def run(options: argparse.Namespace) -> Exit:
     limits = ServerLimits(recordings=RECORDINGS)
     server = strict_server(name, script, mode=options.mode, faults=faults, limits=limits)
     with TUNING.tuning():
-        return anyio.run(_serve, server, options, backend=options.backend)
+        return anyio.run(_serve_until_stopped, server, options, backend=options.backend)
 
 
 def _read_script(path: str | None) -> list[Turn] | None:
@@ -104,19 +104,19 @@ def _read_script(path: str | None) -> list[Turn] | None:
         raise TranscriptError(f"{path} is not a script: {error}") from error
 
 
-def _read_faults(given: Sequence[str]) -> dict[int, InjectedFault]:
+def _read_faults(options: Sequence[str]) -> dict[int, InjectedFault]:
     try:
-        return dict(parse_fault(text) for text in given)
+        return dict(parse_fault(text) for text in options)
     except ValueError as error:
         raise TranscriptError(f"--fault: {error}") from error
 
 
-async def _serve(server: LoopbackServer, options: argparse.Namespace) -> Exit:
+async def _serve_until_stopped(server: LoopbackServer, options: argparse.Namespace) -> Exit:
     report = _RequestLog(options.requests)
     server.on_exchange = report.print_exchange
     async with anyio.create_task_group() as tasks:
         await tasks.start(report.watch_signals)
-        await _listen(server, options.port, options.host, tasks)
+        await _start_listening(server, options.port, options.host, tasks)
         address = {"dialect": server.dialect, "base_url": server.base_url, "endpoint": server.endpoint}
         print(json.dumps(address | {"mode": options.mode}), flush=True)
         await report.done.wait()
@@ -124,7 +124,7 @@ async def _serve(server: LoopbackServer, options: argparse.Namespace) -> Exit:
     return report.exit_code()
 
 
-async def _listen(server: LoopbackServer, port: int, host: str, tasks: anyio.abc.TaskGroup) -> None:
+async def _start_listening(server: LoopbackServer, port: int, host: str, tasks: anyio.abc.TaskGroup) -> None:
     server.address = host
     try:
         await tasks.start(server.listen, port)

@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> Exit:
     try:
         counts, work = recount_work(lines.events())
     except (AttributeError, KeyError, TypeError) as error:
-        raise lines.error("the event lacks a field") from error
+        raise lines.line_error("the event lacks a field") from error
     if not lines.has_events:
         raise TranscriptError(f"{options.file} has no events; `actors run --json` prints them, one per line")
     if options.json:
@@ -97,19 +97,19 @@ class _EventLines:
         for line in self._lines:
             self._number += 1
             if line.strip():
-                yield self._event(line)
+                yield self._parse_event(line)
 
-    def error(self, why: str) -> TranscriptError:
+    def line_error(self, reason: str) -> TranscriptError:
         """Return an error that names the file and the current line."""
-        return TranscriptError(f"{self._file}, line {self._number}: {why}; see docs/reference/events.md")
+        return TranscriptError(f"{self._file}, line {self._number}: {reason}; see docs/reference/events.md")
 
-    def _event(self, line: str) -> Fields:
+    def _parse_event(self, line: str) -> Fields:
         try:
             event = json.loads(line)
         except ValueError as error:
-            raise self.error("the line is not JSON") from error
+            raise self.line_error("the line is not JSON") from error
         if not is_object(event) or "type" not in event:
-            raise self.error("the line is not an event")
+            raise self.line_error("the line is not an event")
         self.has_events = True
         return event
 
@@ -121,7 +121,7 @@ class _EventLines:
             with Path(self._file).open(encoding="utf-8-sig") as file:
                 yield from file
         except UnicodeDecodeError as error:
-            raise self.error("the file is not UTF-8") from error
+            raise self.line_error("the file is not UTF-8") from error
 
 
 def _counter_values(counts: ToolCounts) -> dict[str, float]:

@@ -126,8 +126,8 @@ def _run_file(path: str) -> ModuleType:
     return module
 
 
-def _tools_of_module(given: str) -> list[Tool[..., Any]]:  # Any: the tool's result
-    module, _, name = given.partition(":")
+def _tools_of_module(reference: str) -> list[Tool[..., Any]]:  # Any: the tool's result
+    module, _, name = reference.partition(":")
     sys.path.insert(0, "")
     try:
         found: Any = getattr(import_module(module), name)  # Any: an object of a foreign module
@@ -135,7 +135,9 @@ def _tools_of_module(given: str) -> list[Tool[..., Any]]:  # Any: the tool's res
     except ActorsError:
         raise
     except (Exception, SystemExit) as error:  # foreign code may raise anything
-        raise ConfigError(f"Cannot load tools from {given}: {type(error).__name__}: {error}") from error
+        raise ConfigError(f"Cannot load tools from {reference}: {type(error).__name__}: {error}") from error
     if not listed or not all(isinstance(each, Tool) for each in listed):
-        raise ConfigError(f"{given} is neither a tool nor a list of tools; decorate a function with @tool")
+        raise ConfigError(
+            f"{reference} is neither a tool nor a list of tools; decorate a function with @tool"
+        )
     return listed

@@ -64,7 +64,7 @@ class Conversion:
 
     @cached_property
     def repairs(self) -> list[str]:
-        """A line for each defect of the transcript. Of many defects of one kind, only a few lines and a count."""
+        """A line for each defect of the transcript; a few lines and a count for many defects of one kind."""
         remarks, report = ReportBuilder(), self.rendered.report
         for call_id, dedupe in (*self._history.report.dedupe, *report.dedupe):
             remarks.add("deduplicated", f"a result of %s ({dedupe})", call_id)
@@ -74,7 +74,7 @@ class Conversion:
 
     @cached_property
     def additions(self) -> list[str]:
-        """A line for each filler, assumed setting and changed name in the request that is not in the file."""
+        """A line for each filler, assumed setting and changed name that the request contains and the file does not."""
         added = [f"added: {_ADDED[kind]} ({count:,})" for kind, count in self.rendered.report.fillers]
         assumed = [*self.request.assumed, *([] if self._model else [f"model {MODEL!r}"])]
         renamed = [f"renamed: tool {own!r} is {made!r}" for made, own in self.request.names.items()]

@@ -142,18 +142,19 @@ class Config:
         object.__setattr__(self, "_dialects", own)
 
     def dialect(self, name: str) -> Dialect:
-        """Return the custom or built-in profile with this name. Custom profiles are tables of the file.
+        """Return the custom or built-in dialect with this name. Custom dialects are tables of the configuration file.
 
         Raises:
-            UnknownTarget: There is no profile with this name.
+            UnknownTarget: There is no dialect with this name.
         """
         return self._dialects.get(name) or dialect(name)
 
     def dialect_of(self, binding: Binding) -> Dialect:
-        """Return the profile of a binding, restricted to the features of its model. `[models]` tables are applied.
+        """Return the dialect of a binding, restricted to the features of the binding's model. `[models]` tables are
+        applied.
 
         Raises:
-            UnknownTarget: There is no profile with the binding's dialect.
+            UnknownTarget: The dialect of the binding does not exist.
         """
         return for_model(self.dialect(binding.dialect), binding.model, self._model_overrides(binding))
 
@@ -177,7 +178,7 @@ class Config:
     def _has_thinking_budget(self, binding: Binding, mode: str) -> bool:
         """Return True if requests limit thinking by a number of tokens.
 
-        They do so if the mode is `manual`, or if the model supports no other mode.
+        Requests have such a limit if the mode is `manual`, or if the model supports no other mode.
         """
         modes = self.dialect_of(binding).model.thinking
         return mode == "manual" or (mode == "adaptive" and "adaptive" not in modes and "enabled" in modes)

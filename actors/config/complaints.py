@@ -119,7 +119,7 @@ _ENTRY = re.compile(r"(?P<indent>\s*)(?P<key>[^=#\[\]{}]+?)\s*=.*")
 def location_of(text: str, place: Sequence[str]) -> str:
     """Return the position of a key or table in the text, such as `, line 3, column 1`.
 
-    If the text does not contain it, return the position of the nearest enclosing table.
+    If the text does not contain the key or table, return the position of the nearest enclosing table.
     """
     table: tuple[str, ...] = ()
     best, found = 0, ""

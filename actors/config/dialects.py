@@ -30,7 +30,7 @@ from actors.errors import nearest
 
 R = TypeVar("R", bound=KeywordOnlyRecord)
 
-_MINIMUMS = {"max_string": 512 * 1024}  # a longer text can be split, but a tool result with its notes cannot
+_MINIMUMS = {"max_string": 512 * 1024}  # a tool result with its notes cannot be split, so it must fit
 _PATTERNS = (
     "pattern",
     "accepted",
@@ -57,27 +57,29 @@ def custom_dialect(name: str, table: Mapping[str, Any]) -> Dialect:  # Any: each
 
 
 def _apply_changes(
-    record: R, table: Mapping[str, Any], known: Mapping[str, str], place: str = ""
+    record: R, table: Mapping[str, Any], full_names: Mapping[str, str], place: str = ""
 ) -> R:  # Any: each field has its own type
     """Return a profile, or one of its records, with the fields in `table` changed.
 
-    `known` maps short to full field names.
+    `full_names` maps short to full field names.
     """
     types, profile = get_type_hints(type(record)), dict[str, Any]()  # Any: each field has its own type
     for key, value in table.items():
         own = getattr(record, key, None) if key in types and key != "model" else None
         if key == "name" or (
-            f"{place}{key}" not in known.values() and not isinstance(own, KeywordOnlyRecord)
+            f"{place}{key}" not in full_names.values() and not isinstance(own, KeywordOnlyRecord)
         ):
-            close = nearest(key, known)
+            close = nearest(key, full_names)
             fix = (
-                f"did you mean {known[close]!r}?" if close else "docs/reference/rulebook.md lists the fields"
+                f"did you mean {full_names[close]!r}?"
+                if close
+                else "docs/reference/rulebook.md lists the fields"
             )
             raise ValueError(f"has no field {quote_key(key)}{f' in {place[:-1]!r}' if place else ''}; {fix}")
         if not isinstance(own, KeywordOnlyRecord):
             profile[key] = _validate(f"{place}{key}", key, types[key], value)
         elif is_object(value):
-            profile[key] = _apply_changes(own, value, known, f"{key}.")
+            profile[key] = _apply_changes(own, value, full_names, f"{key}.")
         else:
             raise ValueError(f"{key}: must be a table; its fields are written {key}.NAME")
     return replace(record, **profile)
@@ -89,35 +91,37 @@ def _full_field_names(base: Dialect) -> dict[str, str]:
         field: f"{name}.{field}"
         for name in base.__struct_fields__
         if isinstance(record := getattr(base, name), KeywordOnlyRecord)
-        and name != "model"  # a [models] table changes these fields
+        and name != "model"  # the fields of `model` are changed by a [models] table instead
         for field in record.__struct_fields__
     }
     return {"rules": "rules"} | nested
 
 
 def _validate(
-    place: str, key: str, declared: Any, value: object
+    full_name: str, key: str, declared: Any, value: object
 ) -> object:  # Any: the declared type of a field
-    """Return the value of a field, converted to the field's declared type. `place` is its full name, for errors."""
+    """Return the value of a field, converted to the field's declared type. `full_name` names the field in error
+    messages.
+    """
     try:
         held: Any = _type_adapter(declared).validate_python(value)
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        raise ValueError(f"{place}: {fault['msg'].replace('Input should be', 'must be')}") from None
+        raise ValueError(f"{full_name}: {fault['msg'].replace('Input should be', 'must be')}") from None
     number: object = held
     if type(number) is int and number < (least := _MINIMUMS.get(key, 1)):
-        raise ValueError(f"{place}: must be at least {least}")
+        raise ValueError(f"{full_name}: must be at least {least}")
     if key in ("first_roles", "last_roles") and "user" not in held:
         raise ValueError(
-            f"{place}: must contain 'user', because a user message may begin or end a conversation"
+            f"{full_name}: must contain 'user', because a user message may begin or end a conversation"
         )
     if key in _NEVER_BLANK and not held.strip():
-        raise ValueError(f"{place}: must not be blank")
+        raise ValueError(f"{full_name}: must not be blank")
     for pattern in held if key == "overflow_patterns" else (held or "",) if key in _PATTERNS else ():
         try:
             re.compile(pattern)
         except re.error as error:
-            raise ValueError(f"{place}: must be a regular expression ({error.msg})") from None
+            raise ValueError(f"{full_name}: must be a regular expression ({error.msg})") from None
     return held
 
 

@@ -12,7 +12,10 @@ from actors.kernel.host_code import call_host
 
 
 class RecordingEnvironment(Mapping[str, str]):
-    """An environment that forwards lookups to another one. `seen` has the value of each requested variable, or None."""
+    """An environment that forwards lookups to another environment and records them.
+
+    `seen` maps each requested variable to its value, or to None if the variable is not set.
+    """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ

@@ -155,11 +155,11 @@ def check_header_value(text: str) -> str:
     return text
 
 
-def check_headers(given: object) -> object:
+def check_headers(headers: object) -> object:
     """Validate a table of headers: names in lower case, and each value as a secret or as a `HeaderVariable`."""
-    if not is_object(given) or len(given) > _MAX_HEADERS:
+    if not is_object(headers) or len(headers) > _MAX_HEADERS:
         raise ValueError(f"must be a table of at most {_MAX_HEADERS} headers")
-    return {_check_header_name(name): _parse_header_value(value) for name, value in given.items()}
+    return {_check_header_name(name): _parse_header_value(value) for name, value in headers.items()}
 
 
 def _check_header_name(name: str) -> str:
@@ -218,10 +218,10 @@ def struct_table(
     """
     defaults = {field.name: field.default for field in fields(kind) if field.default is not NODEFAULT}
 
-    def decode_value(given: object, decode: Callable[[object], Any]) -> F:  # Any: an instance of the model
-        if isinstance(given, kind):
-            return given
-        made = kind(**dict(decode(given)))
+    def decode_value(table: object, decode: Callable[[object], Any]) -> F:  # Any: an instance of the model
+        if isinstance(table, kind):
+            return table
+        made = kind(**dict(decode(table)))
         check(made)
         return made
 

@@ -67,11 +67,11 @@ def matching_overrides(
 ) -> tuple[Overrides, ...]:
     """Return the tables that match a model of one of these providers, the least specific first.
 
-    The more characters of a pattern are not wildcards, the more specific is its table. If two patterns are equally
-    long, a table for a named provider is more specific than a table for `*`.
+    A table is more specific if its pattern has more characters that are not wildcards. If two patterns have equally
+    many, a table for a named provider is more specific than a table for `*`.
     """
     found = [name for name in tables if _matches(name, providers, model)]
-    return tuple(tables[name] for name in sorted(found, key=_specificity))
+    return tuple(tables[name] for name in sorted(found, key=_table_specificity))
 
 
 def _matches(name: str, providers: Collection[str], model: str) -> bool:
@@ -79,6 +79,6 @@ def _matches(name: str, providers: Collection[str], model: str) -> bool:
     return (provider == "*" or provider in providers) and fnmatchcase(model, glob)
 
 
-def _specificity(name: str) -> tuple[int, bool]:
+def _table_specificity(name: str) -> tuple[int, bool]:
     provider, _, glob = name.partition(":")
     return (len(glob) - sum(map(glob.count, "*?[]")), provider != "*")

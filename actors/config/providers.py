@@ -73,10 +73,10 @@ def _define_provider(
     name: str,
     price_list: str = "",
     *,
-    key: bool = True,
+    has_key: bool = True,
     own_host: OwnHost | None = None,
 ) -> Provider:
-    key_variable = f"{name}_API_KEY" if key else ""
+    key_variable = f"{name}_API_KEY" if has_key else ""
     return Provider(
         dialect, endpoint, key_variable, f"{name}_BASE_URL", price_list=price_list, own_host=own_host
     )
@@ -168,13 +168,13 @@ PROVIDERS: Mapping[Kind, Provider] = {
         price_list="perplexity",
         own_host=OwnHost("api.perplexity.ai", "openai_responses"),
     ),
-    "vllm": _define_provider("vllm", "http://127.0.0.1:8000/v1", "VLLM", key=False),
-    "sglang": _define_provider("vllm", "http://127.0.0.1:30000/v1", "SGLANG", key=False),
-    "llama_cpp": _define_provider("llama_cpp", "http://127.0.0.1:8080/v1", "LLAMA_CPP", key=False),
-    "ollama": _define_provider("ollama", "http://127.0.0.1:11434/v1", "OLLAMA", key=False),
+    "vllm": _define_provider("vllm", "http://127.0.0.1:8000/v1", "VLLM", has_key=False),
+    "sglang": _define_provider("vllm", "http://127.0.0.1:30000/v1", "SGLANG", has_key=False),
+    "llama_cpp": _define_provider("llama_cpp", "http://127.0.0.1:8080/v1", "LLAMA_CPP", has_key=False),
+    "ollama": _define_provider("ollama", "http://127.0.0.1:11434/v1", "OLLAMA", has_key=False),
     # LM Studio accepts no image URLs, like Ollama.
-    "lm_studio": _define_provider("ollama", "http://127.0.0.1:1234/v1", "LM_STUDIO", key=False),
-    "openai_compatible": _define_provider("openai_compatible", "", "OPENAI_COMPATIBLE", key=False),
+    "lm_studio": _define_provider("ollama", "http://127.0.0.1:1234/v1", "LM_STUDIO", has_key=False),
+    "openai_compatible": _define_provider("openai_compatible", "", "OPENAI_COMPATIBLE", has_key=False),
 }
 
 

@@ -173,8 +173,8 @@ class Auth(Frozen):
         return self
 
 
-def _expand_auth(given: object) -> object:
-    return {"key": check_variable_name(given)} if isinstance(given, str) else given
+def _expand_auth(auth: object) -> object:
+    return {"key": check_variable_name(auth)} if isinstance(auth, str) else auth
 
 
 def _check_effort(value: str) -> str:

@@ -94,11 +94,11 @@ class AnthropicServer(LoopbackServer):
         edits = {"context_management": {"original_input_tokens": tokens}} if edited else {}
         return dump({"input_tokens": tokens, **edits})
 
-    def _encode_turn(self, turn: Turn, request: Json, order: int, streamed: bool) -> list[bytes]:
+    def _encode_turn(self, turn: Turn, request: Json, request_number: int, is_streamed: bool) -> list[bytes]:
         if request.get("thread") is not None:
-            answer = parse(self._wire.encode_response(turn, request, order))
-            self._threads.keep(request, answer["id"], answer["content"])
-        return super()._encode_turn(turn, request, order, streamed)
+            answer = parse(self._wire.encode_response(turn, request, request_number))
+            self._threads.store_answer(request, answer["id"], answer["content"])
+        return super()._encode_turn(turn, request, request_number, is_streamed)
 
 
 def _beta_names(request: HttpRequest) -> frozenset[str]:
@@ -106,7 +106,7 @@ def _beta_names(request: HttpRequest) -> frozenset[str]:
 
 
 def _oauth_refusal(request: HttpRequest, oauth: OAuth) -> ServerRefusal | None:
-    """Return the refusal of a request to an account with bearer tokens; None if its token is valid."""
+    """Return the refusal of a request without a valid bearer token; None if the token of the request is valid."""
     kind, message = "authentication_error", _REFUSED[oauth.state(bearer_token(request))]
     if not bearer_token(request):
         message = (

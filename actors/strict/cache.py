@@ -60,7 +60,7 @@ class PromptCache:
 
     Args:
         clock: Returns the time in seconds.
-        limit: Most entries of this cache, and of the ideal cache. The least recently used entry is evicted.
+        limit: Maximum number of entries in this cache and in the ideal cache. The least recently used entry is evicted.
 
     `prompt_tokens`, `read_tokens`, `written_tokens` and `ideal_tokens` are the sums over all requests so far.
     """
@@ -78,7 +78,7 @@ class PromptCache:
         self._turn = 0
 
     def _serve_prompt(self, prompt: Prompt) -> CacheUse:
-        """Read the longest cached prefix of a prompt, write new entries, and add both to the sums."""
+        """Read the longest cached prefix of a prompt, write new entries, and add the numbers of tokens to the sums."""
         places = list(_piece_positions(prompt) if prompt.marked else _step_positions(prompt))
         total = sum(len(piece.text) for piece in prompt.pieces) // BYTES_PER_TOKEN
         now = self.clock()
@@ -147,7 +147,7 @@ class _CacheEntries:
         return True
 
     def write_entry(self, key: Hashable, now: float, lifetime: float) -> None:
-        """Write an entry. An existing entry keeps its lifetime if that is longer."""
+        """Write an entry. If the entry exists already with a longer lifetime, that lifetime is kept."""
         expires, before = self._known.pop(key, (now, 0.0))
         lifetime = max(lifetime, before if expires > now else 0)
         self._known[key] = (now + lifetime, lifetime)
@@ -168,7 +168,9 @@ def _piece_positions(prompt: Prompt) -> Iterator[_Position]:
 
 
 def _step_positions(prompt: Prompt) -> Iterator[_Position]:
-    """Yield the positions of an unmarked prompt at intervals of `STEP` tokens, from the smallest that is stored."""
+    """Yield the positions of an unmarked prompt at intervals of `STEP` tokens, beginning at the smallest cacheable
+    length.
+    """
     text = b"".join(piece.text for piece in prompt.pieces)
     width, digest = STEP * BYTES_PER_TOKEN, hashlib.sha256()
     for end in range(width, len(text) + 1, width):
@@ -178,14 +180,14 @@ def _step_positions(prompt: Prompt) -> Iterator[_Position]:
             yield _Position(known, known, end // BYTES_PER_TOKEN, Piece(b""))
 
 
-def _searched_positions(positions: Sequence[_Position], at: int) -> Iterator[_Position]:
-    """Yield the marked position at index `at`, and the positions before it that are searched.
+def _searched_positions(positions: Sequence[_Position], mark_index: int) -> Iterator[_Position]:
+    """Yield the marked position at index `mark_index`, and the positions before it that are searched.
 
     Consecutive pieces of one run count as one position.
     """
-    yield positions[at]
+    yield positions[mark_index]
     left = LOOKBACK
-    for behind, place in zip(positions[at:0:-1], positions[at - 1 :: -1], strict=False):
+    for behind, place in zip(positions[mark_index:0:-1], positions[mark_index - 1 :: -1], strict=False):
         left -= not (place.piece.run and place.piece.run == behind.piece.run)
         if left < 0:
             return

@@ -121,12 +121,12 @@ class CompatibleServer(LoopbackServer):
         )
         return None if at is None else host.rules[_REMEMBERED[self.vendor]].refuse(at=at).refusal
 
-    def _encode_turn(self, turn: Turn, request: Json, order: int, streamed: bool) -> list[bytes]:
+    def _encode_turn(self, turn: Turn, request: Json, request_number: int, is_streamed: bool) -> list[bytes]:
         thought = "".join(part.text for part in turn.parts if isinstance(part, Think))
         if turn.calls and thought and self.vendor in _REMEMBERED:
-            ids = [self._writer.call_id(turn, request, order, at) for at in range(len(turn.calls))]
+            ids = [self._writer.call_id(turn, request, request_number, at) for at in range(len(turn.calls))]
             self._handed_out.record_reasoning(request["messages"], ids, thought)
-        return super()._encode_turn(turn, request, order, streamed)
+        return super()._encode_turn(turn, request, request_number, is_streamed)
 
 
 class MistralServer(CompatibleServer):
@@ -179,13 +179,13 @@ class OpenRouterServer(CompatibleServer):
         self.settings: CompatibleSettings = replace(self.settings, upstream=upstream)
         return super().answer(request)
 
-    def _select_upstream(self, order: int, parsed: Json) -> str:
+    def _select_upstream(self, request_number: int, parsed: Json) -> str:
         wanted = parsed.get("provider") if is_object(parsed) else None
         if is_object(wanted) and wanted.get("order") and wanted.get("allow_fallbacks") is False:
             return str(wanted["order"][0])
         if callable(self._upstreams):
-            return self._upstreams(order, parsed)
-        return self._upstreams[min(order, len(self._upstreams) - 1)]
+            return self._upstreams(request_number, parsed)
+        return self._upstreams[min(request_number, len(self._upstreams) - 1)]
 
 
 class GroqServer(CompatibleServer):
@@ -197,13 +197,13 @@ class GroqServer(CompatibleServer):
         super().__init__(script, vendor="groq", **options)
 
     def _serve_turn(
-        self, request: HttpRequest, parsed: Json, fault: InjectedFault | None, order: int
+        self, request: HttpRequest, parsed: Json, fault: InjectedFault | None, request_number: int
     ) -> LoopbackAnswer:
         failed = _malformed_call_refusal(self.script.turn(parsed), parsed) if fault is None else None
         if failed is None:
-            return super()._serve_turn(request, parsed, fault, order)
+            return super()._serve_turn(request, parsed, fault, request_number)
         self.script.advance()
-        return self._refusal_answer(failed, order)
+        return self._refusal_answer(failed, request_number)
 
 
 class AzureServer(CompatibleServer):

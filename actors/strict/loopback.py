@@ -164,7 +164,7 @@ class _Connection:
                 answer.on_sent()
 
     async def transmit(self, answer: LoopbackAnswer) -> bool:
-        """Send an answer. Return True if the connection can be reused."""
+        """Send an answer without calling its `on_sent` callback. Return True if the connection can be reused."""
         if answer.is_sent:
             await self._send_head(answer)
             for part in _parts_to_send(answer):

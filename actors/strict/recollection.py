@@ -14,7 +14,7 @@ from actors.strict.rules.base import Json, dump
 
 
 class ReasoningDigests:
-    """Digests of the reasoning in earlier answers, by prefix. Beyond `limit` prefixes, the oldest is dropped."""
+    """Digests of the reasoning in earlier answers, by prefix. Beyond `limit` prefixes, the oldest prefix is dropped."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

@@ -57,7 +57,7 @@ class ResponsesResources:
         return kept
 
     def _delete_response(self, request: HttpRequest, path_values: Mapping[str, str]) -> Json:
-        if not self._store.forget(path_values["response"]):
+        if not self._store.remove_response(path_values["response"]):
             raise RULES["OAR-S16"].refuse("response_id", id=path_values["response"])
         return {"id": path_values["response"], "object": "response", "deleted": True}
 
@@ -73,7 +73,9 @@ class ResponsesResources:
 
     def _create_conversation(self, request: HttpRequest, path_values: Mapping[str, str]) -> Json:
         body = _parse_object(request)
-        made = self._store.converse(self._check_items(body.get("items") or []), body.get("metadata"))
+        made = self._store.create_conversation(
+            self._check_items(body.get("items") or []), body.get("metadata")
+        )
         return _conversation_body(made)
 
     def _show_conversation(self, request: HttpRequest, path_values: Mapping[str, str]) -> Json:
@@ -86,7 +88,7 @@ class ResponsesResources:
 
     def _delete_conversation(self, request: HttpRequest, path_values: Mapping[str, str]) -> Json:
         found = self._find_conversation(path_values)
-        self._store.end_conversation(found.id)
+        self._store.remove_conversation(found.id)
         return {"id": found.id, "object": "conversation.deleted", "deleted": True}
 
     def _list_items(self, request: HttpRequest, path_values: Mapping[str, str]) -> Json:
@@ -94,7 +96,7 @@ class ResponsesResources:
 
     def _add_items(self, request: HttpRequest, path_values: Mapping[str, str]) -> Json:
         found = self._find_conversation(path_values)
-        added = self._store.append(found, self._check_items(_parse_object(request).get("items") or []))
+        added = self._store.add_items(found, self._check_items(_parse_object(request).get("items") or []))
         return _list_object(added, has_more=False)
 
     def _show_item(self, request: HttpRequest, path_values: Mapping[str, str]) -> Json:
@@ -118,12 +120,12 @@ class ResponsesResources:
             raise RULES["OAR-S18"].refuse("item_id", id=path_values["item"])
         return found
 
-    def _check_items(self, items: Sequence[Json]) -> Sequence[Json]:
+    def _check_items(self, new_items: Sequence[Json]) -> Sequence[Json]:
         """Check the shape of each item that a client adds, and return the items. The next request checks their
         sequence.
         """
-        responses_items.check({"input": items, "conversation": ""}, self._profile)
-        return items
+        responses_items.check({"input": new_items, "conversation": ""}, self._profile)
+        return new_items
 
 
 _ROUTES: tuple[tuple[str, re.Pattern[str], _Handler], ...] = tuple(

@@ -84,8 +84,8 @@ class ResponsesServer(LoopbackServer):
         except RuleBroken as refused:
             return refused.refusal
 
-    def _encode_turn(self, turn: Turn, request: Json, order: int, streamed: bool) -> list[bytes]:
-        response = self._writer.response_json(turn, request, order)
+    def _encode_turn(self, turn: Turn, request: Json, request_number: int, is_streamed: bool) -> list[bytes]:
+        response = self._writer.response_json(turn, request, request_number)
         self._store.record_calls(response["output"])
-        self._store.keep(request, response)
-        return super()._encode_turn(turn, request, order, streamed)
+        self._store.store_response(request, response)
+        return super()._encode_turn(turn, request, request_number, is_streamed)

@@ -49,39 +49,39 @@ def parse_turns(text: bytes) -> list[Turn]:
     return [_parse_turn(item, f"turn {at}") for at, item in enumerate(read)]
 
 
-def _parse_turn(value: Json, where: str) -> Turn:
+def _parse_turn(value: Json, location: str) -> Turn:
     held = value if is_object(value) else {"parts": value}
     if not is_array(held.get("parts")):
-        raise ValueError(f"{where}: a turn must be a list of parts, or an object with a list `parts`")
+        raise ValueError(f"{location}: a turn must be a list of parts, or an object with a list `parts`")
     options = {key: item for key, item in held.items() if key != "parts"}
     for key, item in options.items():
         if key not in _OPTIONS or not _OPTIONS[key](item):
             raise ValueError(
-                f"{where}: {key!r} is not an option of a turn or has an invalid value; "
+                f"{location}: {key!r} is not an option of a turn or has an invalid value; "
                 f"the options are {', '.join(_OPTIONS)}"
             )
     if "usage" in options:
         options["usage"] = tuple(options["usage"])
     return Turn(
-        *(_parse_part(part, f"{where}, part {at}") for at, part in enumerate(held["parts"])), **options
+        *(_parse_part(part, f"{location}, part {at}") for at, part in enumerate(held["parts"])), **options
     )
 
 
-def _parse_part(value: Json, where: str) -> TurnPart:
+def _parse_part(value: Json, location: str) -> TurnPart:
     if isinstance(value, str):
         return Say(value)
     kind = next((kind for kind in _KEYS if is_object(value) and kind in value), None)
     if kind is None:
-        raise ValueError(f"{where}: a part must be a string, or an object with one of {', '.join(_KEYS)}")
+        raise ValueError(f"{location}: a part must be a string, or an object with one of {', '.join(_KEYS)}")
     keys, wanted = _KEYS[kind]
     if not value.keys() <= keys or not isinstance(value[kind], wanted):
         raise ValueError(
-            f"{where}: {kind!r} must be {_JSON_TYPES[wanted]}, and its object may have only the keys "
+            f"{location}: {kind!r} must be {_JSON_TYPES[wanted]}, and its object may have only the keys "
             f"{', '.join(sorted(keys))}"
         )
     for key in value.keys() & _OF_CALLS.keys():
         if not isinstance(value[key], _OF_CALLS[key]):
-            raise ValueError(f"{where}: {key!r} must be {_JSON_TYPES[_OF_CALLS[key]]}")
+            raise ValueError(f"{location}: {key!r} must be {_JSON_TYPES[_OF_CALLS[key]]}")
     match kind:
         case "say":
             return Say(value["say"])

@@ -263,7 +263,7 @@ class LoopbackServer:
 
     def _parse_request(self, request: HttpRequest) -> Json:
         """Return the parsed body for scripts, faults and the response encoder; None if the body is not JSON."""
-        return _parse(request.body)
+        return _parse_json(request.body)
 
     def _is_streamed(self, request: HttpRequest, parsed: Json) -> bool:
         """Return True if the request asks for a streamed answer."""
@@ -299,46 +299,51 @@ class LoopbackServer:
         """Return additional headers for a refusal, such as AWS's error type."""
         return ()
 
-    def _access_refusal(self, request: HttpRequest, order: int) -> LoopbackAnswer | None:
+    def _access_refusal(self, request: HttpRequest, request_number: int) -> LoopbackAnswer | None:
         if request.too_large:
-            refusal = self._refusal_answer(self._wire.status_error(413), order)
+            refusal = self._refusal_answer(self._wire.status_error(413), request_number)
             return replace(refusal, headers=(*refusal.headers, ("connection", "close")))
         denied = self._credential_refusal(request)
-        return None if denied is None else self._refusal_answer(denied, order)
+        return None if denied is None else self._refusal_answer(denied, request_number)
 
     def _route_refusal(
-        self, request: HttpRequest, fault: InjectedFault | None, order: int
+        self, request: HttpRequest, fault: InjectedFault | None, request_number: int
     ) -> LoopbackAnswer | None:
         if not self._is_routed(request):
-            return self._refusal_answer(self._wire.status_error(404), order)
+            return self._refusal_answer(self._wire.status_error(404), request_number)
         if "upgrade" in request.headers:  # a refusal makes clients fall back from websockets to HTTP
-            return self._refusal_answer(self._wire.status_error(426), order)
+            return self._refusal_answer(self._wire.status_error(426), request_number)
         if request.method != "POST":
-            return self._refusal_answer(self._wire.status_error(405), order)
-        return self._status_answer(fault, order) if isinstance(fault, Status) else None
+            return self._refusal_answer(self._wire.status_error(405), request_number)
+        return self._status_answer(fault, request_number) if isinstance(fault, Status) else None
 
     def _serve_turn(
-        self, request: HttpRequest, parsed: Json, fault: InjectedFault | None, order: int
+        self, request: HttpRequest, parsed: Json, fault: InjectedFault | None, request_number: int
     ) -> LoopbackAnswer:
         streamed = self._is_streamed(request, parsed)
         if isinstance(fault, ErrorInStream) and not streamed:
-            return self._refusal_answer(self._error_refusal(fault), order)
+            return self._refusal_answer(self._error_refusal(fault), request_number)
         if isinstance(fault, Garbage):
-            return self._json_answer(fault.body, order)
+            return self._json_answer(fault.body, request_number)
         if (direct := self._direct_answer(request)) is not None:
-            return _apply_fault(self._json_answer(direct, order), fault)
+            return _apply_fault(self._json_answer(direct, request_number), fault)
         turn = self.script.turn(parsed)
         if fault is None or isinstance(fault, Reframed):
             self.script.advance()
         turn = self._with_cache_usage(turn, self._cache_prompt(request, parsed))
-        parts = self._inject_stream_fault(self._encode_turn(turn, parsed, order, streamed), fault, order)
+        parts = self._inject_stream_fault(
+            self._encode_turn(turn, parsed, request_number, streamed), fault, request_number
+        )
         if isinstance(fault, Reframed) and streamed and self._stream_type.startswith("text/"):
             parts = fault.write(parts)
-        headers = (("content-type", self._stream_type) if streamed else _JSON, self._request_id(order))
+        headers = (
+            ("content-type", self._stream_type) if streamed else _JSON,
+            self._request_id(request_number),
+        )
         return _apply_fault(LoopbackAnswer(200, headers, tuple(parts), streamed), fault)
 
-    def _json_answer(self, body: bytes, order: int) -> LoopbackAnswer:
-        return LoopbackAnswer(200, (_JSON, self._request_id(order)), (body,))
+    def _json_answer(self, body: bytes, request_number: int) -> LoopbackAnswer:
+        return LoopbackAnswer(200, (_JSON, self._request_id(request_number)), (body,))
 
     def _with_cache_usage(self, turn: Turn, prompt: Prompt | None) -> Turn:
         """Return the turn with the numbers of tokens that the cache read and wrote; unchanged if both are 0."""
@@ -347,17 +352,20 @@ class LoopbackServer:
             return turn
         return turn.counted((cached.total, turn.usage[1]), (cached.read, cached.written))
 
-    def _encode_turn(self, turn: Turn, request: Json, order: int, streamed: bool) -> list[bytes]:
-        if streamed:
-            return self._wire.encode_events(turn, request, order)
-        return [self._wire.encode_response(turn, request, order)]
+    def _encode_turn(self, turn: Turn, request: Json, request_number: int, is_streamed: bool) -> list[bytes]:
+        if is_streamed:
+            return self._wire.encode_events(turn, request, request_number)
+        return [self._wire.encode_response(turn, request, request_number)]
 
     def _inject_stream_fault(
-        self, parts: list[bytes], fault: InjectedFault | None, order: int
+        self, parts: list[bytes], fault: InjectedFault | None, request_number: int
     ) -> list[bytes]:
         match fault:
             case ErrorInStream(after_events=count):
-                return [*parts[:count], self._wire.encode_error_event(self._error_refusal(fault), order)]
+                return [
+                    *parts[:count],
+                    self._wire.encode_error_event(self._error_refusal(fault), request_number),
+                ]
             case MalformedEvent(after_events=count, data=data):
                 return [*parts[:count], data, *parts[count:]]
             case Flood(after_events=count, data=data):
@@ -369,7 +377,7 @@ class LoopbackServer:
         failure = self._wire.status_error(fault.status)
         return replace(failure, message=fault.message or failure.message)
 
-    def _status_answer(self, fault: Status, order: int) -> LoopbackAnswer:
+    def _status_answer(self, fault: Status, request_number: int) -> LoopbackAnswer:
         usual = self._wire.status_error(fault.status)
         told = replace(
             usual,
@@ -378,17 +386,17 @@ class LoopbackServer:
             message=fault.message or usual.message,
             param=fault.param or usual.param,
         )
-        body = self._wire.encode_error(told, order) if fault.body is None else fault.body
-        headers = (_JSON, self._request_id(order), *self._refusal_headers(told), *fault.headers)
+        body = self._wire.encode_error(told, request_number) if fault.body is None else fault.body
+        headers = (_JSON, self._request_id(request_number), *self._refusal_headers(told), *fault.headers)
         return LoopbackAnswer(fault.status, headers, (body,))
 
-    def _refusal_answer(self, refusal: ServerRefusal, order: int) -> LoopbackAnswer:
-        body = self._wire.encode_error(refusal, order)
-        headers = (_JSON, self._request_id(order), *self._refusal_headers(refusal))
+    def _refusal_answer(self, refusal: ServerRefusal, request_number: int) -> LoopbackAnswer:
+        body = self._wire.encode_error(refusal, request_number)
+        headers = (_JSON, self._request_id(request_number), *self._refusal_headers(refusal))
         return LoopbackAnswer(refusal.status, headers, (body,))
 
-    def _request_id(self, order: int) -> tuple[str, str]:
-        return (self._request_id_header, f"req_{order}")
+    def _request_id(self, request_number: int) -> tuple[str, str]:
+        return (self._request_id_header, f"req_{request_number}")
 
 
 class OpenAIServer(LoopbackServer):
@@ -460,7 +468,7 @@ def _apply_fault(answer: LoopbackAnswer, fault: InjectedFault | None) -> Loopbac
             return answer
 
 
-def _parse(body: bytes) -> Json:
+def _parse_json(body: bytes) -> Json:
     try:
         return parse(body)
     except ValueError:

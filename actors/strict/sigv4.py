@@ -45,14 +45,14 @@ def signature_refusal(request: HttpRequest, key: AwsKey, service: str) -> Server
     """Return the refusal of a request that is not signed with `key` for `service`; None if the signature is valid."""
     given = _FORM.fullmatch(request.headers.get("authorization", ""))
     if given is None:
-        return _refusal("MissingAuthenticationTokenException", "Missing Authentication Token")
+        return _make_refusal("MissingAuthenticationTokenException", "Missing Authentication Token")
     token = request.headers.get("x-amz-security-token")
     if given["key"] != key.access_key or token != key.token:
-        return _refusal(
+        return _make_refusal(
             "UnrecognizedClientException", "The security token included in the request is invalid."
         )
     if (given["region"], given["service"]) != (key.region, service):
-        return _refusal(
+        return _make_refusal(
             "InvalidSignatureException", f"Credential should be scoped to a valid region: {key.region}."
         )
     names = given["names"].split(";")
@@ -60,11 +60,11 @@ def signature_refusal(request: HttpRequest, key: AwsKey, service: str) -> Server
     if not required <= set(names) or not hmac.compare_digest(
         _signature(request, names, given["scope"], key), given["signature"]
     ):
-        return _refusal("InvalidSignatureException", _MISMATCH)
+        return _make_refusal("InvalidSignatureException", _MISMATCH)
     return None
 
 
-def _refusal(kind: str, message: str) -> ServerRefusal:
+def _make_refusal(kind: str, message: str) -> ServerRefusal:
     return ServerRefusal("", 403, kind, None, None, message)
 
 
@@ -79,9 +79,9 @@ def _signature(request: HttpRequest, names: list[str], scope: str, key: AwsKey) 
     to_sign = "\n".join(("AWS4-HMAC-SHA256", date, scope, told))
     derived = f"AWS4{key.secret_key}".encode()
     for part in scope.split("/"):
-        derived = _mac(derived, part)
-    return _mac(derived, to_sign).hex()
+        derived = _hmac_of(derived, part)
+    return _hmac_of(derived, to_sign).hex()
 
 
-def _mac(key: bytes, text: str) -> bytes:
+def _hmac_of(key: bytes, text: str) -> bytes:
     return hmac.new(key, text.encode(), hashlib.sha256).digest()

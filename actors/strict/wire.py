@@ -26,21 +26,21 @@ _CREATED = 1_767_225_600  # seconds since 1970; constant, so that responses do n
 
 
 class Wire(Protocol):
-    """The response encoder of one dialect. `number` is the number of the request at its server."""
+    """The response encoder of one dialect. `request_number` counts the requests of a server from 0."""
 
-    def encode_response(self, turn: Turn, request: Json, number: int) -> bytes:
+    def encode_response(self, turn: Turn, request: Json, request_number: int) -> bytes:
         """Return the body of a response that is not streamed."""
         ...
 
-    def encode_events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
+    def encode_events(self, turn: Turn, request: Json, request_number: int) -> list[bytes]:
         """Return the encoded events of a streamed response."""
         ...
 
-    def encode_error(self, refusal: ServerRefusal, number: int) -> bytes:
+    def encode_error(self, refusal: ServerRefusal, request_number: int) -> bytes:
         """Return the body of an error response for a refusal."""
         ...
 
-    def encode_error_event(self, refusal: ServerRefusal, number: int) -> bytes:
+    def encode_error_event(self, refusal: ServerRefusal, request_number: int) -> bytes:
         """Return the event that reports a refusal inside a stream."""
         ...
 
@@ -49,17 +49,17 @@ class Wire(Protocol):
         ...
 
 
-def mint_id(prefix: str, host: str, number: int, position: int) -> str:
+def mint_id(prefix: str, host: str, request_number: int, position: int) -> str:
     """Return an id that depends only on the arguments. `position` distinguishes the ids of one response."""
-    return prefix + hashlib.sha256(f"{host}/{number}/{position}".encode()).hexdigest()[:24]
+    return prefix + hashlib.sha256(f"{host}/{request_number}/{position}".encode()).hexdigest()[:24]
 
 
-def _call_id(call: Call, turn: Turn, prefix: str, host: str, number: int, position: int) -> str:
+def _call_id(call: Call, turn: Turn, prefix: str, host: str, request_number: int, position: int) -> str:
     if call.id is not None:
         return call.id
     match turn.ids:
         case "minted":
-            return mint_id(prefix, host, number, position)
+            return mint_id(prefix, host, request_number, position)
         case "restart":
             return f"call_{position}"
         case "blank":
@@ -109,32 +109,36 @@ class OpenAIWire:
 
     host: str = ""
 
-    def encode_response(self, turn: Turn, request: Json, number: int) -> bytes:
-        return dump(self.completion(turn, request, number))
+    def encode_response(self, turn: Turn, request: Json, request_number: int) -> bytes:
+        return dump(self.completion(turn, request, request_number))
 
-    def encode_events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
-        events = self.chunks(turn, request, number)
+    def encode_events(self, turn: Turn, request: Json, request_number: int) -> list[bytes]:
+        events = self.chunks(turn, request, request_number)
         return [b"data: " + dump(event) + b"\n\n" for event in events] + [b"data: [DONE]\n\n"]
 
-    def completion(self, turn: Turn, request: Json, number: int) -> Json:
+    def completion(self, turn: Turn, request: Json, request_number: int) -> Json:
         """Return the JSON of a response that is not streamed."""
         message: Json = {"role": "assistant", "content": joined_text(turn), "refusal": None, **turn.extra}
         if thought := "".join(part.text for part in turn.parts if isinstance(part, Think)):
             message["reasoning_content"] = thought
         if turn.calls:
             message["tool_calls"] = [
-                self.encode_call(turn, request, number, at) for at in range(len(turn.calls))
+                self.encode_call(turn, request, request_number, at) for at in range(len(turn.calls))
             ]
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _openai_stop(turn)}
         usage = {"usage": _openai_usage(turn)}
-        return {**self._first_fields("chat.completion", request, number), "choices": [choice], **usage}
+        return {
+            **self._first_fields("chat.completion", request, request_number),
+            "choices": [choice],
+            **usage,
+        }
 
-    def chunks(self, turn: Turn, request: Json, number: int) -> list[Json]:
+    def chunks(self, turn: Turn, request: Json, request_number: int) -> list[Json]:
         """Return the JSON of each chunk of a streamed response."""
-        opening = self._first_fields("chat.completion.chunk", request, number)
+        opening = self._first_fields("chat.completion.chunk", request, request_number)
         usage = bool(object_at(request, "stream_options").get("include_usage"))
         chunks: list[Json] = [{"role": "assistant", "content": None if turn.calls else "", "refusal": None}]
-        chunks += self._encode_deltas(turn, request, number)
+        chunks += self._encode_deltas(turn, request, request_number)
         choices: list[tuple[Json, str | None]] = [
             *((delta, None) for delta in chunks),
             ({}, _openai_stop(turn)),
@@ -152,37 +156,37 @@ class OpenAIWire:
             events.append({**opening, "choices": [], "usage": _openai_usage(turn)})
         return events
 
-    def encode_error(self, refusal: ServerRefusal, number: int) -> bytes:
+    def encode_error(self, refusal: ServerRefusal, request_number: int) -> bytes:
         error = {"message": refusal.message, "type": refusal.type, "param": refusal.param}
         return dump({"error": {**error, "code": refusal.code}})
 
-    def encode_error_event(self, refusal: ServerRefusal, number: int) -> bytes:
-        return b"data: " + self.encode_error(refusal, number) + b"\n\n"
+    def encode_error_event(self, refusal: ServerRefusal, request_number: int) -> bytes:
+        return b"data: " + self.encode_error(refusal, request_number) + b"\n\n"
 
     def status_error(self, status: int) -> ServerRefusal:
         return find_error(status, OPENAI_FAILURES)
 
-    def _first_fields(self, kind: str, request: Json, number: int) -> Json:
-        name = mint_id("chatcmpl-", self.host, number, 0)
+    def _first_fields(self, kind: str, request: Json, request_number: int) -> Json:
+        name = mint_id("chatcmpl-", self.host, request_number, 0)
         return {"id": name, "object": kind, "created": _CREATED, "model": request["model"]}
 
-    def encode_call(self, turn: Turn, request: Json, number: int, position: int) -> Json:
+    def encode_call(self, turn: Turn, request: Json, request_number: int, position: int) -> Json:
         """Return the JSON of the complete call at a position of the turn."""
         call = turn.calls[position]
         made = {"name": call.name, "arguments": _arguments_text(call)}
-        call_id = self.call_id(turn, request, number, position)
+        call_id = self.call_id(turn, request, request_number, position)
         return {"id": call_id, "type": "function", "function": made, **turn.extra}
 
-    def call_id(self, turn: Turn, request: Json, number: int, position: int) -> str:
+    def call_id(self, turn: Turn, request: Json, request_number: int, position: int) -> str:
         """Return the id of the call at a position of the turn."""
-        return _call_id(turn.calls[position], turn, "call_", self.host, number, position)
+        return _call_id(turn.calls[position], turn, "call_", self.host, request_number, position)
 
     def encode_thinking(self, part: Think | Redacted, turn: Turn, position: int) -> Iterator[Json]:
         """Yield the deltas of a thinking part. `position` counts the thinking parts of the turn from 0."""
         if isinstance(part, Think):
             yield from ({"reasoning_content": piece} for piece in split_text(part.text, turn.fragment))
 
-    def _encode_deltas(self, turn: Turn, request: Json, number: int) -> Iterator[Json]:
+    def _encode_deltas(self, turn: Turn, request: Json, request_number: int) -> Iterator[Json]:
         at = thought = 0
         for part in turn.parts:
             match part:
@@ -192,15 +196,17 @@ class OpenAIWire:
                     yield from self.encode_thinking(part, turn, thought)
                     thought += 1
                 case Call():
-                    fragments = self.encode_call_fragments(turn, request, number, at)
+                    fragments = self.encode_call_fragments(turn, request, request_number, at)
                     yield from ({"tool_calls": [delta]} for delta in fragments)
                     at += 1
                 case Builtin():
                     raise ValueError("Chat Completions cannot send a `Builtin`; remove it from the script")
 
-    def encode_call_fragments(self, turn: Turn, request: Json, number: int, position: int) -> Iterator[Json]:
+    def encode_call_fragments(
+        self, turn: Turn, request: Json, request_number: int, position: int
+    ) -> Iterator[Json]:
         """Yield the fragments of the call at a position of a streamed response."""
-        whole = self.encode_call(turn, request, number, position)
+        whole = self.encode_call(turn, request, request_number, position)
         index = index_field(turn, position)
         if turn.whole_calls:
             yield {**index, **whole}
@@ -267,20 +273,20 @@ class AnthropicWire:
     mode: Mode = "strict"
     host: str = ""
 
-    def encode_response(self, turn: Turn, request: Json, number: int) -> bytes:
-        blocks = self._encode_blocks(turn, request, number)
-        message = self._message_json(turn, request, number)
+    def encode_response(self, turn: Turn, request: Json, request_number: int) -> bytes:
+        blocks = self._encode_blocks(turn, request, request_number)
+        message = self._message_json(turn, request, request_number)
         return dump({**message, "content": blocks, "stop_reason": _anthropic_stop(turn), **turn.extra})
 
-    def encode_events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
-        return [_encode_event(payload) for payload in self.payloads(turn, request, number)]
+    def encode_events(self, turn: Turn, request: Json, request_number: int) -> list[bytes]:
+        return [_encode_event(payload) for payload in self.payloads(turn, request, request_number)]
 
-    def payloads(self, turn: Turn, request: Json, number: int) -> list[Json]:
+    def payloads(self, turn: Turn, request: Json, request_number: int) -> list[Json]:
         """Return the JSON of each event of a stream, without framing."""
-        message = self._message_json(turn, request, number)
+        message = self._message_json(turn, request, request_number)
         events: list[Json] = [{"type": "message_start", "message": message}]
         for at, (part, block) in enumerate(
-            zip(turn.parts, self._encode_blocks(turn, request, number), strict=True)
+            zip(turn.parts, self._encode_blocks(turn, request, request_number), strict=True)
         ):
             events.extend(_encode_block(part, block, at, turn))
         events.insert(2, {"type": "ping"})  # the API sends a ping after the start of the first block
@@ -289,20 +295,20 @@ class AnthropicWire:
         events += [{"type": "message_delta", "delta": delta, "usage": usage}, {"type": "message_stop"}]
         return [{**event, **turn.extra} for event in events]
 
-    def encode_error(self, refusal: ServerRefusal, number: int) -> bytes:
+    def encode_error(self, refusal: ServerRefusal, request_number: int) -> bytes:
         error: Json = {"type": refusal.type, "message": refusal.message}
         if refusal.code is not None:
             error["details"] = {"error_code": refusal.code}
-        return dump({"type": "error", "error": error, "request_id": f"req_{number}"})
+        return dump({"type": "error", "error": error, "request_id": f"req_{request_number}"})
 
-    def encode_error_event(self, refusal: ServerRefusal, number: int) -> bytes:
+    def encode_error_event(self, refusal: ServerRefusal, request_number: int) -> bytes:
         error = {"type": refusal.type, "message": refusal.message}
         return _encode_event({"type": "error", "error": error})
 
     def status_error(self, status: int) -> ServerRefusal:
         return find_error(status, _ANTHROPIC_FAILURES)
 
-    def _message_json(self, turn: Turn, request: Json, number: int) -> Json:
+    def _message_json(self, turn: Turn, request: Json, request_number: int) -> Json:
         cached = {
             "cache_creation_input_tokens": turn.cached[1],
             "cache_read_input_tokens": turn.cached[0],
@@ -311,7 +317,7 @@ class AnthropicWire:
         edits: Json = {} if request.get("context_management") is None else _NO_EDITS
         return {
             **edits,
-            "id": mint_id("msg_", self.host, number, 0),
+            "id": mint_id("msg_", self.host, request_number, 0),
             "type": "message",
             "role": "assistant",
             "model": request["model"],
@@ -321,7 +327,7 @@ class AnthropicWire:
             "usage": {"input_tokens": fresh, "output_tokens": turn.usage[1], **cached},
         }
 
-    def _encode_blocks(self, turn: Turn, request: Json, number: int) -> list[Json]:
+    def _encode_blocks(self, turn: Turn, request: Json, request_number: int) -> list[Json]:
         blocks: list[Json] = []
         calls = 0
         for part in turn.parts:
@@ -339,7 +345,7 @@ class AnthropicWire:
                     data = sign(request, blocks, "", self.settings, self.mode)
                     blocks.append({"type": "redacted_thinking", "data": data})
                 case Call(name=name):
-                    call_id = _call_id(part, turn, "toolu_", self.host, number, calls)
+                    call_id = _call_id(part, turn, "toolu_", self.host, request_number, calls)
                     blocks.append(
                         {"type": "tool_use", "id": call_id, "name": name, "input": _arguments_object(part)}
                     )
@@ -362,30 +368,30 @@ def _anthropic_stop(turn: Turn) -> str:
     return turn.stop or ("tool_use" if turn.calls else "end_turn")
 
 
-def _encode_block(part: object, block: Json, position: int, turn: Turn) -> Iterator[Json]:
+def _encode_block(scripted_part: object, wire_block: Json, position: int, turn: Turn) -> Iterator[Json]:
     deltas: Iterable[Json]
-    match part:
+    match scripted_part:
         case Say(text=text, cited=cited):
             start: Json = {"type": "text", "text": ""}
             words = [{"type": "text_delta", "text": piece} for piece in split_text(text, turn.fragment)]
             deltas = [*words, *({"type": "citations_delta", "citation": citation} for citation in cited)]
-        case Builtin() if "input" in block:
-            start = {**block, "input": {}}
-            cut = list(split_text(dump(block["input"]).decode(), turn.fragment))
+        case Builtin() if "input" in wire_block:
+            start = {**wire_block, "input": {}}
+            cut = list(split_text(dump(wire_block["input"]).decode(), turn.fragment))
             deltas = ({"type": "input_json_delta", "partial_json": piece} for piece in cut)
         case Think(text=text):
             start = {"type": "thinking", "thinking": "", "signature": ""}
             thoughts = [
                 {"type": "thinking_delta", "thinking": piece} for piece in split_text(text, turn.fragment)
             ]
-            deltas = [*thoughts, {"type": "signature_delta", "signature": block["signature"]}]
+            deltas = [*thoughts, {"type": "signature_delta", "signature": wire_block["signature"]}]
         case Call():
-            start = {**block, "input": {}}
-            size = max(len(_arguments_text(part)), 1) if turn.whole_calls else turn.fragment
-            cut = ["", *split_text(_arguments_text(part), size)]
+            start = {**wire_block, "input": {}}
+            size = max(len(_arguments_text(scripted_part)), 1) if turn.whole_calls else turn.fragment
+            cut = ["", *split_text(_arguments_text(scripted_part), size)]
             deltas = ({"type": "input_json_delta", "partial_json": piece} for piece in cut)
         case _:
-            start, deltas = block, ()
+            start, deltas = wire_block, ()
     yield {"type": "content_block_start", "index": position, "content_block": start}
     for delta in deltas:
         yield {"type": "content_block_delta", "index": position, "delta": delta}

@@ -23,8 +23,8 @@ def demo_servers(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, LoopbackServ
     made: list[dict[str, LoopbackServer]] = []
     servers = script.servers
 
-    def collect(gates: script.Gates, *, everywhere: bool) -> dict[str, LoopbackServer]:
-        made.append(servers(gates, everywhere=everywhere))
+    def collect(gates: script.Gates, *, all_dialects: bool) -> dict[str, LoopbackServer]:
+        made.append(servers(gates, all_dialects=all_dialects))
         return made[-1]
 
     monkeypatch.setattr(script, "servers", collect)
@@ -118,8 +118,8 @@ def test_a_refusal_in_the_demo_is_exit_code_1(
 ) -> None:
     strict = script.servers
 
-    def refuse(gates: script.Gates, *, everywhere: bool) -> dict[str, LoopbackServer]:
-        made = strict(gates, everywhere=everywhere)
+    def refuse(gates: script.Gates, *, all_dialects: bool) -> dict[str, LoopbackServer]:
+        made = strict(gates, all_dialects=all_dialects)
         made["kimi"].faults = {1: Status(400, message="no")}
         return made
 

@@ -150,7 +150,7 @@ def test_a_union_of_objects_with_the_same_first_member_is_not_sent_strictly() ->
 
     made = close_schema(output_of(One | Two).schema, require_all=True)
     assert made is not None
-    assert measure_schema(made).alike == 1
+    assert measure_schema(made).indistinct_choices == 1
     assert named_schema(output_of(One | Two).schema)["strict"] is False
     assert named_schema(output_of(Cat | Dog).schema)["strict"] is True
 

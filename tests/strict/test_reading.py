@@ -21,7 +21,7 @@ from actors.strict.rules.base import (
 )
 from actors.strict.rules.bedrock_rules import BedrockProfile, BedrockSettings
 from actors.strict.rules.gemini_rules import GeminiProfile, GeminiSettings
-from actors.strict.rules.reading import cached_result, clear_cache, parse, standard_of, unchecked_items
+from actors.strict.rules.reading import cached_result, clear_cache, key_of_check, parse, unchecked_items
 from actors.strict.rules.responses_rules import ResponsesProfile, ResponsesSettings
 from tests.commands.at_scale import share
 from tests.strict.test_rules_hold import SOUND, damaged_bodies
@@ -157,7 +157,7 @@ def test_only_fragments_that_were_accepted_are_skipped_in_later_requests() -> No
         (message,) = parse(b'{"messages":[{"role":"user"}]}')["messages"]
         (again,) = parse(b'{"n":1,"messages":[{"role":"user"}]}')["messages"]
         assert again is message
-        one, other = standard_of("a walk", 1), standard_of("a walk", 2)
+        one, other = key_of_check("a walk", 1), key_of_check("a walk", 2)
         with pytest.raises(RuleBroken):
             _refuse([message], one)
         assert [at for at, _ in unchecked_items([message, message], one)] == [0, 1]

@@ -47,8 +47,8 @@ def compare(facts: ModelFacts, served: ServedModel) -> dict[str, tuple[object, o
         "thinks": (facts.thinks, served.thinks),
         "forced_choice": (facts.forced_choice, served.forced),
         "stops": (facts.stops, served.stops),
-        "schema_output": (facts.schema_output, served.form),
-        "cache_minimum": (facts.cache_minimum, served.cached),
+        "schema_output": (facts.schema_output, served.schema_output),
+        "cache_minimum": (facts.cache_minimum, served.cache_minimum),
     }
     if served.maker == "openai":
         return pairs | {"cache": (facts.cache, served.cache or "automatic")}

@@ -7,27 +7,37 @@ import pytest
 
 from actors.strict.rules import validate
 from actors.strict.rules.base import Json, RuleBroken, ServerRule
-from actors.strict.rules.shapes import ArrayOf, Fields, Maybe, OneMember, Shape, ShapeWalk, Tagged, Then, Word
+from actors.strict.rules.shapes import (
+    ArrayOf,
+    Fields,
+    Maybe,
+    OneMember,
+    Shape,
+    ShapeChecker,
+    Tagged,
+    Then,
+    Word,
+)
 
 RULE = ServerRule("T-01", "{fault} at {path}")
 
 
-class Walk(ShapeWalk):
+class Walk(ShapeChecker):
     """A walk that reports faults with their path."""
 
     def tagged_path(self, path: str, tag: str) -> str:
         return f"{path}<{tag}>"
 
-    def wrong_type(self, path: str, wanted: type, value: Json) -> RuleBroken:
+    def wrong_type_refusal(self, path: str, wanted: type, value: Json) -> RuleBroken:
         return RULE.refuse(fault=f"no {wanted.__name__}", path=path)
 
-    def wrong_word(self, path: str, value: Json, shape: Word) -> RuleBroken:
+    def wrong_word_refusal(self, path: str, value: Json, shape: Word) -> RuleBroken:
         return RULE.refuse(fault=f"{value!r} not in {shape.values}", path=path)
 
-    def wrong_tag(self, path: str, value: Json, shape: Tagged) -> RuleBroken:
+    def wrong_tag_refusal(self, path: str, value: Json, shape: Tagged) -> RuleBroken:
         return RULE.refuse(fault=f"no tag {value}", path=path)
 
-    def missing_key(self, path: str, key: str) -> RuleBroken:
+    def missing_key_refusal(self, path: str, key: str) -> RuleBroken:
         return RULE.refuse(fault="missing", path=self.key_path(path, key))
 
     def unknown_key_refusal(self, path: str, key: str) -> RuleBroken:
@@ -52,7 +62,7 @@ def fault(value: Json, shape: Shape, context: object = None) -> str | None:
 
 
 LAST = Fields({"a": int}, closed="last")
-TAGGED = Tagged("type", {"x": Fields({"type": str, "n": int})}, ahead=lambda value, path, context: None)
+TAGGED = Tagged("type", {"x": Fields({"type": str, "n": int})}, precheck=lambda value, path, context: None)
 ONE = OneMember({"a": int, "b": ArrayOf(str)})
 
 
@@ -65,7 +75,7 @@ ONE = OneMember({"a": int, "b": ArrayOf(str)})
         (True, bool, None),
         ("c", Word("a", "b"), "'c' not in ('a', 'b') at v"),
         ([], Word("a"), "[] not in ('a',) at v"),
-        (1, Word("a", typed=True), "no str at v"),
+        (1, Word("a", reports_wrong_type=True), "no str at v"),
         ({}, ArrayOf(int), "no list at v"),
         ([1, "x"], ArrayOf(int), "no int at v[1]"),
         ([], Fields({}), "no dict at v"),
@@ -77,13 +87,13 @@ ONE = OneMember({"a": int, "b": ArrayOf(str)})
         ({"a": None}, Fields({"a": Maybe(int)}), "no int at v.a"),
         ({"a": None}, Fields({"a": Maybe(int, null=True)}), None),
         ({}, Fields({"a": Word("x")}), "None not in ('x',) at v.a"),
-        ({}, Fields({"a": Word("x", typed=True)}), "missing at v.a"),
+        ({}, Fields({"a": Word("x", reports_wrong_type=True)}), "missing at v.a"),
         ({"a": "x", "b": []}, Fields({"b": int, "a": int}), "no int at v.b"),
         ({"c": 1}, ONE, "unknown at v.c"),
         ({}, ONE, "0 keys at v"),
         ({"a": 1, "b": []}, ONE, "2 keys at v"),
         ({"b": [1]}, ONE, "no str at v.b[0]"),
-        ({"a": ""}, OneMember({"a": int}, named=False), "no int at v"),
+        ({"a": ""}, OneMember({"a": int}, is_key_in_path=False), "no int at v"),
         ({}, TAGGED, "missing at v.type"),
         ({"type": 1}, TAGGED, "no str at v.type"),
         ({"type": "y"}, TAGGED, "no tag y at v"),
@@ -99,12 +109,12 @@ def test_custom_checks_of_a_shape_run_in_order_and_get_the_context() -> None:
     assert fault("x", Then(str, _odd), "x") == "odd at v"
     assert fault(1, Then(str, _odd), 1) == "no str at v"
     assert fault([1], ArrayOf(str, _odd), [1]) == "odd at v"
-    early, late = Fields({"a": str}, ahead=_odd), Fields({"a": str}, check=_odd)
+    early, late = Fields({"a": str}, precheck=_odd), Fields({"a": str}, check=_odd)
     assert fault({"a": 1}, early, {"a": 1}) == "odd at v"
     assert fault({"a": 1}, late, {"a": 1}) == "no str at v.a"
     assert fault({"a": "x"}, late, {"a": "x"}) == "odd at v"
-    assert fault({}, OneMember({"a": int}, ahead=_odd), {}) == "odd at v"
-    tagged = Tagged("type", {"x": Fields({"type": int})}, ahead=_odd)
+    assert fault({}, OneMember({"a": int}, precheck=_odd), {}) == "odd at v"
+    tagged = Tagged("type", {"x": Fields({"type": int})}, precheck=_odd)
     assert fault({"type": "x"}, tagged, {"type": "x"}) == "odd at v"
 
 

@@ -104,7 +104,7 @@ class MessagesDecoder(Decoder):
         self._early = as_array(message.get("content"))
 
     def _add_early_blocks(self, slot: Slot = None, block: Fields | None = None) -> None:
-        """Add the blocks of `message_start`, unless the block that begins now repeats the first of them."""
+        """Add the blocks of `message_start`, unless `block`, which begins now, repeats the first of these blocks."""
         early, self._early = self._early, ()
         first: Fields = as_object(early[0]) if early else {}
         if block and slot == 0 and first and all(first.get(k) == block.get(k) for k in ("type", "id")):
@@ -140,7 +140,7 @@ class MessagesDecoder(Decoder):
         self.ended = True
 
     def _start_block(self, slot: Slot, block: Fields) -> None:
-        """Begin a block with its initial content, which is the complete block at some servers."""
+        """Begin a block with its initial content. Some servers already send the complete block here."""
         self._begun = True  # set here too, because a relay may omit `message_start`
         self._add_early_blocks(slot, block)
         match block.get("type"):
@@ -226,7 +226,7 @@ class MessagesDecoder(Decoder):
                 if given is not None and not part.pieces.size:
                     self.add_arguments(part, self.arguments_text(given))
             case PartialText(kind="thinking", seal=None) if self.dialect.reasoning.required == "with_calls":
-                # Hosts without signatures still require thinking back.
+                # Hosts without signatures also require that thinking is sent back.
                 self.attach_seal(part, UNSIGNED, UNSIGNED)
             case _:
                 pass

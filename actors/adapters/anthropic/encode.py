@@ -36,28 +36,24 @@ class Route(Struct, frozen=True):
     """One operation of a host.
 
     Args:
-
-    whole: Path of a request without streaming, relative to the endpoint; `{model}` stands for the model's name.
-
-    streamed: Path of a request with streaming.
-
-    version: The value of `anthropic_version` in the body; empty if a header contains the version.
-
-    says_stream: Whether the body requests the stream; otherwise, only the path does.
-
-    framing: The framing of a stream: server-sent events, or binary frames of AWS.
+        plain_path: Path of a request without streaming, relative to the endpoint; `{model}` stands for the model's
+            name.
+        stream_path: Path of a request with streaming.
+        version: The value of `anthropic_version` in the body; empty if a header contains the version.
+        has_stream_field: Whether the body requests the stream; otherwise, only the path does.
+        framing: The framing of a stream: server-sent events, or binary frames of AWS.
     """
 
-    whole: str
-    streamed: str
+    plain_path: str
+    stream_path: str
     version: str = ""
-    says_stream: bool = True
+    has_stream_field: bool = True
     framing: Literal["sse", "aws"] = "sse"
 
     def path(self, settings: Settings) -> str:
         """Return the path of a request, relative to the endpoint."""
         model = percent_encoded(settings.model, safe="@")  # "@" precedes a model's version on Vertex AI
-        return (self.streamed if settings.stream else self.whole).format(model=model)
+        return (self.stream_path if settings.stream else self.plain_path).format(model=model)
 
     def first_fields(self, settings: Settings) -> Mapping[str, Wire]:
         """Return the first keys of a request body: the version, or the model."""
@@ -78,7 +74,7 @@ _ROUTES: Mapping[str, Route] = {
         "/model/{model}/invoke",
         "/model/{model}/invoke-with-response-stream",
         version="bedrock-2023-05-31",
-        says_stream=False,
+        has_stream_field=False,
         framing="aws",
     ),
 }
@@ -165,7 +161,7 @@ def request_head(settings: Settings, dialect: AnthropicDialect, _: frozenset[str
         "thinking": claude_thinking(settings, dialect),
         "output_config": {"effort": settings.effort, "format": _output_format(settings)},
         "system": [{"type": "text", "text": said, **ends}] if said else None,
-        "stream": (settings.stream and route.says_stream) or None,
+        "stream": (settings.stream and route.has_stream_field) or None,
     }
     assumed = () if settings.max_tokens == most else (f"max_tokens {most}",)
     opening = write_json(add_setting_fields(table, settings, dialect))[:-1]

@@ -161,9 +161,9 @@ class ChatDecoder(Decoder):
         return self.finish_reason is not None
 
     def _unsent_fields(self, choice: Fields) -> Fields:
-        """Return the fields of the complete `message` in a chunk that no delta has sent.
+        """Return the fields that no delta has sent yet, from the complete `message` in a chunk.
 
-        Some relays send no deltas but the complete message; others send both.
+        Some relays send only the complete message, without deltas; others send both.
         """
         message = as_object(choice.get("message"))
         if not self._parts:
@@ -300,8 +300,8 @@ def _token_figures(usage: Fields) -> dict[str, int | None]:
 def _separate_reasoning_tokens(usage: Fields) -> int | None:
     """Return the reasoning tokens that `completion_tokens` excludes, as at xAI; None if none are reported.
 
-    They are excluded if `total_tokens` exceeds the sum of prompt and completion by exactly their number; otherwise, the
-    result is 0.
+    They are excluded if `total_tokens` exceeds the sum of prompt and completion by exactly the number of reasoning
+    tokens; otherwise, the result is 0.
     """
     reasoning = whole_number(as_object(usage.get("completion_tokens_details")).get("reasoning_tokens"))
     if reasoning is None:

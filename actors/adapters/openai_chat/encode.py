@@ -193,7 +193,9 @@ def request_head(settings: Settings, dialect: ChatDialect, _: frozenset[str]) ->
 
 
 def _assumed_settings(settings: Settings, dialect: ChatDialect) -> tuple[str, ...]:
-    """Return the effort that the model requires with tools, if the settings did not request that effort (OAC-20)."""
+    """Return `reasoning_effort none` as the only item if the model requires this effort with tools (OAC-20), and the
+    settings contain it without a request to switch thinking off; otherwise an empty tuple.
+    """
     demands = dialect.model.chat_tools == "effort_none" and dialect.reasoning.switch == "effort"
     sends = settings.effort == "none" and settings.thinking != "off"
     return ("reasoning_effort none",) if demands and settings.tools and sends else ()
@@ -207,7 +209,10 @@ def _response_format(settings: Settings) -> Wire:
 
 
 def _pin_upstream(settings: Settings, dialect: ChatDialect, losses: list[str]) -> Wire:
-    """Return the field that pins a gateway to one upstream, since no other can read its reasoning; or None."""
+    """Return the field that pins a gateway to one upstream, since other upstreams cannot read its reasoning.
+
+    The result is None if the settings name no upstream. If the gateway cannot be pinned, the upstream is a loss.
+    """
     if settings.upstream and dialect.request.upstream_pin == "provider":
         return {"order": [settings.upstream], "allow_fallbacks": False}
     losses += ["upstream"] if settings.upstream else []

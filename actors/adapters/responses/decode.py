@@ -73,8 +73,8 @@ class _Item:
 
     kind: str
     part: Part
-    phase: PartialText | None = None  # the thinking block with the seal of the message's phase
-    named: PartialText | None = None  # the thinking block with the seal of the item's id
+    phase_seal: PartialText | None = None  # the thinking block with the seal of the message's phase
+    id_seal: PartialText | None = None  # the thinking block with the seal of the item's id
     done: bool = False  # whether the complete item has arrived
     place: _Place | None = None  # the part of a reasoning item that received the latest text
 
@@ -134,7 +134,7 @@ class ResponsesDecoder(Decoder):
         self.ended = True
 
     def _merge_output(self, output: Sequence[object]) -> None:
-        """Merge the complete items of the last event with the items of the stream, and add those that the stream
+        """Merge the complete items of the last event with the items of the stream, and add the items that the stream
         omitted.
 
         Relays use other ids and indices here. An item without a known id is the next compatible item of its kind.
@@ -155,7 +155,10 @@ class ResponsesDecoder(Decoder):
                 place = self.move_parts(count, place)
 
     def _item_by_id(self, wire_item: Fields) -> _Item | None:
-        """Return the known item with the id of a complete item, or with its call id if only that item is compatible."""
+        """Return the known item with the id of the complete item `wire_item`, or None.
+
+        If only the known item with the same call id is compatible, return that item instead.
+        """
         kind = as_string(wire_item.get("type"))
         item = self._by_id.get((kind, without_placeholder(wire_item.get("id"))))
         other = self._by_call_id.get((kind, without_placeholder(wire_item.get("call_id"))))
@@ -204,7 +207,7 @@ class ResponsesDecoder(Decoder):
             item = _Item(kind, call)
         else:
             item = _Item(kind, self.add_native(kind, None, is_resendable=kind in _OWN))
-        item.named = named
+        item.id_seal = named
         self._items.append(item)
         self._index_item(item, wire_item, index)
         return item
@@ -233,9 +236,9 @@ class ResponsesDecoder(Decoder):
         return item.done and not is_there and not _is_compatible(item, wire_item)
 
     def _complete_item(self, item: _Item, wire_item: Fields) -> None:
-        if item.named is not None:
-            self.attach_seal(item.named, "item", as_string(wire_item.get("id")))
-            self.end_part(item.named)
+        if item.id_seal is not None:
+            self.attach_seal(item.id_seal, "item", as_string(wire_item.get("id")))
+            self.end_part(item.id_seal)
         match part := item.part:
             case PartialText(kind="text"):
                 self._seal_phase(item, wire_item)
@@ -274,9 +277,9 @@ class ResponsesDecoder(Decoder):
 
     def _seal_phase(self, item: _Item, wire_item: Fields) -> None:
         phase = wire_item.get("phase")
-        if item.phase is not None and isinstance(phase, str) and phase in _PHASES:
-            self.attach_seal(item.phase, "phase", phase)
-            self.end_part(item.phase)
+        if item.phase_seal is not None and isinstance(phase, str) and phase in _PHASES:
+            self.attach_seal(item.phase_seal, "phase", phase)
+            self.end_part(item.phase_seal)
 
     def _process_piece(self, event_kind: str, step: str, payload: Fields) -> None:
         """Process a delta of an item, or its `done` event. An item without a start event begins here."""

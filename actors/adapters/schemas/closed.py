@@ -25,7 +25,7 @@ _UNSAYABLE = frozenset(
 )
 _FORMATS = frozenset("date-time time date duration email hostname ipv4 ipv6 uuid".split())  # noqa: SIM905  more readable
 _PLAIN = (str, int, float, bool, type(None))
-_LONGEST = 32  # most references in a row that are followed
+_LONGEST = 32  # maximum length of a chain of references that is followed
 
 
 class SchemaSize(NamedTuple):
@@ -37,9 +37,10 @@ class SchemaSize(NamedTuple):
         objects: The nesting levels of objects.
         optional: The number of properties that are not required.
         unions: The number of properties with alternatives.
-        hollow: The number of objects without properties, except the root.
-        alike: The number of choices between objects whose first key is the same and does not distinguish them.
-        untyped: The number of schemas without a type, alternatives or a reference.
+        empty_objects: The number of objects without properties, except the root.
+        indistinct_choices: The number of choices between objects whose first key is the same and does not distinguish
+            them.
+        untyped_schemas: The number of schemas without a type, alternatives or a reference.
         properties: The number of properties.
         values: The number of enumerated values.
         characters: The number of characters in the names of properties and definitions, and in enumerated strings.
@@ -50,9 +51,9 @@ class SchemaSize(NamedTuple):
     objects: int
     optional: int
     unions: int
-    hollow: int
-    alike: int
-    untyped: int
+    empty_objects: int
+    indistinct_choices: int
+    untyped_schemas: int
     properties: int
     values: int
     characters: int
@@ -97,12 +98,12 @@ class _SchemaCloser(SchemaRewriter):
             raise SchemaRefused
         return super().schema({**given, "anyOf": given["oneOf"]} if "oneOf" in given else given)
 
-    def _close_reference(self, given: Schema) -> Schema:
+    def _close_reference(self, schema: Schema) -> Schema:
         """Return a reference with its definitions, without other keywords."""
-        if _UNSAYABLE & given.keys() or find_definition(given["$ref"], self._root) is None:
+        if _UNSAYABLE & schema.keys() or find_definition(schema["$ref"], self._root) is None:
             raise SchemaRefused
-        definitions = {"$defs": self.value("$defs", given["$defs"], given)} if "$defs" in given else {}
-        return {"$ref": given["$ref"], **definitions}
+        definitions = {"$defs": self.value("$defs", schema["$defs"], schema)} if "$defs" in schema else {}
+        return {"$ref": schema["$ref"], **definitions}
 
     def policy(self, keyword: str, value: JsonValue) -> Policy:
         if keyword == "format":
@@ -121,18 +122,18 @@ class _SchemaCloser(SchemaRewriter):
             raise SchemaRefused
         return made
 
-    def _close_object(self, schema: Schema, made: Schema) -> None:
+    def _close_object(self, schema: Schema, closed: Schema) -> None:
         properties = schema.get("properties")
         is_open = schema.get("additionalProperties", not properties) is not False
         if type(properties) is not dict or is_open:
             raise SchemaRefused
-        made["additionalProperties"] = False
+        closed["additionalProperties"] = False
         if not self._require_all:
             return
         left_out = [name for name in properties if name not in as_list(schema.get("required"))]
         if not all(_accepts_no_value(properties[name], self._root) for name in left_out):
             raise SchemaRefused
-        made["required"] = list(properties)
+        closed["required"] = list(properties)
 
 
 def _accepts_no_value(schema: JsonValue, root: Schema) -> bool:
@@ -176,7 +177,7 @@ def measure_schema(schema: Json) -> SchemaSize:
     texts = [*names, *said, *(defined if type(defined) is dict else ())]
     members = [inner for node in inside for inner in _properties(node).values()]
     return SchemaSize(
-        *_depths(root, root, ()),
+        *_schema_depths(root, root, ()),
         sum(name not in as_list(node.get("required")) for node in inside for name in _properties(node)),
         sum(
             type(inner) is dict and ("anyOf" in inner or type(inner.get("type")) is list) for inner in members
@@ -202,7 +203,7 @@ def _inner_schemas(node: Schema) -> Iterator[JsonValue]:
         yield node["items"]
 
 
-def _depths(schema: JsonValue, root: Schema, followed: tuple[JsonValue, ...]) -> tuple[int, int, int]:
+def _schema_depths(schema: JsonValue, root: Schema, followed: tuple[JsonValue, ...]) -> tuple[int, int, int]:
     """Return three figures: whether a schema refers to itself (0 or 1), its levels, and its levels of objects."""
     if type(schema) is not dict:
         return 0, 0, 0
@@ -210,8 +211,8 @@ def _depths(schema: JsonValue, root: Schema, followed: tuple[JsonValue, ...]) ->
         reference = schema["$ref"]
         if reference in followed or len(followed) > _LONGEST:
             return 1, 0, 0
-        return _depths(find_definition(reference, root), root, (*followed, reference))
-    inside = [(0, 0, 0), *(_depths(inner, root, followed) for inner in _inner_schemas(schema))]
+        return _schema_depths(find_definition(reference, root), root, (*followed, reference))
+    inside = [(0, 0, 0), *(_schema_depths(inner, root, followed) for inner in _inner_schemas(schema))]
     loops, levels, objects = map(max, zip(*inside, strict=True))
     return loops, 1 + levels, objects + ("properties" in schema)
 

@@ -27,13 +27,13 @@ _TYPES = frozenset({"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT"}
 _READ = frozenset(
     "type properties required items enum const anyOf oneOf allOf $ref format nullable".split()  # noqa: SIM905  more readable
 )
-_DEEPEST = 24  # most levels of a schema that are sent
-_LARGEST = 4096  # most schemas that one tool may contain, with references followed
+_DEEPEST = 24  # maximum depth of a schema; deeper levels are not sent
+_LARGEST = 4096  # maximum number of schemas in one tool, with references followed
 
 
 @lru_cache(maxsize=1024)  # a session declares the same tools in every request
 def project_schema(schema: Json) -> tuple[Json | None, tuple[str, ...]]:
-    """Return a tool's schema in the provider's subset, or None if it has no parameters; and the lost keywords."""
+    """Return a tool's schema in the provider's subset (None if the tool has no parameters), and the lost keywords."""
     whole = parse(schema)
     projection = _SubsetProjector(whole if type(whole) is dict else {})
     made = projection.project(projection.root)
@@ -57,7 +57,10 @@ class _SubsetProjector(SchemaRewriter):
         self._followed: tuple[str, ...] = ()  # the references that lead to the current schema
 
     def project(self, given: JsonValue) -> Schema:
-        """Return the rewritten form of a schema one level further down; at the depth limit, an object of any kind."""
+        """Return the rewritten form of a schema that is nested in the current schema.
+
+        At the depth limit, the result is an object of any kind.
+        """
         self._made += 1
         if type(given) is not dict:
             return {"type": "STRING"}
@@ -80,18 +83,18 @@ class _SubsetProjector(SchemaRewriter):
     def value(self, keyword: str, value: JsonValue, given: Schema) -> JsonValue:
         return value
 
-    def _flatten(self, given: Schema, depth: int) -> Schema:
+    def _flatten(self, schema: Schema, depth: int) -> Schema:
         """Return a schema with its references followed and its `allOf` merged, in at most `depth` steps."""
         for _ in range(depth):
             inner: list[JsonValue] = []
-            if "$ref" in given:
-                inner.append(self._follow_reference(given["$ref"]))
-            inner += as_list(given.get("allOf"))
+            if "$ref" in schema:
+                inner.append(self._follow_reference(schema["$ref"]))
+            inner += as_list(schema.get("allOf"))
             if not inner:
-                return given
-            given = _merge([*(item for item in inner if type(item) is dict), _own_keywords(given)])
+                return schema
+            schema = _merge_schemas([*(item for item in inner if type(item) is dict), _own_keywords(schema)])
         self.lost.append("$ref")
-        return _own_keywords(given)
+        return _own_keywords(schema)
 
     def _follow_reference(self, reference: JsonValue) -> JsonValue:
         """Return the target of a local reference. A remote or recursive reference becomes an object."""
@@ -101,22 +104,22 @@ class _SubsetProjector(SchemaRewriter):
         self._followed = (*self._followed, reference)
         return resolve_pointer(self.root, reference)
 
-    def _alternatives(self, given: Schema) -> list[JsonValue]:
+    def _alternatives(self, schema: Schema) -> list[JsonValue]:
         """Return the alternatives of a schema; none if the schema is not a choice."""
         for keyword in ("anyOf", "oneOf"):
-            if arms := as_list(given.get(keyword)):
+            if arms := as_list(schema.get(keyword)):
                 if keyword == "oneOf":
                     self.lost.append(keyword)
                 return arms
-        kinds = as_list(given.get("type"))
-        return [{**given, "type": kind} for kind in kinds] if len(kinds) > 1 else []
+        kinds = as_list(schema.get("type"))
+        return [{**schema, "type": kind} for kind in kinds] if len(kinds) > 1 else []
 
-    def _project_choice(self, given: Schema, arms: list[JsonValue]) -> Schema:
+    def _project_choice(self, choice: Schema, arms: list[JsonValue]) -> Schema:
         """Return the rewritten form of a choice. `anyOf` allows no other keyword, so null and descriptions move into
         it.
         """
         real = [arm for arm in arms if not _is_null(arm)]
-        beside: Schema = {key: given[key] for key in ("title", "description", "default") if key in given}
+        beside: Schema = {key: choice[key] for key in ("title", "description", "default") if key in choice}
         made = [self.project({**beside, **arm} if type(arm) is dict else arm) for arm in real]
         for arm in made if len(real) < len(arms) else []:
             arm["nullable"] = True
@@ -141,45 +144,45 @@ class _SubsetProjector(SchemaRewriter):
             self._add_properties(given, made)
         return made
 
-    def _add_enumeration(self, given: Schema, made: Schema) -> None:
+    def _add_enumeration(self, schema: Schema, projected: Schema) -> None:
         """Add the enumeration to the schema. The subset accepts only strings; null makes the schema nullable."""
-        values = [given["const"]] if "const" in given else given.get("enum")
+        values = [schema["const"]] if "const" in schema else schema.get("enum")
         if type(values) is not list:
             return
         if None in values:
-            made["nullable"] = True
+            projected["nullable"] = True
         words: list[JsonValue] = [value for value in values if type(value) is str and value]
-        if made["type"] == "STRING" and words:
-            made["enum"], made["format"] = words, "enum"
+        if projected["type"] == "STRING" and words:
+            projected["enum"], projected["format"] = words, "enum"
         if len(words) < len(values) - (None in values):
-            self.lost.append("const" if "const" in given else "enum")
+            self.lost.append("const" if "const" in schema else "enum")
 
-    def _add_properties(self, given: Schema, made: Schema) -> None:
-        known = given.get("properties")
+    def _add_properties(self, schema: Schema, projected: Schema) -> None:
+        known = schema.get("properties")
         if type(known) is not dict:
             return
         if known:
-            made["properties"] = {name: self.project(value) for name, value in known.items()}
-        if there := [name for name in as_list(given.get("required")) if type(name) is str and name in known]:
-            made["required"] = list[JsonValue](there)
+            projected["properties"] = {name: self.project(value) for name, value in known.items()}
+        if there := [name for name in as_list(schema.get("required")) if type(name) is str and name in known]:
+            projected["required"] = list[JsonValue](there)
 
 
-def _own_keywords(given: Schema) -> Schema:
-    return {key: value for key, value in given.items() if key not in ("$ref", "allOf")}
+def _own_keywords(schema: Schema) -> Schema:
+    return {key: value for key, value in schema.items() if key not in ("$ref", "allOf")}
 
 
-def _type_of(given: Mapping[str, JsonValue]) -> str:
-    """Return the type of a schema. If the schema has none, guess it from the other keywords."""
-    kind = given.get("type")
+def _type_of(schema: Mapping[str, JsonValue]) -> str:
+    """Return the type of a schema. If the schema has no type, guess the type from the other keywords."""
+    kind = schema.get("type")
     if type(kind) is list and kind:
         kind = kind[0]
     if type(kind) is str and kind.upper() in _TYPES:
         return kind.upper()
-    if "properties" in given or "additionalProperties" in given:
+    if "properties" in schema or "additionalProperties" in schema:
         return "OBJECT"
-    if "items" in given:
+    if "items" in schema:
         return "ARRAY"
-    values = [given["const"]] if "const" in given else given.get("enum")
+    values = [schema["const"]] if "const" in schema else schema.get("enum")
     sample = values[0] if type(values) is list and values else ""
     return _SAMPLE_TYPES.get(type(sample), "STRING")
 
@@ -200,7 +203,7 @@ def _nested_alternatives(arm: Schema) -> list[Schema]:
     return [{**item, "nullable": True} if null else item for item in inner if type(item) is dict]
 
 
-def _merge(schemas: list[Schema]) -> Schema:
+def _merge_schemas(schemas: list[Schema]) -> Schema:
     """Merge schemas into one. Properties and required names are united; for other keywords, the later schema wins."""
     merged: Schema = {}
     for schema in schemas:

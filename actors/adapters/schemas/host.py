@@ -73,7 +73,7 @@ class _SchemaPruner(SchemaRewriter):
 
     def policy(self, keyword: str, value: JsonValue) -> Policy:
         is_lost = (
-            (keyword == "pattern" and not self._accepts(value))
+            (keyword == "pattern" and not self._accepts_pattern(value))
             or (keyword in MAPS and type(value) is not dict)
             or (keyword in LISTS and type(value) is not list)
         )
@@ -81,7 +81,7 @@ class _SchemaPruner(SchemaRewriter):
 
     def value(self, keyword: str, value: JsonValue, given: Schema) -> JsonValue:
         if keyword == "patternProperties" and type(value) is dict:
-            kept = {pattern: inner for pattern, inner in value.items() if self._accepts(pattern)}
+            kept = {pattern: inner for pattern, inner in value.items() if self._accepts_pattern(pattern)}
             self.lost += [keyword] if len(kept) < len(value) else []
             value = kept
         return super().value(keyword, value, given)
@@ -92,7 +92,7 @@ class _SchemaPruner(SchemaRewriter):
         self.lost.append(keyword)
         return {}
 
-    def _accepts(self, pattern: JsonValue) -> bool:
+    def _accepts_pattern(self, pattern: JsonValue) -> bool:
         if self._patterns == "any" or type(pattern) is not str:
             return True
         return self._patterns == "plain" and not _SPECIAL_GROUP.search(_ESCAPES.sub("", pattern))

@@ -49,19 +49,19 @@ class _MoonshotRewriter(SchemaRewriter):
             return self._rewrite_reference(made["$ref"])
         return _with_required_properties(self._replace_choices(made))
 
-    def _replace_choices(self, made: Schema) -> Schema:
+    def _replace_choices(self, schema: Schema) -> Schema:
         """Return a schema in which `anyOf` is the only choice, since Moonshot accepts no other in place of a type.
 
         `oneOf` and `allOf` become `anyOf`. If a schema has several choices, all but the first are lost.
         """
-        choices = {key: arms for key in _CHOICES if (arms := made.get(key))}
-        kept = {key: value for key, value in made.items() if key not in _CHOICES}
+        choices = {key: arms for key in _CHOICES if (arms := schema.get(key))}
+        kept = {key: value for key, value in schema.items() if key not in _CHOICES}
         if not choices:
             return kept
         chosen, *others = choices
         arms = choices[chosen]
         self.lost += [*others, *(["allOf"] if chosen == "allOf" and arms != as_list(arms)[:1] else [])]
-        kept.pop("type", None)  # the arms repeat the type
+        kept.pop("type", None)  # each alternative contains the type
         return {**kept, "anyOf": arms}
 
     def value(self, keyword: str, value: JsonValue, given: Schema) -> JsonValue:
@@ -90,10 +90,10 @@ class _MoonshotRewriter(SchemaRewriter):
         return {**made, **_type_of(made)} if made.keys().isdisjoint(_UNTYPED) else made
 
 
-def _with_single_definitions(made: Schema) -> Schema:
+def _with_single_definitions(schema: Schema) -> Schema:
     """Return a schema whose definitions are all under `$defs`. On a conflict, the keyword that comes first wins."""
     joined: Schema = {}
-    for keyword, value in made.items():
+    for keyword, value in schema.items():
         key = "$defs" if keyword == "definitions" else keyword
         before = joined.get(key)
         joined[key] = {**value, **before} if type(value) is dict and type(before) is dict else value

@@ -21,22 +21,22 @@ _SILENT = frozenset(
 )
 """Keywords of an alternative that do not constrain the arguments."""
 _TOGETHER = frozenset({"if", "then", "else"})
-_MOST = 200  # most alternatives of one schema, counted per reference; this also bounds the recursion
-_LONGEST = 32  # most references in a row that are followed
+_MOST = 200  # maximum number of alternatives; each reference counts again, so this also bounds the recursion
+_LONGEST = 32  # maximum length of a chain of references that is followed
 
 
 def all_schemas(schema: JsonValue) -> list[Schema]:
     """Return a schema and all schemas inside it, outer schemas first."""
     found: list[Schema] = []
 
-    def take(inner: JsonValue) -> JsonValue:
+    def collect(inner: JsonValue) -> JsonValue:
         if type(inner) is dict:
             found.append(inner)
             for key, value in inner.items():
-                map_subschemas(key, value, take)
+                map_subschemas(key, value, collect)
         return inner
 
-    take(schema)
+    collect(schema)
     return found
 
 
@@ -122,7 +122,7 @@ class _RootFlattener(SchemaRewriter):
         is_whole = bool(arms) and self._left >= 0
         if not is_whole or any(arm != arms[0] for arm in arms):
             self.lost.append(keyword)
-        return _union(arms) if is_whole else {}
+        return _shared_constraints(arms) if is_whole else {}
 
     def _merge_schemas(self, first: Schema, second: Schema) -> Schema:
         """Return one schema for two schemas that both apply. For a conflicting keyword, the first schema wins."""
@@ -152,7 +152,7 @@ class _RootFlattener(SchemaRewriter):
         return made
 
 
-def _union(arms: Sequence[Schema]) -> Schema:
+def _shared_constraints(arms: Sequence[Schema]) -> Schema:
     """Return the constraints that all alternatives share, with the properties of every alternative."""
     made = {
         key: value

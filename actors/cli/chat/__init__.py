@@ -29,10 +29,10 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: argparse.Namespace) -> Exit:
     """Open the session, chat until the person leaves, and return the exit code."""
-    return anyio.run(_chat, options, backend=options.backend)
+    return anyio.run(_run_chat, options, backend=options.backend)
 
 
-async def _chat(options: argparse.Namespace) -> Exit:
+async def _run_chat(options: argparse.Namespace) -> Exit:
     terminal = Terminal(screen(color=options.color))
     questions = Questions(terminal)
     approve = Approvals(options.approve, questions.approve)

@@ -38,7 +38,7 @@ class Questions:
             await self._answered.wait()
         finally:
             self._answered = None
-            self._close()
+            self._close_question()
             self._terminal.show_prompt("")
         return self._line
 
@@ -48,9 +48,9 @@ class Questions:
             return False
         self._line = line
         self._answered.set()
-        self._close()  # until the next question or the end of the turn, nothing more is read from a pipe
+        self._close_question()  # until the next question or the end of the turn, nothing more is read from a pipe
         return True
 
-    def _close(self) -> None:
+    def _close_question(self) -> None:
         if self.asked.is_set():  # an unset event stays, because a task may already wait for it
             self.asked = anyio.Event()

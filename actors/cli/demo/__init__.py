@@ -77,14 +77,14 @@ def run(options: argparse.Namespace) -> Exit:
     return Exit.OK if counts == expected else Exit.FAILED
 
 
-async def _run_demo(show: DemoPrinter, everywhere: bool) -> Counts:
+async def _run_demo(printer: DemoPrinter, all_dialects: bool) -> Counts:
     gates = script.Gates()
-    servers = script.servers(gates, everywhere=everywhere)
-    _print_introduction(show, len(servers))
-    _show_refusals(show, servers)
+    servers = script.servers(gates, all_dialects=all_dialects)
+    _print_introduction(printer, len(servers))
+    _show_refusals(printer, servers)
     with anyio.fail_after(_TIMEOUT):
         async with serve(*servers.values()):
-            watch = ExchangePrinter(servers, show)
+            watch = ExchangePrinter(servers, printer)
             async with Runtime(script.config(servers), seed=1, gc="tuned") as runtime:
                 history, _ = from_wire(script.BROKEN, "openai")
                 session = await runtime.open(
@@ -93,7 +93,7 @@ async def _run_demo(show: DemoPrinter, everywhere: bool) -> Counts:
                 try:
                     play = _DemoConversation(session, gates, watch, history.report.notes)
                     await play.play_scenes()
-                    if everywhere:
+                    if all_dialects:
                         await play.visit_all()
                 finally:  # release the tool that cannot be stopped; leaving the runtime would wait for it
                     gates.excelsior.set()
@@ -121,7 +121,7 @@ class _DemoConversation:
         for note in self._notes:
             self._show.print_note("import", note)
         await self._ask("Weather in Oslo and in Rome?")
-        scene("Malformed arguments are corrected; gpt restarts its call ids each time", compact=True)
+        scene("Malformed arguments are corrected; gpt restarts its call ids each time", is_compact=True)
         await self._ask("And in Bergen?")
         scene("A switch; five calls, one answers, and the turn is cancelled (claude)")
         await self._switch("claude")
@@ -133,7 +133,7 @@ class _DemoConversation:
         await self._ask("Book that one.", self._switch_while_booking)
         scene("The other provider continues a turn that it has never seen (gpt)")
         await self._ask("What did you book?")
-        scene("Round robin; then gpt fails twice, and claude continues the same ask", compact=True)
+        scene("Round robin; then gpt fails twice, and claude continues the same ask", is_compact=True)
         await self._switch("by-turns")
         for words in ("What shall I wear?", "Do you agree?", "Is anything missing?"):
             await self._ask(words)
@@ -146,7 +146,7 @@ class _DemoConversation:
         scene = self._show.start_scene
         scene(
             f"Around the world: a call and its result in {len(script.STOPS)} more dialects",
-            compact=True,
+            is_compact=True,
             names=17,
         )
         for stop in script.STOPS:
@@ -158,13 +158,13 @@ class _DemoConversation:
         await self._switch("claude")
         await self._ask("What do we have?")
 
-    async def _ask(self, message: str, react: Act | None = None) -> None:
+    async def _ask(self, message: str, on_event: Act | None = None) -> None:
         self._show.print_user_message(message)
         async with self._session.stream(message) as events:
             async for event in events:
                 self._watch.print_event(event)
-                if react is not None:
-                    await react(event)
+                if on_event is not None:
+                    await on_event(event)
 
     async def _switch(self, target: str) -> None:
         self._watch.count("switches asked")
@@ -227,36 +227,36 @@ def _final_counts(watch: ExchangePrinter, ledger: Ledger) -> Counts:
     }
 
 
-def _show_refusals(show: DemoPrinter, servers: Mapping[str, LoopbackServer]) -> None:
+def _show_refusals(printer: DemoPrinter, servers: Mapping[str, LoopbackServer]) -> None:
     """Print the error with which each of the two servers refuses the broken history, sent unchanged."""
-    show.start_scene("A history that another program left broken, sent unchanged")
+    printer.start_scene("A history that another program left broken, sent unchanged")
     for name, request in script.unrepaired_requests().items():
         refusal = servers[name].judge(request)
         why = "accepted" if refusal is None else f"{refusal.status} {refusal.message.partition('. ')[0]}"
-        show.print_note(name, why)
+        printer.print_note(name, why)
 
 
-def _print_introduction(show: DemoPrinter, servers: int) -> None:
-    line = show.screen.write_line
+def _print_introduction(printer: DemoPrinter, servers: int) -> None:
+    line = printer.screen.write_line
     others = f", and {servers - 2} more speak one dialect each" if servers > 2 else ""
     about = (
         "Strict servers run on this machine: gpt speaks OpenAI Chat Completions, claude Anthropic Messages"
         f"{others}. They refuse the same requests as the real ones."
     )
-    line(show.screen.style("One conversation, several providers, no refusal", "bold"))
+    line(printer.screen.style("One conversation, several providers, no refusal", "bold"))
     for paragraph in (about, LEGEND):
-        for text in textwrap.wrap(paragraph, show.screen.width):
+        for text in textwrap.wrap(paragraph, printer.screen.width):
             line(text)
 
 
-def _print_summary(show: DemoPrinter, counts: Counts, expected: Counts) -> None:
-    line, styled = show.screen.write_line, show.screen.style
+def _print_summary(printer: DemoPrinter, counts: Counts, expected: Counts) -> None:
+    line, styled = printer.screen.write_line, printer.screen.style
     line()
     text = ", ".join(
         f"{count} {name}" + ("" if count == expected[name] else f" (expected {expected[name]})")
         for name, count in counts.items()
     )
-    for part in textwrap.wrap(text, show.screen.width):
+    for part in textwrap.wrap(text, printer.screen.width):
         line(part)
     if counts == expected:
         line(styled("No request was refused, and every call has one result.", "green"))

@@ -148,7 +148,7 @@ class Gates:
 
     @contextmanager
     def failing(self) -> Generator[None]:
-        """Let `gpt` answer every request with status 500 inside the block."""
+        """Let `gpt` answer every request inside the block with status 500."""
         self.outage = True
         yield
         self.outage = False
@@ -179,22 +179,22 @@ def unrepaired_requests() -> dict[str, HttpRequest]:
     }
 
 
-def servers(gates: Gates, *, everywhere: bool) -> dict[str, LoopbackServer]:
+def servers(gates: Gates, *, all_dialects: bool) -> dict[str, LoopbackServer]:
     """Return the servers by backend name, not yet running.
 
-    These are `gpt` and `claude`, and with `everywhere` one server for each other dialect.
+    These are `gpt` and `claude`, and with `all_dialects` one server for each other dialect.
     """
     strict = AnthropicSettings(profile=AnthropicProfile(prefix_bound=True))
     return {
         "gpt": OpenAIServer(GPT_TURNS, faults=gates.fault),
         "claude": AnthropicServer(CLAUDE_TURNS, settings=strict),
-        **({stop.dialect: strict_server(stop.dialect, stop.turns) for stop in STOPS} if everywhere else {}),
+        **({stop.dialect: strict_server(stop.dialect, stop.turns) for stop in STOPS} if all_dialects else {}),
     }
 
 
 def config(running: dict[str, LoopbackServer]) -> Config:
     """Return a configuration with one backend per server and two pools, as an `actors.toml` would define them."""
-    backends = {name: _backend(name, server) for name, server in running.items()}
+    backends = {name: _backend_settings(name, server) for name, server in running.items()}
     pools = {
         "by-turns": PoolSettings(members=("claude", "gpt"), policy="round_robin"),
         "either": PoolSettings(members=("gpt", "claude"), policy="failover"),
@@ -202,7 +202,7 @@ def config(running: dict[str, LoopbackServer]) -> Config:
     return Config(FileSettings(backends=backends, pools=pools), {}, "the demo")
 
 
-def _backend(name: str, server: LoopbackServer) -> BackendSettings:
+def _backend_settings(name: str, server: LoopbackServer) -> BackendSettings:
     return BackendSettings(
         kind=kind_of(dialect(server.dialect)),
         dialect=server.dialect,

@@ -79,9 +79,9 @@ class ExchangePrinter:
     _labels: dict[str, CallLabels] = field(default_factory=dict[str, CallLabels])
     _seen: dict[str, int] = field(default_factory=dict[str, int])
 
-    def count(self, what: str, by: int = 1) -> None:
+    def count(self, counter: str, amount: int = 1) -> None:
         """Add to one of the counts that the demo prints at its end."""
-        self.counts[what] = self.counts.get(what, 0) + by
+        self.counts[counter] = self.counts.get(counter, 0) + amount
 
     def print_event(self, event: SessionEvent) -> None:
         """Print an event of the session, or store it until the answer of its request has arrived."""
@@ -155,7 +155,7 @@ class DemoPrinter:
     _names: int = 8
     _held: str = ""
 
-    def start_scene(self, title: str, *, compact: bool = False, names: int = 8) -> None:
+    def start_scene(self, title: str, *, is_compact: bool = False, names: int = 8) -> None:
         """Print the title of a scene. In a compact scene, a request and its answer share a line.
 
         Args:
@@ -164,7 +164,7 @@ class DemoPrinter:
         self._print_held_request()
         self._names = names
         self._scenes += 1
-        self._compact = compact
+        self._compact = is_compact
         self.screen.write_line()
         for line in textwrap.wrap(f"{self._scenes}. {title}", self.screen.width, subsequent_indent="   "):
             self.screen.write_line(self.screen.style(line, "bold"))

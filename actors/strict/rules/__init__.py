@@ -117,7 +117,7 @@ def validate(
     Args:
         body: The request body, as sent over the wire.
         dialect: One of `DIALECTS`.
-        mode: `strict` for all known rules, `hosted` for those of the official host.
+        mode: `strict` for all known rules, `hosted` for the rules of the official host.
         settings: Settings of the dialect's type. By default, any model name is accepted, with the default profile.
 
     Raises:

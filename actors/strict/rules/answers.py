@@ -16,7 +16,7 @@ _MAX_NAME = 64
 
 
 def check(request: dict[str, Json], context: RequestContext) -> None:
-    """Refuse an answer format that the host does not have, or a schema that it does not accept."""
+    """Refuse an answer format that the host does not have, or a schema that the host does not accept."""
     asked = request.get("response_format")
     if asked is None:
         return

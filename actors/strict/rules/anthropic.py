@@ -38,7 +38,7 @@ from actors.strict.rules.base import (
     object_at,
 )
 from actors.strict.rules.model_checks import restrict_to_model
-from actors.strict.rules.reading import cached_result, parse, standard_of, unchecked_items
+from actors.strict.rules.reading import cached_result, key_of_check, parse, unchecked_items
 from actors.strict.rules.shapes import ArrayOf, Fields, Maybe, Tagged, Word
 
 _KEYS = COUNTED_KEYS | OUTPUT_KEYS
@@ -50,7 +50,7 @@ _UNSUPPORTED: Mapping[str, str] = {
     "disabled": "ANT-47",
     "between_tools": "ANT-47-between",
 }
-_TOOL = standard_of("ANT tool")
+_TOOL = key_of_check("ANT tool")
 _MIN_BUDGET = 1024
 _LEAST_TOP = 0.95  # the minimum `top_p` with thinking
 
@@ -89,7 +89,7 @@ def check_request(
 ) -> None:
     """Check a parsed request.
 
-    `size` is the size of its body in bytes, if known; for the other arguments, see `validate`.
+    `size` is the size of the request's body in bytes, if known; for the other arguments, see `validate`.
     """
     profile = profile_of(request, settings)
     for key in ("messages",) if count else ("messages", "max_tokens"):
@@ -114,7 +114,7 @@ def check_request(
 
 
 def _with_thread(request: Json, settings: AnthropicSettings, threads: ThreadStore) -> Json:
-    """Return a request that continues a thread with the thread's messages added. Other requests stay unchanged."""
+    """Add the stored messages to a request that continues a thread. Return any other request unchanged."""
     WALK.check(request["thread"], _THREAD, "thread")
     if request["thread"]["type"] == "continue":
         WALK.required_member(request, "messages", list)
@@ -251,7 +251,7 @@ def _check_thinking(request: dict[str, Json], profile: AnthropicProfile, setting
         return
     WALK.check(config, _THINKING, "thinking", (profile, settings))
     if config["type"] == "enabled":
-        _check_budget(request, config, spread=_INTERLEAVED_BETA in settings.betas)
+        _check_budget(request, config, is_interleaved=_INTERLEAVED_BETA in settings.betas)
 
 
 def _check_thinking_type(
@@ -264,16 +264,15 @@ def _check_thinking_type(
         raise RULES["ANT-50"].refuse(path=f"{path}.{config['type']}")
 
 
-def _check_budget(request: dict[str, Json], config: dict[str, Json], *, spread: bool) -> None:
+def _check_budget(request: dict[str, Json], config: dict[str, Json], *, is_interleaved: bool) -> None:
     """Check the token budget of thinking.
 
-    `spread` is True if thinking may continue between tool calls (interleaved thinking); then the budget may exceed
-    `max_tokens`.
+    `is_interleaved` is True if thinking may continue between tool calls. Then the budget may exceed `max_tokens`.
     """
     budget = WALK.required_member(config, "budget_tokens", int, "thinking.enabled")
     if budget < _MIN_BUDGET:
         raise RULES["ANT-S08"].refuse(path="thinking.enabled.budget_tokens", limit=_MIN_BUDGET)
-    if "max_tokens" in request and request["max_tokens"] <= budget and not spread:
+    if "max_tokens" in request and request["max_tokens"] <= budget and not is_interleaved:
         raise RULES["ANT-S09"].refuse()
     if request.get("temperature") not in (None, 1):
         raise RULES["ANT-S10"].refuse()
@@ -438,10 +437,10 @@ _THREADS = {
     "continue": Fields(optional_fields("type", previous_message_id=str)),
 }
 _THREAD = Tagged("type", _THREADS, tuple(_THREADS))
-_SCHEMA = Fields({"type": Word("object", typed=True)}, closed="open")
+_SCHEMA = Fields({"type": Word("object", reports_wrong_type=True)}, closed="open")
 _SYSTEM = ArrayOf(
     Fields(
-        optional_fields("cache_control citations", type=Word("text", typed=True), text=str),
+        optional_fields("cache_control citations", type=Word("text", reports_wrong_type=True), text=str),
         closed="last",
         check=_check_system_block,
     )

@@ -1,7 +1,7 @@
 """Check requests to Claude on Vertex AI and on Bedrock's InvokeModel.
 
 The path contains the model, and also the streaming flag if the body has no `stream`. The body contains the API version.
-All other rules are those of `anthropic`.
+All other rules are in `anthropic`.
 """
 
 from collections.abc import Mapping

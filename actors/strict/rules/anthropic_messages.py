@@ -27,7 +27,7 @@ from actors.strict.rules.anthropic_shapes import (
     check_cache_mark,
 )
 from actors.strict.rules.base import AnthropicProfile, Json, Mode, is_array
-from actors.strict.rules.reading import standard_of, unchecked_items
+from actors.strict.rules.reading import key_of_check, unchecked_items
 from actors.strict.rules.shapes import ArrayOf, Check, Fields, Maybe, Shape, Tagged, Then
 
 _ID = re.compile(ID)
@@ -40,7 +40,7 @@ _MAX_NAME = 128
 _MOST_MESSAGES = 100_000
 _MAX_IMAGE = 5_242_880
 _OWN = frozenset({*SERVER_CALLS, *SERVER_RESULTS})
-_IDS, _CONTENT = standard_of("ANT ids"), standard_of("ANT content")
+_IDS, _CONTENT = key_of_check("ANT ids"), key_of_check("ANT content")
 
 
 def check(messages: Json, mode: Mode, profile: AnthropicProfile) -> None:
@@ -54,13 +54,13 @@ def check(messages: Json, mode: Mode, profile: AnthropicProfile) -> None:
         raise RULES["ANT-25"].refuse()
     if len(messages) > _MOST_MESSAGES:
         raise RULES["ANT-55"].refuse(most=_MOST_MESSAGES, count=len(messages))
-    for at, message in unchecked_items(messages, standard_of("ANT shape", profile)):
+    for at, message in unchecked_items(messages, key_of_check("ANT shape", profile)):
         _check_shape(message, f"messages.{at}", profile)
     for at, message in unchecked_items(messages, _IDS):
         _check_ids(message, at)
     for at, message in unchecked_items(messages[:-1], _CONTENT):
-        _check_content(message, at, final=False)
-    _check_content(messages[-1], len(messages) - 1, final=True)
+        _check_content(message, at, is_last=False)
+    _check_content(messages[-1], len(messages) - 1, is_last=True)
     _check_sequence(messages, mode, profile)
 
 
@@ -144,9 +144,9 @@ _PART = Tagged("type", {kind: _BLOCK.shapes[kind] for kind in IN_RESULT}, tuple(
 _CONTENT_OF_MESSAGE, _CONTENT_OF_RESULT = ArrayOf(_BLOCK), ArrayOf(_PART, _check_not_empty)
 
 
-def _check_ids(message: dict[str, Json], at: int) -> None:
+def _check_ids(message: dict[str, Json], message_index: int) -> None:
     for number, block in enumerate(_blocks(message)):
-        path = f"messages.{at}.content.{number}.{block['type']}"
+        path = f"messages.{message_index}.content.{number}.{block['type']}"
         if block["type"] == "tool_use":
             _check_id(block["id"], f"{path}.id")
             check_name(block["name"], f"{path}.name")
@@ -171,15 +171,15 @@ def check_name(name: str, path: str) -> None:
         raise RULES["ANT-08"].refuse(path=path)
 
 
-def _check_content(message: dict[str, Json], at: int, *, final: bool) -> None:
-    content, prefill = message.get("content"), final and message["role"] == "assistant"
+def _check_content(message: dict[str, Json], message_index: int, *, is_last: bool) -> None:
+    content, prefill = message.get("content"), is_last and message["role"] == "assistant"
     if not content:
         if not prefill and message["role"] != "system":
-            raise RULES["ANT-22"].refuse(at=at)
+            raise RULES["ANT-22"].refuse(at=message_index)
         return
     texts = [{"text": content}] if isinstance(content, str) else _text_blocks(content)
     for text in texts:
-        check_text(text, "messages", f"messages.{at}")
+        check_text(text, "messages", f"messages.{message_index}")
     if prefill and not any(block["type"] in _OWN for block in _blocks(message)):
         tail = content if isinstance(content, str) else content[-1].get("text", "")
         if tail != tail.rstrip():
@@ -194,14 +194,17 @@ def _text_blocks(content: list[Json]) -> Iterable[dict[str, Json]]:
             yield from (part for part in block["content"] if part["type"] == "text")
 
 
-def check_text(block: Mapping[str, Json], where: str, path: str) -> None:
-    """Refuse a text that is empty or only whitespace, and a cache breakpoint on such a text."""
+def check_text(block: Mapping[str, Json], field: str, path: str) -> None:
+    """Refuse a text that is empty or only whitespace, and a cache breakpoint on such a text.
+
+    `field` is the field of the request that contains the block; `path` is the path of the message or block in it.
+    """
     if not block["text"].strip() and block.get("cache_control") is not None:
         raise RULES["ANT-33"].refuse(path=path)
     if not block["text"]:
-        raise RULES["ANT-20"].refuse(where=where)
+        raise RULES["ANT-20"].refuse(where=field)
     if block["text"].isspace():
-        raise RULES["ANT-21"].refuse(where=where)
+        raise RULES["ANT-21"].refuse(where=field)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,12 +213,12 @@ class _WireTurn:
 
     Attributes:
         role: The role of the messages.
-        at: The index of the first message.
+        message_index: The index of the first message.
         blocks: The blocks, each with the index of its message and its index in the message.
     """
 
     role: str
-    at: int
+    message_index: int
     blocks: Sequence[tuple[int, int, dict[str, Json]]]
 
     @property
@@ -247,7 +250,7 @@ def _merge_turns(messages: list[Json], mode: Mode) -> list[_WireTurn]:
     for at, message in enumerate(messages):
         blocks = [(at, number, block) for number, block in enumerate(_blocks(message))]
         if turns and _continues_turn(turns[-1], message, mode):
-            turns[-1] = _WireTurn(turns[-1].role, turns[-1].at, [*turns[-1].blocks, *blocks])
+            turns[-1] = _WireTurn(turns[-1].role, turns[-1].message_index, [*turns[-1].blocks, *blocks])
         else:
             turns.append(_WireTurn(message["role"], at, blocks))
     return turns
@@ -292,17 +295,17 @@ def _check_answered(turn: _WireTurn, following: Sequence[_WireTurn], mode: Mode)
         return
     if following and following[0].role != "user":
         raise RULES["ANT-04"].refuse()
-    answers = following[0] if following else _WireTurn("user", turn.at, ())
+    answers = following[0] if following else _WireTurn("user", turn.message_index, ())
     given = {block["tool_use_id"] for _, _, block in answers.blocks_of("tool_result")}
     if missing := [call for call in calls if call not in given]:
         later = following[1] if len(following) > 1 and following[1].role == "user" else None
         split = later is not None and set(missing) <= later.first_answers
         rule = "ANT-12" if split else "ANT-01"
-        raise RULES[rule].refuse(at=turn.at, ids=", ".join(missing))
+        raise RULES[rule].refuse(at=turn.message_index, ids=", ".join(missing))
     if displaced := [call for call in calls if call not in answers.first_answers]:
         if mode == "strict":
-            raise RULES["ANT-03"].refuse(at=answers.at, count=len(calls))
-        raise RULES["ANT-01"].refuse(at=turn.at, ids=", ".join(displaced))
+            raise RULES["ANT-03"].refuse(at=answers.message_index, count=len(calls))
+        raise RULES["ANT-01"].refuse(at=turn.message_index, ids=", ".join(displaced))
 
 
 def _check_results(turn: _WireTurn, previous: _WireTurn | None) -> None:
@@ -324,7 +327,7 @@ def _check_server_calls(turns: list[_WireTurn]) -> None:
         if turn.role == "assistant":
             _check_server_results(turn, pending)
         elif turn.role == "user" and pending and len(turn.blocks_of("tool_result")) < len(turn.blocks):
-            raise RULES["ANT-10"].refuse(at=turn.at)
+            raise RULES["ANT-10"].refuse(at=turn.message_index)
 
 
 def _check_server_results(turn: _WireTurn, pending: dict[str, str]) -> None:
@@ -344,9 +347,9 @@ def _check_neighbours(turns: list[_WireTurn]) -> None:
             raise RULES["ANT-26"].refuse(role=turn.role)
         ends_in_server_tool = bool(before.blocks) and before.blocks[-1][2]["type"] in _OWN
         if turn.role == "system" and before.role != "user" and not ends_in_server_tool:
-            raise RULES["ANT-S07"].refuse(at=turn.at)
+            raise RULES["ANT-S07"].refuse(at=turn.message_index)
         if before.role == "system" and turn.role != "assistant":
-            raise RULES["ANT-S07"].refuse(at=before.at)
+            raise RULES["ANT-S07"].refuse(at=before.message_index)
 
 
 def _blocks(message: dict[str, Json]) -> list[dict[str, Json]]:

@@ -20,7 +20,7 @@ _BOUNDS = frozenset(
 _FORMATS = frozenset(
     "date-time time date duration email hostname uri ipv4 ipv6 uuid".split()  # noqa: SIM905  a list is longer
 )
-_TYPE = Word("json_schema", typed=True)
+_TYPE = Word("json_schema", reports_wrong_type=True)
 _FORM = Fields({"type": object, "schema": dict})
 _LISTS = ("anyOf", "allOf", "oneOf")
 _MAX_OPTIONAL = 24

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from actors.strict.rules.anthropic_rules import RULES
 from actors.strict.rules.base import Json, RuleBroken
-from actors.strict.rules.shapes import Fields, Maybe, Shape, ShapeWalk, Tagged, Word
+from actors.strict.rules.shapes import Fields, Maybe, Shape, ShapeChecker, Tagged, Word
 
 COUNTED_KEYS = frozenset(
     """billing_policy cache_control compaction context_management mcp_servers messages model output_config
@@ -128,36 +128,36 @@ _DATED = re.compile(
 _TYPE_NAMES = {str: "string", int: "integer", bool: "boolean", list: "list", dict: "dictionary"}
 
 
-class MessagesWalk(ShapeWalk):
+class MessagesShapeChecker(ShapeChecker):
     """The shape checks with Anthropic's paths and error messages. The path of a block contains its type."""
 
-    def item_path(self, path: str, at: int) -> str:
-        return f"{path}.{at}"
+    def item_path(self, path: str, index: int) -> str:
+        return f"{path}.{index}"
 
     def tagged_path(self, path: str, tag: str) -> str:
         return f"{path}.{tag}"
 
-    def wrong_type(self, path: str, wanted: type, value: Json) -> RuleBroken:
-        return RULES["ANT-S02"].refuse(path=path, kind=_TYPE_NAMES[wanted])
+    def wrong_type_refusal(self, path: str, expected_type: type, value: Json) -> RuleBroken:
+        return RULES["ANT-S02"].refuse(path=path, kind=_TYPE_NAMES[expected_type])
 
-    def wrong_word(self, path: str, value: Json, shape: Word) -> RuleBroken:
+    def wrong_word_refusal(self, path: str, value: Json, shape: Word) -> RuleBroken:
         return RULES["ANT-S03"].refuse(path=path, values=" or ".join(map(repr, shape.values)))
 
-    def wrong_tag(self, path: str, value: Json, shape: Tagged) -> RuleBroken:
+    def wrong_tag_refusal(self, path: str, value: Json, shape: Tagged) -> RuleBroken:
         return RULES["ANT-S04"].refuse(path=path, tag=value, tags=", ".join(map(repr, shape.listed)))
 
-    def missing_key(self, path: str, key: str) -> RuleBroken:
+    def missing_key_refusal(self, path: str, key: str) -> RuleBroken:
         return RULES["ANT-S01"].refuse(path=self.key_path(path, key))
 
     def unknown_key_refusal(self, path: str, key: str) -> RuleBroken:
         return RULES["ANT-28"].refuse(path=self.key_path(path, key))
 
 
-WALK = MessagesWalk()
+WALK = MessagesShapeChecker()
 
 
 def optional_fields(names: str, **shapes: Shape | Maybe) -> dict[str, Shape | Maybe]:
-    """Return the fields of an object: those in `shapes`, then an optional field of any type for each of `names`."""
+    """Return the fields in `shapes`, followed by an optional field of any type for each of `names`."""
     return {**shapes, **dict.fromkeys(names.split(), Maybe(object))}
 
 

@@ -7,9 +7,9 @@ returned signature and compares.
 
 The digest of the content before a block excludes thinking and cache breakpoints, because breakpoints may move and
 thinking may be dropped from the start of a conversation. Thinking is chained instead: a block contains the digest of
-the previous thinking block. If any thinking precedes the block in a request, the last of it must be that previous
-block. So a client may remove thinking from the start, from the end or completely, but may not remove it from the middle
-or insert it again. Successive messages of one role count as one, because the API merges them.
+the previous thinking block. If any thinking precedes the block in a request, the last such thinking must be that
+previous block. So a client may remove thinking from the start, from the end or completely, but may not remove it from
+the middle or insert it again. Successive messages of one role count as one, because the API merges them.
 """
 
 import base64
@@ -33,11 +33,11 @@ from actors.strict.rules.base import (
     is_object,
     object_at,
 )
-from actors.strict.rules.reading import cached_result, standard_of, unchecked_items
+from actors.strict.rules.reading import cached_result, key_of_check, unchecked_items
 
 THINKING = frozenset({"thinking", "redacted_thinking"})
 _DIGEST = 16
-_LEADING, _ENDING = standard_of("ANT thinking leads"), standard_of("ANT thinking ends")
+_LEADING, _ENDING = key_of_check("ANT thinking leads"), key_of_check("ANT thinking ends")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ def sign(
         settings: The settings of the host, with its account and secret.
         mode: The mode of the host. In `hosted` mode, the host ignores thinking of other models.
     """
-    walk = _PrefixWalk(request, settings, mode)
+    walk = _PrefixDigests(request, settings, mode)
     for message in request["messages"]:
         for block, written in cached_result(_encoded_blocks, message):
             walk.add_block(block, written)
@@ -136,7 +136,7 @@ class _ThinkingCheck:
         self, request: Json, mode: Mode, profile: AnthropicProfile, settings: AnthropicSettings
     ) -> None:
         self._messages: list[Json] = request["messages"]
-        self._walk = _PrefixWalk(request, settings, mode)
+        self._walk = _PrefixDigests(request, settings, mode)
         self._settings = settings
         self._unsigned = profile.reasoning
         self._bound = profile.prefix_bound and not _drops_mismatches(request)
@@ -150,35 +150,37 @@ class _ThinkingCheck:
                     self._check_block(at, number, _blocks(message))
                 self._walk.add_block(block, text)
 
-    def _check_block(self, at: int, number: int, blocks: list[Json]) -> None:
-        block = blocks[number]
+    def _check_block(self, message_index: int, block_index: int, blocks: list[Json]) -> None:
+        block = blocks[block_index]
         signature, text = _signature_of(block), block.get("thinking", "")
         if not signature and not text and block["type"] == "thinking":
-            raise RULES["ANT-43"].refuse(at=at, block=number)
+            raise RULES["ANT-43"].refuse(at=message_index, block=block_index)
         if self._settings.signatures == "trust" and signature:
             return
         if self._unsigned and text and not signature:
             return
         seal = _open_signature(signature, self._settings)
         if seal is None:
-            raise RULES["ANT-42"].refuse(at=at, block=number)
+            raise RULES["ANT-42"].refuse(at=message_index, block=block_index)
         if not self._walk.is_bound(seal):
             if self._walk.drops_foreign:
                 return
-            raise RULES["ANT-42"].refuse(at=at, block=number)
-        now = self._walk.seal_thinking(blocks[:number], text)
+            raise RULES["ANT-42"].refuse(at=message_index, block=block_index)
+        now = self._walk.seal_thinking(blocks[:block_index], text)
         edited = seal.text != now.text
-        if at == self._latest and (edited or seal.place != now.place):
-            raise RULES["ANT-41"].refuse(at=at, block=number)
+        if message_index == self._latest and (edited or seal.place != now.place):
+            raise RULES["ANT-41"].refuse(at=message_index, block=block_index)
         if edited:
-            raise RULES["ANT-42"].refuse(at=at, block=number)
+            raise RULES["ANT-42"].refuse(at=message_index, block=block_index)
         if self._bound:
-            self._check_prefix(at, number, seal, now)
+            self._check_prefix(message_index, block_index, seal, now)
 
-    def _check_prefix(self, at: int, number: int, sealed: _SealedThinking, current: _SealedThinking) -> None:
+    def _check_prefix(
+        self, message_index: int, block_index: int, sealed: _SealedThinking, current: _SealedThinking
+    ) -> None:
         what = next((name for name, changed in _prefix_differences(sealed, current) if changed), None)
         if what is not None:
-            raise RULES["ANT-44"].refuse(at=at, block=number, what=f"What changed: {what}.")
+            raise RULES["ANT-44"].refuse(at=message_index, block=block_index, what=f"What changed: {what}.")
 
 
 def _prefix_differences(sealed: _SealedThinking, current: _SealedThinking) -> Iterable[tuple[str, bool]]:
@@ -188,7 +190,7 @@ def _prefix_differences(sealed: _SealedThinking, current: _SealedThinking) -> It
     yield "an earlier thinking block", bool(current.previous) and sealed.previous != current.previous
 
 
-class _PrefixWalk:
+class _PrefixDigests:
     """The digests of the content before the current position, while the blocks of a request are read in order."""
 
     def __init__(self, request: Json, settings: AnthropicSettings, mode: Mode) -> None:
@@ -196,7 +198,8 @@ class _PrefixWalk:
         system = [{"type": "text", "text": system}] if isinstance(system, str) else system
         self._system = _digest(dump([_without_unsigned_keys(block) for block in system]))
         self._tools = _digest(
-            b"[%b]" % b",".join([cached_result(_encode_plain, tool) for tool in request.get("tools") or ()])
+            b"[%b]"
+            % b",".join([cached_result(_encode_for_digest, tool) for tool in request.get("tools") or ()])
         )
         self._content = hashlib.sha256()
         self._previous = ""
@@ -241,26 +244,26 @@ class _PrefixWalk:
 
 def _encode_signature(seal: _SealedThinking, settings: AnthropicSettings) -> str:
     payload = dump(asdict(seal))
-    return base64.b64encode(_mac(payload, settings.secret) + payload).decode()
+    return base64.b64encode(_hmac_of(payload, settings.secret) + payload).decode()
 
 
 def _open_signature(signature: str, settings: AnthropicSettings) -> _SealedThinking | None:
-    return _unseal(signature, settings.secret)
+    return _decode_signature(signature, settings.secret)
 
 
 @lru_cache(maxsize=2000)
-def _unseal(signature: str, secret: bytes) -> _SealedThinking | None:
+def _decode_signature(signature: str, secret: bytes) -> _SealedThinking | None:
     try:
         raw = base64.b64decode(signature, validate=True)
     except (binascii.Error, ValueError):
         return None
     mac, payload = raw[:32], raw[32:]
-    if not hmac.compare_digest(mac, _mac(payload, secret)):
+    if not hmac.compare_digest(mac, _hmac_of(payload, secret)):
         return None
     return _SealedThinking(**json.loads(payload))
 
 
-def _mac(payload: bytes, secret: bytes) -> bytes:
+def _hmac_of(payload: bytes, secret: bytes) -> bytes:
     return hmac.digest(secret, payload, "sha256")
 
 
@@ -283,7 +286,7 @@ def _encode_block(role: str, block: Json) -> bytes | None:
     return None if block["type"] in THINKING else dump([role, _without_unsigned_keys(block)])
 
 
-def _encode_plain(value: Json) -> bytes:
+def _encode_for_digest(value: Json) -> bytes:
     return dump(_without_unsigned_keys(value))
 
 

@@ -31,7 +31,7 @@ class ThreadStore:
         self._limit = limit
         self._answers: OrderedDict[str, _StoredAnswer] = OrderedDict()
 
-    def keep(self, request: Json, answer_id: str, content: Json) -> None:
+    def store_answer(self, request: Json, answer_id: str, content: Json) -> None:
         """Store the answer to a request that `expand` has completed. `content` are the blocks of the answer."""
         thread = request["thread"]
         if thread["type"] == "continue" and (previous := self._answers.get(thread["previous_message_id"])):
@@ -41,7 +41,7 @@ class ThreadStore:
             self._answers.popitem(last=False)
 
     def expand(self, request: Json) -> Json:
-        """Return a request with the stored messages of the thread that it continues, if it continues one.
+        """Add the stored messages and fields to a request that continues a thread. Return any other request unchanged.
 
         Raises:
             RuleBroken: The thread is not stored, was continued before, or was created with other fields.

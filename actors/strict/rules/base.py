@@ -123,7 +123,7 @@ class RuleBroken(Exception):
 
 
 def refusal_of(validator: Callable[[], None]) -> ServerRefusal | None:
-    """Run `validator`, a validator, and return the refusal of the first broken rule, or None if no rule is broken."""
+    """Run a validator, and return the refusal of the first broken rule; None if no rule is broken."""
     try:
         validator()
     except RuleBroken as broken:
@@ -200,7 +200,7 @@ class AnthropicProfile:
         sampling: Whether `temperature`, `top_p` and `top_k` are accepted, as up to generation 4.6.
         one_sampling: Whether a request may have only one of `temperature` and `top_p`, as since generation 4.5.
         thinks: Whether the model thinks when the request does not mention thinking.
-        is_exact: Whether the model is a known one, so that sampling and a forced tool are refused whenever it thinks.
+        is_exact: Whether the model is known, so that sampling and a forced tool are refused whenever the model thinks.
         schemas: Whether `output_config.format` is accepted.
     """
 

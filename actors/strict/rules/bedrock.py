@@ -12,7 +12,7 @@ from actors.strict.rules import bedrock_upstream
 from actors.strict.rules.base import Json, Mode, is_object
 from actors.strict.rules.bedrock_rules import RULES, BedrockProfile, BedrockSettings
 from actors.strict.rules.bedrock_shapes import MESSAGE, REQUEST, WALK, MessageContext
-from actors.strict.rules.reading import cached_result, parse, standard_of, unchecked_items
+from actors.strict.rules.reading import cached_result, key_of_check, parse, unchecked_items
 
 _MAX_DOCUMENTS = 5
 
@@ -27,7 +27,7 @@ def validate(body: bytes, mode: Mode, settings: BedrockSettings) -> None:
     profile = _profile_of(settings)
     WALK.check(request, REQUEST, "", profile)
     messages = request["messages"]
-    for at, message in unchecked_items(messages, standard_of("BED message", profile.media)):
+    for at, message in unchecked_items(messages, key_of_check("BED message", profile.media)):
         role = message.get("role") if is_object(message) else None
         WALK.check(message, MESSAGE, f"messages/{at}", MessageContext(profile, role))
     attached = [held for message in messages for held in cached_result(_attachments_of, message)]
@@ -68,7 +68,7 @@ def _attachments_of(message: Json) -> list[tuple[str, Json]]:
 
 
 def _attachments(content: list[Json]) -> Iterator[tuple[str, Json]]:
-    """Yield (kind, value) for the images and documents of a message, including those inside its results."""
+    """Yield (kind, value) for the images and documents of a message, also for the attachments inside its results."""
     for block in content:
         ((kind, value),) = block.items()
         if kind in ("image", "document"):

@@ -59,12 +59,19 @@ class BedrockSettings:
     signatures: Literal["verify", "trust"] = "verify"
 
 
-def _bedrock_rule(rule: str, text: str, source: str = "", *, status: int = 400, type: str = "") -> ServerRule:  # noqa: A002
+def _bedrock_rule(
+    rule_id: str,
+    text: str,
+    source: str = "",
+    *,
+    status: int = 400,
+    type: str = "",  # noqa: A002
+) -> ServerRule:
     kind = type or "ValidationException"
     return (
-        ServerRule(rule, text, source, status, kind)
+        ServerRule(rule_id, text, source, status, kind)
         if source
-        else ServerRule(rule, text, status=status, type=kind)
+        else ServerRule(rule_id, text, status=status, type=kind)
     )
 
 

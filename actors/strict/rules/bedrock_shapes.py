@@ -8,7 +8,7 @@ from typing import NamedTuple
 from actors.strict.rules.base import Json, RuleBroken
 from actors.strict.rules.bedrock_rules import ID, RULES, TOOL_NAME, BedrockProfile
 from actors.strict.rules.reading import parse
-from actors.strict.rules.shapes import ArrayOf, Fields, Maybe, OneMember, Shape, ShapeWalk, Then, Word
+from actors.strict.rules.shapes import ArrayOf, Fields, Maybe, OneMember, Shape, ShapeChecker, Then, Word
 
 _NAMES: Mapping[type, str] = {
     dict: "JSONObject",
@@ -32,33 +32,33 @@ _TITLE = frozenset(ascii_letters + digits + " -()[]")
 
 
 class MessageContext(NamedTuple):
-    """What the checks inside a message need to know: the model's profile, and the role of the message."""
+    """The context of the checks inside a message: the model's profile, and the role of the message."""
 
     profile: BedrockProfile
     role: Json
 
 
-class ConverseWalk(ShapeWalk):
+class ConverseShapeChecker(ShapeChecker):
     """The shape checks with Bedrock's paths and error messages. Bedrock reports a missing key as null."""
 
     def key_path(self, path: str, key: str) -> str:
         return f"{path}/{key}" if path else key
 
-    def item_path(self, path: str, at: int) -> str:
-        return f"{path}/{at}"
+    def item_path(self, path: str, index: int) -> str:
+        return f"{path}/{index}"
 
-    def wrong_type(self, path: str, wanted: type, value: Json) -> RuleBroken:
+    def wrong_type_refusal(self, path: str, expected_type: type, value: Json) -> RuleBroken:
         if value is None:
             return RULES["BED-S01"].refuse(value="null", path=dotted_path(path))
-        return RULES["BED-S02"].refuse(path=path, wanted=_NAMES[wanted], found=_NAMES[type(value)])
+        return RULES["BED-S02"].refuse(path=path, wanted=_NAMES[expected_type], found=_NAMES[type(value)])
 
-    def wrong_word(self, path: str, value: Json, shape: Word) -> RuleBroken:
+    def wrong_word_refusal(self, path: str, value: Json, shape: Word) -> RuleBroken:
         return RULES["BED-S03"].refuse(
             value=f"'{value}'", path=dotted_path(path), values=", ".join(shape.values)
         )
 
-    def missing_key(self, path: str, key: str) -> RuleBroken:
-        return self.wrong_type(self.key_path(path, key), object, None)
+    def missing_key_refusal(self, path: str, key: str) -> RuleBroken:
+        return self.wrong_type_refusal(self.key_path(path, key), object, None)
 
     def unknown_key_refusal(self, path: str, key: str) -> RuleBroken:
         return RULES["BED-11"].refuse(path=path, key=key)
@@ -67,7 +67,7 @@ class ConverseWalk(ShapeWalk):
         return RULES["BED-S06"].refuse(path=path, count=count)
 
 
-WALK = ConverseWalk()
+WALK = ConverseShapeChecker()
 
 
 def dotted_path(path: str) -> str:
@@ -135,7 +135,7 @@ def _check_blank(text: str, path: str, context: object) -> None:
 
 
 def _check_text(value: Json, path: str, context: object) -> None:
-    """Check a text in a result or in the system prompt. Unlike `_check_blank`, its refusals name the block."""
+    """Check a text in a result or in the system prompt. In contrast to `_check_blank`, a refusal names the block."""
     block = dotted_path(path.removesuffix("/text"))
     _check_blank(WALK.require_type(value, str, block), block, context)
 
@@ -178,9 +178,9 @@ def _check_choice(config: Json, path: str, profile: BedrockProfile) -> None:
 # --- tables
 
 
-def _media_fields(kind: str, *, in_result: bool = False) -> Fields:
+def _media_fields(kind: str, *, is_in_result: bool = False) -> Fields:
     def check_support(value: Json, path: str, context: MessageContext) -> None:
-        if not in_result:
+        if not is_in_result:
             _check_role(value, path, context)
         if kind not in context.profile.media:
             raise RULES["BED-09"].refuse(kind=kind)
@@ -189,7 +189,7 @@ def _media_fields(kind: str, *, in_result: bool = False) -> Fields:
     others = dict.fromkeys(("context", "citations"), _ANY) if kind == "document" else {}
     source = OneMember({"bytes": Then(str, _check_filled), "s3Location": object})
     fields = {"format": Word(*_FORMATS.get(kind, ())), **named, "source": source, **others}
-    return Fields(fields, closed="open" if in_result else "first", ahead=check_support)
+    return Fields(fields, closed="open" if is_in_result else "first", precheck=check_support)
 
 
 _ANY = Maybe(object)
@@ -198,16 +198,16 @@ _IN_RESULT = OneMember(
     {
         "text": Then(object, _check_text),
         "json": Then(object, _check_json),
-        **{kind: _media_fields(kind, in_result=True) for kind in ("image", "document", "video")},
+        **{kind: _media_fields(kind, is_in_result=True) for kind in ("image", "document", "video")},
     },
-    named=False,
+    is_key_in_path=False,
 )
 _BLOCK = OneMember(
     {
         "text": Then(str, _check_blank),
         "toolUse": Fields(
             {"toolUseId": _name_shape(ID), "name": _name_shape(TOOL_NAME), "input": dict, "type": _ANY},
-            ahead=_check_role,
+            precheck=_check_role,
         ),
         "toolResult": Fields(
             {
@@ -216,18 +216,18 @@ _BLOCK = OneMember(
                 "content": ArrayOf(_IN_RESULT),
                 "type": _ANY,
             },
-            ahead=_check_role,
+            precheck=_check_role,
         ),
         "reasoningContent": OneMember(
             {"reasoningText": Fields({"text": str, "signature": Maybe(str)}), "redactedContent": str},
-            ahead=_check_role,
+            precheck=_check_role,
         ),
         **{kind: _media_fields(kind) for kind in _MEDIA_ROLES},
         "cachePoint": _MARK,
     }
 )
 MESSAGE = Fields(
-    {"role": Word("user", "assistant", typed=True), "content": ArrayOf(_BLOCK, _check_content)},
+    {"role": Word("user", "assistant", reports_wrong_type=True), "content": ArrayOf(_BLOCK, _check_content)},
     check=_check_documents,
 )
 """The shape of a message. Its checks need a `MessageContext` as the context."""
@@ -246,7 +246,12 @@ _OUTPUT = Fields(
     {
         "effort": Maybe(Then(str, _check_effort)),
         "textFormat": Maybe(
-            Fields({"type": Word("json_schema", typed=True), "structure": OneMember({"jsonSchema": _FORM})})
+            Fields(
+                {
+                    "type": Word("json_schema", reports_wrong_type=True),
+                    "structure": OneMember({"jsonSchema": _FORM}),
+                }
+            )
         ),
     }
 )

@@ -12,7 +12,7 @@ from actors.strict.rules.base import RECALLED, CompatibleProfile, Json, ServerRu
 from actors.strict.rules.host import RequestContext, VendorHost
 from actors.strict.rules.openai_chat import KEYS, OPENAI, object_schema_fault, without_answer_rules
 from actors.strict.rules.openai_messages import MESSAGE_KEYS
-from actors.strict.rules.reasoning import check_present
+from actors.strict.rules.reasoning import check_reasoning_present
 
 _CODE = "invalid_request_error"
 _UNREADABLE = "Failed to deserialize the JSON body into the target type: "
@@ -90,12 +90,12 @@ def check(messages: list[Json], context: RequestContext) -> None:
     _close_group(waiting, strays)
 
 
-def _close_group(waiting: list[str], strays: int) -> None:
-    if len(waiting) > strays:
+def _close_group(open_ids: list[str], stray_count: int) -> None:
+    if len(open_ids) > stray_count:
         raise RULES["DSK-02"].refuse()
-    if waiting:
-        raise RULES["DSK-03"].refuse(ids=", ".join(waiting))
-    if strays:
+    if open_ids:
+        raise RULES["DSK-03"].refuse(ids=", ".join(open_ids))
+    if stray_count:
         raise RULES["DSK-01"].refuse()
 
 
@@ -108,7 +108,7 @@ DEEPSEEK: VendorHost = replace(
     without_answer_rules(OPENAI),
     name="deepseek",
     rules=RULES,
-    words={
+    replacement_rules={
         "OAC-05": "DSK-S01",
         "OAC-06": "DSK-S02",
         "OAC-07": "DSK-04",
@@ -127,7 +127,7 @@ DEEPSEEK: VendorHost = replace(
     tool_types=("function",),
     schema=object_schema_fault,
     sequence=check,
-    checks=(check_present, _check_answer_format),
+    checks=(check_reasoning_present, _check_answer_format),
     reasoning="DSK-05",
     reasoning_scope="open",
     forced="DSK-08",

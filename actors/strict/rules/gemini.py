@@ -18,7 +18,7 @@ from actors.strict.rules.gemini_rules import NAME, RULES, GeminiProfile, GeminiS
 from actors.strict.rules.gemini_shape import parse_request
 from actors.strict.rules.model_checks import check_gemini
 from actors.strict.rules.models import served_model
-from actors.strict.rules.reading import cached_result, parse, standard_of, unchecked_items
+from actors.strict.rules.reading import cached_result, key_of_check, parse, unchecked_items
 
 _NAME = re.compile(NAME)
 _ROLES = frozenset({"user", "model"})
@@ -86,7 +86,7 @@ def _check_contents(request: Json, settings: GeminiSettings) -> Sequence[Json]:
     contents: Sequence[Json] = request.get("contents") or []
     if not contents:
         raise RULES["GEM-07"].refuse("contents")
-    for at, content in unchecked_items(contents, standard_of("GEM content", settings.vertex)):
+    for at, content in unchecked_items(contents, key_of_check("GEM content", settings.vertex)):
         _check_content(content, f"contents[{at}]", settings)
     return contents
 
@@ -161,7 +161,7 @@ def _parts_with(content: Json, key: str) -> list[Json]:
 
 
 def _merge_turns(contents: Sequence[Json]) -> dict[int, Json]:
-    """Return the contents by their index. Successive model contents are merged under the index of the first."""
+    """Return the contents by their index. Successive model contents are merged under the index of the first content."""
     turns: dict[int, Json] = {}
     last = -1
     for at, content in enumerate(contents):
@@ -207,7 +207,11 @@ def _check_turn(previous: Json, content: Json, path: str, mode: Mode) -> None:
 
 
 def _pair_responses(calls: Sequence[Json], responses: Sequence[Json]) -> Iterator[tuple[Json | None, Json]]:
-    """Yield (call, response) for each response. They are matched by id, or by position if either has no id."""
+    """Yield (call, response) for each response, where the call is None if it is unknown.
+
+    A response with an id is matched by id, unless the call at the same position has none. All others are matched by
+    position.
+    """
     by_id = {call["id"]: call for call in calls if call.get("id")}
     for call, response in zip(calls, responses, strict=True):
         named = response.get("id")
@@ -231,31 +235,31 @@ def _check_tools(request: Json) -> set[str]:
     return names
 
 
-def _check_config(request: Json, names: set[str]) -> None:
+def _check_config(request: Json, tool_names: set[str]) -> None:
     calling = object_at(object_at(request, "toolConfig"), "functionCallingConfig")
     mode = calling.get("mode", "MODE_UNSPECIFIED")
     needs_functions = mode == "ANY" or (mode != "MODE_UNSPECIFIED" and not request.get("tools"))
-    if needs_functions and not names:
+    if needs_functions and not tool_names:
         raise RULES["GEM-S09"].refuse("tool_config")
-    _check_allowed(calling, names)
+    _check_allowed(calling, tool_names)
     thinking = object_at(object_at(request, "generationConfig"), "thinkingConfig")
     if "thinkingBudget" in thinking and "thinkingLevel" in thinking:
         raise RULES["GEM-S11"].refuse("generation_config.thinking_config")
 
 
-def _check_allowed(calling: Json, names: set[str]) -> None:
-    allowed = calling.get("allowedFunctionNames") or ()
-    if allowed and calling.get("mode") not in ("ANY", "VALIDATED"):
+def _check_allowed(calling_config: Json, tool_names: set[str]) -> None:
+    allowed = calling_config.get("allowedFunctionNames") or ()
+    if allowed and calling_config.get("mode") not in ("ANY", "VALIDATED"):
         raise RULES["GEM-S21"].refuse(_ALLOWED, why="can only be set when the function calling mode is ANY.")
     for name in allowed:
-        if name not in names:
+        if name not in tool_names:
             raise RULES["GEM-S21"].refuse(_ALLOWED, why=f"{name} is not among the function declarations.")
 
 
 _ALLOWED = "tool_config.function_calling_config.allowed_function_names"
 
 
-def _check_generation(config: Json, names: set[str], profile: GeminiProfile, mode: Mode) -> None:
+def _check_generation(config: Json, tool_names: set[str], profile: GeminiProfile, mode: Mode) -> None:
     for key, (low, high) in _RANGES.items():
         value = config.get(key)
         if value is not None and not low <= value <= high:
@@ -268,7 +272,7 @@ def _check_generation(config: Json, names: set[str], profile: GeminiProfile, mod
     media_type = config.get("responseMimeType", "text/plain")
     if media_type not in _MIMES:
         raise RULES["GEM-S15"].refuse("generation_config.response_mime_type")
-    if media_type == _JSON and names and not profile.json_beside_tools:
+    if media_type == _JSON and tool_names and not profile.json_beside_tools:
         raise RULES["GEM-S20"].refuse()
     _check_answer(config, media_type, mode)
 

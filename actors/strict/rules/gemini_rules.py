@@ -57,7 +57,7 @@ class GeminiSettings:
 
 
 def _gemini_rule(
-    rule: str,
+    rule_id: str,
     text: str,
     source: str = SEEN,
     *,
@@ -65,7 +65,7 @@ def _gemini_rule(
     type: str = "INVALID_ARGUMENT",  # noqa: A002  named like the field of `ServerRule`
     strict_only: bool = False,
 ) -> ServerRule:
-    return ServerRule(rule, text, source, status=status, type=type, strict_only=strict_only)
+    return ServerRule(rule_id, text, source, status=status, type=type, strict_only=strict_only)
 
 
 RULES = rules_by_id(

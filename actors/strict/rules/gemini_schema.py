@@ -67,8 +67,8 @@ def _subschemas(schema: Json) -> Iterator[tuple[str, Json]]:
         yield "items", schema["items"]
 
 
-def _refuse_schema(path: str, why: str) -> None:
-    raise RULES["GEM-S13"].refuse(path, path=path, why=why)
+def _refuse_schema(path: str, reason: str) -> None:
+    raise RULES["GEM-S13"].refuse(path, path=path, why=reason)
 
 
 def check_json(schema: Json, path: str) -> None:

@@ -115,20 +115,20 @@ _PACKAGE = "type.googleapis.com/google.ai.generativelanguage.v1beta"
 
 
 def parse_request(
-    request: dict[str, Json], ids: bool, vertex: bool, kind: str = "GenerateContentRequest"
+    request: dict[str, Json], accepts_call_ids: bool, is_vertex: bool, kind: str = "GenerateContentRequest"
 ) -> dict[str, Json]:
     """Parse a request like the provider, and return it with all names in their JSON spelling.
 
     Args:
         request: The request.
-        ids: Whether calls may have an id.
-        vertex: Whether the host is Vertex AI, which has additional fields.
+        accepts_call_ids: Whether calls may have an id.
+        is_vertex: Whether the host is Vertex AI, which has additional fields.
         kind: The message type of the request.
 
     Raises:
         RuleBroken: At a value of a wrong type, or at the end with all unknown names.
     """
-    walk = _ShapeWalk(ids, vertex)
+    walk = _RequestParser(accepts_call_ids, is_vertex)
     read = walk.parse_message(request, kind, "")
     if walk.unknown:
         rule = "GEM-09" if walk.unknown[0][0] == "id" else "GEM-10"
@@ -137,20 +137,20 @@ def parse_request(
     return read
 
 
-def _parse_message(value: Json, kind: str, ids: bool, vertex: bool) -> Json:
-    walk = _ShapeWalk(ids, vertex)
+def _parse_message(value: Json, kind: str, accepts_call_ids: bool, is_vertex: bool) -> Json:
+    walk = _RequestParser(accepts_call_ids, is_vertex)
     read = walk.parse_message(value, kind, kind)
     if walk.unknown:
         raise RULES["GEM-10"].refuse(walk.unknown[0][0], lines=walk.unknown[0][1])
     return read
 
 
-class _ShapeWalk:
-    """The parse of one request. It stops at a value of a wrong type, and collects unknown names."""
+class _RequestParser:
+    """A parser of one request. It stops at a value of a wrong type, and collects the unknown names."""
 
-    def __init__(self, ids: bool, vertex: bool) -> None:
-        self._ids = ids
-        self._vertex = vertex
+    def __init__(self, accepts_call_ids: bool, is_vertex: bool) -> None:
+        self._ids = accepts_call_ids
+        self._vertex = is_vertex
         self.unknown: list[tuple[str, str]] = []
 
     def parse_message(self, value: Json, kind: str, path: str) -> dict[str, Json]:
@@ -171,7 +171,7 @@ class _ShapeWalk:
         return read
 
     def _has_field(self, kind: str, name: str) -> bool:
-        """Return True if this host accepts a field that some host of Google accepts."""
+        """Return True if this host accepts a field of the tables. Some fields exist only on Vertex AI."""
         if name == "id" and kind in ("FunctionCall", "FunctionResponse"):
             return self._ids
         return self._vertex or name not in _VERTEX_ALONE.get(kind, ())

@@ -23,21 +23,21 @@ from actors.strict.rules.gemini_shape import decode_base64
 def sign(part: Json, settings: GeminiSettings) -> str:
     """Return the signature that a host with these settings creates for a part."""
     payload = dump(_signed_data(part, settings))
-    return b64encode(_mac(payload, settings) + payload).decode()
+    return b64encode(_hmac_of(payload, settings) + payload).decode()
 
 
 def continuation_token(request: Json, settings: GeminiSettings) -> str:
     """Return the continuation token of a paused answer. It is bound to the request and to the previous token."""
     asked = [request.get("contents"), request.get("continuationToken")]
     payload = hashlib.sha256(dump(asked[:1])).digest() + hashlib.sha256(dump(asked)).digest()
-    return b64encode(_mac(payload, settings) + payload).decode()
+    return b64encode(_hmac_of(payload, settings) + payload).decode()
 
 
 def is_continuation(request: Json, settings: GeminiSettings) -> bool:
     """Return True if the continuation token of a request is valid."""
     raw = decode_base64(request["continuationToken"]) or b""
     mac, payload = raw[:-64], raw[-64:]
-    is_own = hmac.compare_digest(mac, _mac(payload, settings))
+    is_own = hmac.compare_digest(mac, _hmac_of(payload, settings))
     return is_own and payload[:32] == hashlib.sha256(dump([request.get("contents")])).digest()
 
 
@@ -67,14 +67,14 @@ def _current_turn(turns: Mapping[int, Json]) -> int:
     return begun
 
 
-def _is_valid(signature: str, part: Json, first: bool, mode: Mode, settings: GeminiSettings) -> bool:
+def _is_valid(signature: str, part: Json, is_first: bool, mode: Mode, settings: GeminiSettings) -> bool:
     if signature in SENTINELS:
-        return first or mode != "strict"
+        return is_first or mode != "strict"
     if settings.signatures == "trust":
         return True
     raw = decode_base64(signature) or b""
     mac, payload = raw[:32], raw[32:]
-    if not hmac.compare_digest(mac, _mac(payload, settings)):
+    if not hmac.compare_digest(mac, _hmac_of(payload, settings)):
         return False
     return bool(json.loads(payload) == _signed_data(part, settings))
 
@@ -90,5 +90,5 @@ def _signed_data(part: Json, settings: GeminiSettings) -> Json:
     return [settings.model, settings.account, route, digest]
 
 
-def _mac(payload: bytes, settings: GeminiSettings) -> bytes:
+def _hmac_of(payload: bytes, settings: GeminiSettings) -> bytes:
     return hmac.new(settings.secret, payload, hashlib.sha256).digest()

@@ -1,9 +1,9 @@
 """Describe how a Chat Completions vendor differs from OpenAI, as data.
 
 Theory of operation. All vendors share OpenAI's checks, which raise OpenAI's rules. A `VendorHost` contains the
-differences (keys, roles, ids, sequence, further checks) and the vendor's error messages: `words` maps a rule of the
-family to the vendor's own rule. If the vendor's message for a fault is unknown, OpenAI's message is used, with the
-vendor's type, code and error body. So a vendor that differs in three rules takes three lines of data.
+differences (keys, roles, ids, sequence, further checks) and the vendor's error messages: `replacement_rules` maps a
+rule of the family to the vendor's own rule. If the vendor's message for a fault is unknown, OpenAI's message is used,
+with the vendor's type, code and error body. So a vendor that differs in three rules takes three lines of data.
 """
 
 import re
@@ -38,8 +38,8 @@ class VendorHost:
     Args:
         name: The name of the vendor's dialect.
         rules: The vendor's own rules, by id.
-        words: The vendor's rule that replaces a rule of the family, by rule id. An entry with the rule id and the last
-            key of the path (`OAC-07 content`) takes precedence.
+        replacement_rules: The vendor's rule that replaces a rule of the family, by rule id. An entry with the rule id
+            and the last key of the path (`OAC-07 content`) takes precedence.
         error_type, error_code: The type and code of a refusal for which the vendor has no message.
         kinds: The vendor's name of each JSON type, by OpenAI's name.
         keys: The keys that a request may have.
@@ -88,7 +88,7 @@ class VendorHost:
     sequence: Callable[[list[Json], "RequestContext"], None]
     strict: Callable[[Json, Mode], str | None] = lambda schema, mode: None
     answer: Callable[[dict[str, Json]], str | None] = lambda schema: None
-    words: Mapping[str, str] = field(default_factory=dict[str, str])
+    replacement_rules: Mapping[str, str] = field(default_factory=dict[str, str])
     error_type: str = "invalid_request_error"
     error_code: str | None = None
     kinds: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -124,30 +124,30 @@ class VendorHost:
     def translate(self, refused: RuleBroken, request: Json) -> RuleBroken:
         """Return the refusal with this vendor's error message.
 
-        A refusal by an upstream, which has a detail, stays unchanged.
+        A refusal with a detail was made by an upstream and stays unchanged.
         """
         if refused.refusal.detail is not None:
             return refused
-        refusal = self._vendor_rule(refused)
+        refusal = self._vendor_refusal(refused)
         finish = self.finish
         return RuleBroken(refusal if finish is None else finish(refusal, request, refused.values))
 
-    def _vendor_rule(self, refused: RuleBroken) -> ServerRefusal:
-        refusal = refused.refusal
+    def _vendor_refusal(self, broken: RuleBroken) -> ServerRefusal:
+        refusal = broken.refusal
         if refusal.rule in self.rules:
             return refusal
         last = (refusal.param or "").rpartition(".")[2]
-        own = self.words.get(f"{refusal.rule} {last}") or self.words.get(refusal.rule)
+        own = self.replacement_rules.get(f"{refusal.rule} {last}") or self.replacement_rules.get(refusal.rule)
         if own is None:
             return replace(refusal, type=self.error_type, code=self.error_code)
-        values = {key: value for key, value in refused.values.items() if key != "param"}
+        values = {key: value for key, value in broken.values.items() if key != "param"}
         values["kind"] = self.kinds.get(str(values.get("kind")), values.get("kind"))
         return self.rules[own].refuse(refusal.param, **values).refusal
 
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """What the checks of one request need to know: the host, its mode, its settings and the model's profile."""
+    """The context of the checks of one request: the host, its mode, its settings and the model's profile."""
 
     host: VendorHost
     mode: Mode
@@ -155,7 +155,7 @@ class RequestContext:
     profile: OpenAIProfile
 
     @property
-    def model(self) -> CompatibleProfile:
+    def model_profile(self) -> CompatibleProfile:
         """The model's profile; the host's default profile if the settings have only an OpenAI profile."""
         return self.profile if isinstance(self.profile, CompatibleProfile) else self.host.profile
 

@@ -10,7 +10,7 @@ DEFINITIONS = ("$defs", "definitions")
 def schema_nodes(
     schema: Json, subschemas_of: Callable[[dict[str, Json]], Iterable[Json]]
 ) -> Iterator[dict[str, Json]]:
-    """Yield a schema and all its subschemas: those in its definitions, and those that `subschemas_of` returns."""
+    """Yield a schema and all its subschemas, which are in its definitions or returned by `subschemas_of`."""
     if not is_object(schema):
         return
     yield schema
@@ -22,7 +22,9 @@ def schema_nodes(
 
 
 def resolve_definition(reference: Json, root: Json) -> Json:
-    """Return the definition at the root that a reference such as `#/$defs/A` names; None if it does not exist."""
+    """Return the definition at the root that a reference such as `#/$defs/A` names; None if the definition does not
+    exist.
+    """
     where, key, name = [*str(reference).split("/", 2), "", ""][:3]
     definitions = root.get(key) if where == "#" and key in DEFINITIONS else None
     return definitions.get(name) if is_object(definitions) else None

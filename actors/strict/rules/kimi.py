@@ -23,7 +23,7 @@ from actors.strict.rules.model_checks import check_kimi
 from actors.strict.rules.openai_chat import KEYS, OPENAI, object_schema_fault, without_answer_rules
 from actors.strict.rules.openai_messages import MESSAGE_KEYS
 from actors.strict.rules.openai_messages import RULES as FAMILY
-from actors.strict.rules.reasoning import check_present
+from actors.strict.rules.reasoning import check_reasoning_present
 
 _DROPPED = "no refusal: the model drops calls"
 
@@ -110,8 +110,8 @@ def _moonshot_fault(function: Json) -> str | None:
     return _inner_fault(function["parameters"], "")
 
 
-def _fault_at(path: str, why: str) -> str:
-    return f"At path '{path.lstrip('.')}': {why}"
+def _fault_at(path: str, reason: str) -> str:
+    return f"At path '{path.lstrip('.')}': {reason}"
 
 
 def _inner_fault(schema: Json, path: str) -> str | None:
@@ -142,7 +142,7 @@ KIMI: VendorHost = replace(
     without_answer_rules(OPENAI),
     name="kimi",
     rules={**RULES, "KIM-14": OF_MODELS["KIM-14"], "KIM-15": OF_MODELS["KIM-15"]},
-    words={
+    replacement_rules={
         "OAC-01": "KIM-01",
         "OAC-02": "KIM-02",
         "OAC-S08": "KIM-02",
@@ -169,7 +169,7 @@ KIMI: VendorHost = replace(
     enforced=frozenset({"OAC-S11"}),
     fixed={"temperature": 1, "top_p": 0.95, "n": 1, "presence_penalty": 0, "frequency_penalty": 0},
     schema=_moonshot_fault,
-    checks=(_check_empty, check_present, _check_ids, _check_settings),
+    checks=(_check_empty, check_reasoning_present, _check_ids, _check_settings),
     reasoning="KIM-03",
     forced="KIM-10",
     profile=CompatibleProfile(id_length=None, thinking="on"),

@@ -35,12 +35,12 @@ _BAD_NAME = (
 _ROLES = "Unexpected role '{role}' after role '{after}'"
 
 
-def _order_rule(rule: str, text: str) -> ServerRule:
-    return ServerRule(rule, text, _MEASURED, type="invalid_request_message_order", code="3230")
+def _order_rule(rule_id: str, text: str) -> ServerRule:
+    return ServerRule(rule_id, text, _MEASURED, type="invalid_request_message_order", code="3230")
 
 
-def _call_rule(rule: str, text: str) -> ServerRule:
-    return ServerRule(rule, text, _MEASURED, type="invalid_function_call", code="3280")
+def _call_rule(rule_id: str, text: str) -> ServerRule:
+    return ServerRule(rule_id, text, _MEASURED, type="invalid_function_call", code="3280")
 
 
 RULES = rules_by_id(
@@ -122,9 +122,9 @@ _BY_ID, _FREE_IDS, _RICH_RESULTS = 11, 13, 15
 
 def check(messages: list[Json], context: RequestContext) -> None:
     """Check the order and pairing of messages, and then the content of each message, like the vendor's validator."""
-    generation = context.model.generation
+    generation = context.model_profile.generation
     _check_ends(messages)
-    _check_order(messages, lenient=context.mode == "hosted" and generation >= _FREE_IDS)
+    _check_order(messages, is_lenient=context.mode == "hosted" and generation >= _FREE_IDS)
     if generation >= _BY_ID or context.mode == "strict":
         _check_pairs(messages)
     else:
@@ -141,19 +141,22 @@ def _check_ends(messages: list[Json]) -> None:
         raise RULES["MIS-10"].refuse(role="assistant")
 
 
-def _check_order(messages: list[Json], *, lenient: bool) -> None:
+def _check_order(messages: list[Json], *, is_lenient: bool) -> None:
     for before, message in pairwise(messages):
         after, role = before["role"], message["role"]
         if role not in _FOLLOW[after]:
             raise RULES["MIS-12" if role == "system" else _misplaced_result(messages)].refuse(
                 role=role, after=after
             )
-        if (after, role) == ("tool", "user") and not lenient:
+        if (after, role) == ("tool", "user") and not is_lenient:
             raise RULES["MIS-21"].refuse(role=role, after=after)
 
 
 def _misplaced_result(messages: list[Json]) -> str:
-    """Return the id of the rule that a result after a user message breaks. It depends on whether any call precedes."""
+    """Return the id of the rule that a result directly after a user message breaks.
+
+    The rule depends on whether any message contains calls.
+    """
     return "MIS-09" if any(message.get("tool_calls") for message in messages) else "MIS-05"
 
 
@@ -202,8 +205,8 @@ def _call_ids(message: Json) -> set[str]:
     return ids
 
 
-def _check_content(message: Json, last: bool, context: RequestContext) -> None:
-    generation = context.model.generation
+def _check_content(message: Json, is_last: bool, context: RequestContext) -> None:
+    generation = context.model_profile.generation
     if message["role"] == "tool":
         _check_images(message, generation)
         _check_id(message.get("tool_call_id"), "MIS-15", context)
@@ -216,7 +219,7 @@ def _check_content(message: Json, last: bool, context: RequestContext) -> None:
     for call in calls:
         _check_id(call.get("id"), "MIS-16", context)
         _check_name(call["function"]["name"])
-    if message.get("prefix") and not last:
+    if message.get("prefix") and not is_last:
         raise RULES["MIS-11"].refuse()
 
 
@@ -226,12 +229,12 @@ def _check_images(message: Json, generation: int) -> None:
         raise RULES["MIS-18"].refuse()
 
 
-def _check_id(call_id: str | None, absent: str, context: RequestContext) -> None:
-    if context.mode == "hosted" and context.model.generation >= _FREE_IDS:
+def _check_id(call_id: str | None, missing_rule: str, context: RequestContext) -> None:
+    if context.mode == "hosted" and context.model_profile.generation >= _FREE_IDS:
         if not call_id or call_id == "null":
             raise RULES["MIS-16S"].refuse()
-    elif call_id is None or (absent == "MIS-16" and call_id == "null"):
-        raise RULES[absent].refuse()
+    elif call_id is None or (missing_rule == "MIS-16" and call_id == "null"):
+        raise RULES[missing_rule].refuse()
     elif not _NINE.fullmatch(call_id):
         raise RULES["MIS-01"].refuse(id=call_id)
 
@@ -242,7 +245,7 @@ def _check_name(name: str) -> None:
 
 
 def _add_path(refusal: ServerRefusal, request: Json, values: Mapping[str, object]) -> ServerRefusal:
-    """Return a refusal with status 422 with its path in the vendor's format.
+    """Add the path in the vendor's format to a refusal with status 422.
 
     For example, `messages[1].x` becomes `body.messages.1.assistant.x`. Other refusals are returned without a path.
     """
@@ -282,7 +285,7 @@ MISTRAL: VendorHost = replace(
     without_answer_rules(OPENAI),
     name="mistral",
     rules=RULES,
-    words={
+    replacement_rules={
         "OAC-04": "MIS-S01",
         "OAC-04 messages": "MIS-13",
         "OAC-05": "MIS-S02",

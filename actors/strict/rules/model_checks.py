@@ -162,11 +162,13 @@ def restrict_to_model(profile: AnthropicProfile, model: str) -> AnthropicProfile
         forced_tool_choice=profile.forced_tool_choice and row.forced != "never",
         is_exact=True,
         efforts=profile.efforts & frozenset(row.efforts or ()),
-        schemas=row.form,
+        schemas=row.schema_output,
         prefill=profile.prefill or row.prefill,
         one_sampling=profile.one_sampling and not row.sampling_pair,
         mid_system=profile.mid_system and row.mid_system,
-        cache_minimum=row.cached if row.cached > profile.cache_minimum else profile.cache_minimum,
+        cache_minimum=row.cache_minimum
+        if row.cache_minimum > profile.cache_minimum
+        else profile.cache_minimum,
     )
 
 

@@ -30,9 +30,9 @@ class ServedModel:
         thinks: Whether the model thinks when the request does not mention thinking.
         forced: When a forced tool choice is accepted.
         stops: Whether stop sequences are accepted.
-        form: Whether a JSON Schema for the answer is accepted.
+        schema_output: Whether a JSON Schema for the answer is accepted.
         cache: The field that requests a longer-lived prompt cache; empty if there is none.
-        cached: The minimum number of tokens of a cached prompt; 0 if unknown.
+        cache_minimum: The minimum number of tokens of a cached prompt; 0 if unknown.
         levels: Whether thinking has levels instead of a token budget (Gemini 3 and later).
         prefill: Whether a conversation may end with an assistant message (Claude before 4.6).
         sampling_pair: Whether `temperature` and `top_p` are accepted together (Claude before Opus 4.1).
@@ -50,9 +50,9 @@ class ServedModel:
     thinks: bool = False
     forced: When = "always"
     stops: bool = True
-    form: bool = True
+    schema_output: bool = True
     cache: Literal["", "retention", "options"] = ""
-    cached: int = 0
+    cache_minimum: int = 0
     levels: bool = False
     prefill: bool = False
     sampling_pair: bool = False
@@ -64,16 +64,18 @@ class ServedModel:
         return replace(self, names=names)
 
 
-_GPT_4O = ServedModel("openai", ("gpt-4o", "chatgpt-", "gpt-4.5"), efforts=(), cached=1024)
+_GPT_4O = ServedModel("openai", ("gpt-4o", "chatgpt-", "gpt-4.5"), efforts=(), cache_minimum=1024)
 _GPT_4_1 = replace(_GPT_4O, names=("gpt-4.1",), cache="retention")
-_GPT_4 = replace(_GPT_4O, names=("gpt-3", "gpt-4$", "gpt-4-"), form=False)
-_O1_MINI = replace(_GPT_4O, names=("o1-mini",), sampling="never", thinks=True, stops=False, form=False)
+_GPT_4 = replace(_GPT_4O, names=("gpt-3", "gpt-4$", "gpt-4-"), schema_output=False)
+_O1_MINI = replace(
+    _GPT_4O, names=("o1-mini",), sampling="never", thinks=True, stops=False, schema_output=False
+)
 _O = replace(
     _O1_MINI,
     names=("o1", "o3", "o4-mini", "codex-mini"),
     efforts=("low", "medium", "high"),
     effort="medium",
-    form=True,
+    schema_output=True,
 )
 _GPT_5_CHAT = _GPT_4O.for_names("gpt-5-chat")
 _GPT_5 = replace(
@@ -142,11 +144,11 @@ _CLAUDE_3 = ServedModel(
     ),
     efforts=(),
     thinking=(),
-    form=False,
+    schema_output=False,
     prefill=True,
     sampling_pair=True,
 )
-_HAIKU_3_5 = replace(_CLAUDE_3, names=("claude-3-5-haiku",), cached=2048)
+_HAIKU_3_5 = replace(_CLAUDE_3, names=("claude-3-5-haiku",), cache_minimum=2048)
 _CLAUDE_3_7 = replace(
     _CLAUDE_3,
     names=(
@@ -160,13 +162,13 @@ _CLAUDE_3_7 = replace(
     sampling="without_thinking",
     thinking=("enabled", "disabled"),
     forced="without_thinking",
-    cached=1024,
+    cache_minimum=1024,
 )
 _CLAUDE_4_1 = replace(
-    _CLAUDE_3_7, names=("claude-sonnet-4-0", "claude-opus-4-1"), form=True, sampling_pair=False
+    _CLAUDE_3_7, names=("claude-sonnet-4-0", "claude-opus-4-1"), schema_output=True, sampling_pair=False
 )
 _CLAUDE_4_5 = replace(_CLAUDE_4_1, names=("claude-sonnet-4-5",))
-_HAIKU_4_5 = replace(_CLAUDE_4_5, names=("claude-haiku-4-5",), cached=4096)
+_HAIKU_4_5 = replace(_CLAUDE_4_5, names=("claude-haiku-4-5",), cache_minimum=4096)
 _OPUS_4_5 = replace(_HAIKU_4_5, names=("claude-opus-4-5",), efforts=("low", "medium", "high"), effort="high")
 _CLAUDE_4_6 = replace(
     _OPUS_4_5,
@@ -187,13 +189,13 @@ _CLAUDE_5 = replace(
     _CLAUDE_4_7,
     names=("claude-sonnet-5$", "claude-opus-5$", "claude-sonnet-5-0", "claude-opus-5-0"),
     thinks=True,
-    cached=1024,
+    cache_minimum=1024,
 )
 _FABLE_5 = replace(
     _CLAUDE_5,
     names=("claude-fable-5$", "claude-mythos-5$", "claude-mythos$"),
     thinking=("adaptive",),
-    cached=512,
+    cache_minimum=512,
 )
 _HAIKU_5_5 = replace(_FABLE_5, names=("claude-haiku-5-5",), thinking=("adaptive", "disabled"))
 _SONNET_5_5 = replace(
@@ -206,7 +208,7 @@ _GEMINI_1 = ServedModel(
     ("gemini-1", "gemini-pro-1", "gemini-flash-1"),
     efforts=(),
     thinking=(),
-    cached=1024,
+    cache_minimum=1024,
     call_ids=False,
 )
 _GEMINI_2_PRO = replace(
@@ -218,7 +220,7 @@ _GEMINI_3 = replace(
     names=("gemini-3-pro",),
     efforts=("low", "high"),
     effort="high",
-    cached=4096,
+    cache_minimum=4096,
     levels=True,
     call_ids=True,
 )
@@ -228,7 +230,7 @@ _GEMINI_3_FLASH = replace(
     efforts=("minimal", "low", "medium", "high"),
 )
 _GEMINI_3_1 = replace(_GEMINI_3, names=("gemini-3",), efforts=("low", "medium", "high"))
-_GEMINI_4 = replace(_GEMINI_3_1, names=("gemini-",), thinking=("adaptive",), cached=6144)
+_GEMINI_4 = replace(_GEMINI_3_1, names=("gemini-",), thinking=("adaptive",), cache_minimum=6144)
 
 _MOONSHOT = ServedModel("kimi", ("moonshot-",), efforts=(), thinking=())
 _KIMI_K2 = ServedModel(
@@ -268,7 +270,7 @@ _MINIMAX_M2 = ServedModel(
     thinks=True,
 )
 _MINIMAX_M3 = replace(_MINIMAX_M2, names=("minimax-",), thinking=("adaptive", "disabled"))
-_NOVA = ServedModel("amazon", ("nova-",), efforts=(), thinking=(), form=False)
+_NOVA = ServedModel("amazon", ("nova-",), efforts=(), thinking=(), schema_output=False)
 
 SERVED: tuple[ServedModel, ...] = (
     *(_GPT_4O, _GPT_4_1, _GPT_4, _O1_MINI, _O, _GPT_5_CHAT, _GPT_5_LATEST, _PRO, _CODEX, _CODEX_2, _PRO_2),
@@ -304,5 +306,5 @@ def served_model(name: str) -> ServedModel | None:
     return next((row for row in SERVED if any(_name_matches(plain, each) for each in row.names)), None)
 
 
-def _name_matches(name: str, start: str) -> bool:
-    return name == start[:-1] if start.endswith("$") else name.startswith(start)
+def _name_matches(name: str, prefix: str) -> bool:
+    return name == prefix[:-1] if prefix.endswith("$") else name.startswith(prefix)

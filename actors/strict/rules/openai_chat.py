@@ -35,7 +35,7 @@ from actors.strict.rules.openai_messages import (
     is_integer,
     refuse_unknown_keys,
 )
-from actors.strict.rules.reading import parse, standard_of, unchecked_items
+from actors.strict.rules.reading import key_of_check, parse, unchecked_items
 
 _NAMES = (
     "audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens "
@@ -92,13 +92,13 @@ def check_request(request: Json, context: RequestContext, size: int) -> None:
 
 def _check_parsed(request: dict[str, Json], context: RequestContext, size: int) -> None:
     if request.get("messages") is None:
-        raise WALK.missing_key("", "messages")
+        raise WALK.missing_key_refusal("", "messages")
     refuse_unknown_keys(request, context.host.keys, "", context)
     _check_values(request, context)
     if context.host is OPENAI and context.settings.models is None:
         check_chat(request)
     _check_tools(request, context)
-    openai_messages.check(request["messages"], context, long_strings=size > 1_048_576)
+    openai_messages.check(request["messages"], context, may_have_long_strings=size > 1_048_576)
     answers.check(request, context)
     for check in context.host.checks:
         check(request, context)
@@ -151,12 +151,14 @@ def _check_values(request: dict[str, Json], context: RequestContext) -> None:
     _check_options(request, context)
 
 
-def _check_effort(effort: Json, known: tuple[str, ...] | None) -> None:
-    if effort is None or known is None or effort in known:
+def _check_effort(effort: Json, accepted: tuple[str, ...] | None) -> None:
+    if effort is None or accepted is None or effort in accepted:
         return
     path = "reasoning_effort"
     WALK.require_type(effort, str, path)
-    raise RULES["OAC-06"].refuse(path, path=path, value=effort, values=openai_messages.enumerate_names(known))
+    raise RULES["OAC-06"].refuse(
+        path, path=path, value=effort, values=openai_messages.enumerate_names(accepted)
+    )
 
 
 def _check_sampling(request: dict[str, Json], fixed: Mapping[str, float]) -> None:
@@ -212,14 +214,14 @@ def _check_tools(request: dict[str, Json], context: RequestContext) -> None:
     if len(tools) > _MAX_TOOLS:
         raise RULES["OAC-09"].refuse("tools", path="tools", limit=_MAX_TOOLS, length=len(tools))
     for at, tool in unchecked_items(
-        tools, standard_of("OAC tool", context.host, context.mode, context.profile)
+        tools, key_of_check("OAC tool", context.host, context.mode, context.profile)
     ):
         _check_tool(tool, f"tools[{at}]", context)
     _check_choice(request.get("tool_choice"), tools, context.host)
     if (
         (forced := context.host.forced)
         and _forces_tool(request.get("tool_choice"))
-        and does_model_think(request, context.model)
+        and does_model_think(request, context.model_profile)
     ):
         choice = request["tool_choice"] if isinstance(request["tool_choice"], str) else "specified"
         raise context.host.rules[forced].refuse("tool_choice", choice=choice)
@@ -266,7 +268,7 @@ def _parameters_fault(function: dict[str, Json]) -> str | None:
     if (wrong := object_schema_fault(function)) is not None:
         return wrong
     if function.get("strict"):
-        return strict_schema.find_fault(function["parameters"], copies=False)
+        return strict_schema.find_fault(function["parameters"], is_compatible_host=False)
     return _itemless_array(function["parameters"], ())
 
 
@@ -310,8 +312,8 @@ def _check_choice(choice: Json, tools: list[Json], host: VendorHost) -> None:
         raise RULES["OAC-S05"].refuse("tool_choice")
 
 
-def _has_name(tool: dict[str, Json], wanted: Json) -> bool:
-    return is_object(wanted) and tool.get("name") == wanted.get("name")
+def _has_name(tool: dict[str, Json], name: Json) -> bool:
+    return is_object(name) and tool.get("name") == name.get("name")
 
 
 def without_answer_rules(host: VendorHost) -> VendorHost:
@@ -335,7 +337,7 @@ OPENAI = VendorHost(
     names=re.compile(NAME),
     tool_types=("function", "custom"),
     schema=_parameters_fault,
-    strict=lambda schema, mode: strict_schema.find_fault(schema, copies=mode == "strict"),
+    strict=lambda schema, mode: strict_schema.find_fault(schema, is_compatible_host=mode == "strict"),
     answer=_answer_fault,
     efforts=("none", "minimal", "low", "medium", "high", "xhigh", "max"),
     identity=check_identity,

@@ -24,8 +24,8 @@ from actors.strict.rules.base import (
     strings_inside,
 )
 from actors.strict.rules.host import RequestContext
-from actors.strict.rules.openai_shapes import OpenAIWalk
-from actors.strict.rules.reading import parse, standard_of, unchecked_items
+from actors.strict.rules.openai_shapes import OpenAIShapeChecker
+from actors.strict.rules.reading import key_of_check, parse, unchecked_items
 
 _TOO_LONG = (
     "Invalid '{path}': string too long. Expected a string with maximum length {limit}, "
@@ -149,7 +149,7 @@ RULES = rules_by_id(
     ServerRule("OAC-S12", "Invalid value for 'content': expected a string, got null.", source=RECALLED),
 )
 
-WALK = OpenAIWalk(RULES["OAC-05"], RULES["OAC-07"], RULES["OAC-12"], RULES["OAC-06"])
+WALK = OpenAIShapeChecker(RULES["OAC-05"], RULES["OAC-07"], RULES["OAC-12"], RULES["OAC-06"])
 _NAMED = frozenset({"role", "content", "name"})
 MESSAGE_KEYS = {
     "system": _NAMED,
@@ -173,10 +173,10 @@ _CALL_KEYS = {
 }
 
 
-def check(messages: Json, context: RequestContext, *, long_strings: bool) -> None:
+def check(messages: Json, context: RequestContext, *, may_have_long_strings: bool) -> None:
     """Check the messages of one request.
 
-    `long_strings` is True if the body is large enough to contain a too long string.
+    `may_have_long_strings` is True if the body is large enough to contain a string that is too long.
 
     Raises:
         RuleBroken: At the first broken rule.
@@ -185,12 +185,12 @@ def check(messages: Json, context: RequestContext, *, long_strings: bool) -> Non
     if not messages:
         raise RULES["OAC-04"].refuse("messages", path="messages")
     under = context.host, context.mode, context.profile
-    for at, message in unchecked_items(messages, standard_of("OAC shape", *under)):
+    for at, message in unchecked_items(messages, key_of_check("OAC shape", *under)):
         _check_shape(message, f"messages[{at}]", context)
-    if long_strings:
+    if may_have_long_strings:
         _check_lengths(messages)
     context.host.identity(messages, context)
-    for at, message in unchecked_items(messages, standard_of("OAC calls", *under)):
+    for at, message in unchecked_items(messages, key_of_check("OAC calls", *under)):
         _check_calls_strictly(message, at, context)
     context.host.sequence(messages, context)
 
@@ -219,7 +219,7 @@ def enumerate_names(names: Iterable[str]) -> str:
 
 
 def _check_text(value: dict[str, Json], key: str, path: str, context: RequestContext) -> None:
-    """Check that a key has a string. On some hosts, the key may be missing."""
+    """Check that the value of a key is a string. On some hosts, the key may be missing."""
     if key in value or key not in context.host.optional:
         WALK.required_member(value, key, str, path)
 
@@ -274,7 +274,7 @@ def _check_call(call: Json, path: str, context: RequestContext) -> None:
         types = enumerate_names(context.host.tool_types)
         raise RULES["OAC-06"].refuse(f"{path}.type", path=path, value=which, values=types)
     outer, inner, text = _CALL_KEYS[which]
-    signing = {"extra_content"} if context.model.signed_calls else frozenset[str]()
+    signing = {"extra_content"} if context.model_profile.signed_calls else frozenset[str]()
     refuse_unknown_keys(call, outer | context.host.call_keys | signing, path, context)
     made, at = WALK.require(call, which, path), f"{path}.{which}"
     WALK.require_type(made, dict, at)
@@ -286,7 +286,7 @@ def _check_call(call: Json, path: str, context: RequestContext) -> None:
 
 def check_identity(messages: list[Json], context: RequestContext) -> None:
     """Check the ids and names in all messages as OpenAI does."""
-    standard = standard_of("OAC identity", context.host, context.profile)
+    standard = key_of_check("OAC identity", context.host, context.profile)
     for number, message in unchecked_items(messages, standard):
         path = f"messages[{number}]"
         if message["role"] == "tool":
@@ -323,10 +323,10 @@ def _check_lengths(messages: list[Json]) -> None:
             raise RULES["OAC-14"].refuse(where, path=where, limit=_MAX_STRING, length=len(text))
 
 
-def _check_calls_strictly(message: dict[str, Json], at: int, context: RequestContext) -> None:
+def _check_calls_strictly(message: dict[str, Json], message_index: int, context: RequestContext) -> None:
     seen: set[str] = set()
     for number, call in enumerate(message.get("tool_calls") or ()):
-        path = f"messages[{at}].tool_calls[{number}]"
+        path = f"messages[{message_index}].tool_calls[{number}]"
         if call.get("id") in seen and context.enforces(RULES["OAC-S10"]):
             raise RULES["OAC-S10"].refuse(f"{path}.id", id=call["id"])
         seen.add(call.get("id", ""))
@@ -335,7 +335,7 @@ def _check_calls_strictly(message: dict[str, Json], at: int, context: RequestCon
     nothing = message.get("content") is None and message.get("refusal") is None
     empty = not seen and nothing and not message.get("function_call")
     if message["role"] == "assistant" and empty and context.enforces(RULES["OAC-S11"]):
-        raise RULES["OAC-S11"].refuse(f"messages[{at}]", at=at)
+        raise RULES["OAC-S11"].refuse(f"messages[{message_index}]", at=message_index)
 
 
 def _check_arguments(arguments: Json, path: str, context: RequestContext) -> None:
@@ -367,9 +367,11 @@ def check_sequence(messages: list[Json], context: RequestContext) -> None:
     _check_answered(waiting, len(messages) - 1)
 
 
-def _check_answered(waiting: list[str], at: int) -> None:
-    if waiting:
-        raise RULES["OAC-01"].refuse(f"messages.[{at}].role", ids=", ".join(waiting), at=at)
+def _check_answered(unanswered_ids: list[str], message_index: int) -> None:
+    if unanswered_ids:
+        raise RULES["OAC-01"].refuse(
+            f"messages.[{message_index}].role", ids=", ".join(unanswered_ids), at=message_index
+        )
 
 
 def refuse_unknown_keys(

@@ -6,7 +6,7 @@ Chat Completions and Responses refuse the same faults under different rule ids, 
 from collections.abc import Mapping
 
 from actors.strict.rules.base import Json, RuleBroken, ServerRule, json_type_name
-from actors.strict.rules.shapes import ShapeWalk, Tagged, Word
+from actors.strict.rules.shapes import ShapeChecker, Tagged, Word
 
 _TYPES: Mapping[type, str] = {
     str: "a string",
@@ -18,7 +18,7 @@ _TYPES: Mapping[type, str] = {
 }
 
 
-class OpenAIWalk(ShapeWalk):
+class OpenAIShapeChecker(ShapeChecker):
     """The shape checks of one of OpenAI's APIs.
 
     Args:
@@ -34,26 +34,26 @@ class OpenAIWalk(ShapeWalk):
         self._type, self._missing, self._unknown = type_rule, missing_rule, unknown_rule
         self._word_rule = word_rule
 
-    def require_described_type(self, value: Json, wanted: type, path: str, expected: str) -> Json:
-        """Return a value if it has the required JSON type, else raise a refusal that names the type `expected`."""
-        if not isinstance(value, wanted):
-            raise self._wrong(path, expected, value)
+    def require_described_type(self, value: Json, expected_type: type, path: str, description: str) -> Json:
+        """Return a value if it has the required JSON type, else raise a refusal that names the type `description`."""
+        if not isinstance(value, expected_type):
+            raise self._type_refusal(path, description, value)
         return value
 
-    def wrong_type(self, path: str, wanted: type, value: Json) -> RuleBroken:
-        return self._wrong(path, _TYPES[wanted], value)
+    def wrong_type_refusal(self, path: str, expected_type: type, value: Json) -> RuleBroken:
+        return self._type_refusal(path, _TYPES[expected_type], value)
 
-    def wrong_word(self, path: str, value: Json, shape: Word) -> RuleBroken:
-        return self.unlisted_value(path, value, shape.values)
+    def wrong_word_refusal(self, path: str, value: Json, shape: Word) -> RuleBroken:
+        return self.unlisted_value_refusal(path, value, shape.values)
 
-    def wrong_tag(self, path: str, value: Json, shape: Tagged) -> RuleBroken:
-        return self.unlisted_value(self.key_path(path, shape.tag), value, shape.listed)
+    def wrong_tag_refusal(self, path: str, value: Json, shape: Tagged) -> RuleBroken:
+        return self.unlisted_value_refusal(self.key_path(path, shape.tag), value, shape.listed)
 
-    def unlisted_value(self, path: str, value: Json, words: tuple[str, ...]) -> RuleBroken:
-        """Return the refusal of a value that is not one of `words`."""
-        return self._word_rule.refuse(path, value=value, values=", ".join(map(repr, words)))
+    def unlisted_value_refusal(self, path: str, value: Json, allowed: tuple[str, ...]) -> RuleBroken:
+        """Return the refusal of a value that is not one of `allowed`."""
+        return self._word_rule.refuse(path, value=value, values=", ".join(map(repr, allowed)))
 
-    def missing_key(self, path: str, key: str) -> RuleBroken:
+    def missing_key_refusal(self, path: str, key: str) -> RuleBroken:
         at = self.key_path(path, key)
         return self._missing.refuse(at, path=at, parent=path, key=key)
 
@@ -61,7 +61,7 @@ class OpenAIWalk(ShapeWalk):
         at = self.key_path(path, key)
         return self._unknown.refuse(at, path=at)
 
-    def _wrong(self, path: str, expected: str, value: Json) -> RuleBroken:
+    def _type_refusal(self, path: str, description: str, value: Json) -> RuleBroken:
         name = json_type_name(value)
         article = "" if name == "null" else "an " if name[0] in "aeio" else "a "
-        return self._type.refuse(path, path=path, expected=expected, got=article + name, kind=name)
+        return self._type.refuse(path, path=path, expected=description, got=article + name, kind=name)

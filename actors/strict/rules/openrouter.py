@@ -114,22 +114,22 @@ def _check_details(request: Json, context: RequestContext) -> None:
         if message["role"] != "assistant" or not is_array(details):
             continue
         for place, detail in enumerate(merge_fragments([item for item in details if is_object(item)])):
-            _check_detail(detail, (at, place), settings, latest=at == latest)
+            _check_detail(detail, (at, place), settings, is_latest=at == latest)
 
 
 def _check_detail(
-    detail: dict[str, Json], where: tuple[int, int], settings: CompatibleSettings, *, latest: bool
+    detail: dict[str, Json], position: tuple[int, int], settings: CompatibleSettings, *, is_latest: bool
 ) -> None:
     signature = detail.get("signature") or detail.get("data")
     if signature is None:
         return
-    at, place = where
+    at, place = position
     text = str(detail.get("text") or "")
     opened = _open_signature(signature, settings)
     if opened is None or opened[0] != settings.upstream:
         raise RULES["ORT-03"].refuse(at=at, block=place)
     if opened[1:] != [place, hashlib.sha256(text.encode()).hexdigest()[:16]]:
-        raise RULES["ORT-04" if latest else "ORT-03"].refuse(at=at, block=place)
+        raise RULES["ORT-04" if is_latest else "ORT-03"].refuse(at=at, block=place)
 
 
 def goes_to_anthropic(request: Json, settings: CompatibleSettings) -> bool:
@@ -155,7 +155,7 @@ def _check_marks(request: Json, context: RequestContext) -> None:
 
 
 def _check_tools(request: Json, context: RequestContext) -> None:
-    if request.get("tools") and not context.model.tools:
+    if request.get("tools") and not context.model_profile.tools:
         raise RULES["ORT-01"].refuse()
 
 
@@ -241,7 +241,7 @@ OPENROUTER: VendorHost = replace(
     without_answer_rules(OPENAI),
     name="openrouter",
     rules=RULES,
-    words={"OAC-15": "ORT-02"},
+    replacement_rules={"OAC-15": "ORT-02"},
     keys=KEYS
     | {"provider", "reasoning", "models", "transforms", "plugins", "usage", "top_k", "include_reasoning"},
     unknown_keys="ignore",

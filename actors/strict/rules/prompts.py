@@ -72,7 +72,8 @@ def anthropic_prompt(
 ) -> Prompt:
     """Return the prompt of a valid request to Anthropic Messages.
 
-    `betas` are the values of its `anthropic-beta` header, `minimum` the minimum tokens of a cache entry.
+    `betas` are the values of the request's `anthropic-beta` header. `minimum` is the minimum number of tokens of a
+    cache entry.
     """
     tools = [_prompt_piece(tool, "") for tool in request.get("tools") or ()]
     prefix = [*tools, *(_prompt_piece(block, "") for block in _as_blocks(request.get("system") or []))]
@@ -85,7 +86,7 @@ def anthropic_prompt(
     if (mark := request.get("cache_control")) is not None and (
         at := _last_markable(request, len(pieces))
     ) is not None:
-        pieces[at] = pieces[at]._replace(mark=_lifetime(mark))
+        pieces[at] = pieces[at]._replace(mark=_mark_lifetime(mark))
     effort = object_at(request, "output_config").get("effort")
     thinking = request.get("thinking") or {"type": "disabled"}
     choice = request.get("tool_choice") or {"type": "auto"}
@@ -104,7 +105,7 @@ def anthropic_prompt(
 def automatic_prompt(request: Json, host: str) -> Prompt:
     """Return the prompt of a request to a host with an automatic cache.
 
-    It is one piece, because this cache has no marks.
+    The prompt is a single piece, because this cache has no marks.
     """
     parts = [request.get("tools"), request.get("instructions"), request.get("systemInstruction")]
     said = request.get("messages") or request.get("input") or request.get("contents") or ()
@@ -125,7 +126,9 @@ def automatic_prompt(request: Json, host: str) -> Prompt:
 
 
 def cache_mark(block: Json) -> Json:
-    """Return the cache mark of a block, else that of the last part of its content with a mark, else None."""
+    """Return the cache mark of a block. If it has none, return the mark of the last marked part of its content, or
+    None.
+    """
     inner = block.get("content")
     parts = inner if is_array(inner) else []
     marks = [part["cache_control"] for part in parts if is_object(part) and part.get("cache_control")]
@@ -137,10 +140,10 @@ def _prompt_piece(block: Json, role: str) -> Piece:
     if "cache_control" in block or is_array(block.get("content")):
         mark, block = cache_mark(block), _without_marks(block)
     run = kind if kind in _RUNS else ""
-    return Piece(role.encode() + dump(block), run, None if mark is None else _lifetime(mark))
+    return Piece(role.encode() + dump(block), run, None if mark is None else _mark_lifetime(mark))
 
 
-def _lifetime(mark: Json) -> float:
+def _mark_lifetime(mark: Json) -> float:
     return SECONDS[mark.get("ttl") or "5m"]
 
 

@@ -48,37 +48,38 @@ def parse(body: bytes) -> Json:
     return _parse_part(body) if len(body) <= _WHOLE else _parse_latest(body)
 
 
-def cached_result(make: Callable[..., T], value: Json, *settings: Hashable) -> T:
-    """Return `make(value, *settings)`, cached if `value` is a cached part. `make` must depend on nothing else.
+def cached_result(compute: Callable[..., T], value: Json, *settings: Hashable) -> T:
+    """Return `compute(value, *settings)`, cached if `value` is a cached part. The result must depend only on these
+    arguments.
 
     The result must not be changed either. If it is a JSON object, it becomes a cached part itself.
     """
     if (kept := _came.get(id(value))) is None:
-        return make(value, *settings)
-    known, key = kept[1], (make, *settings) if settings else make
+        return compute(value, *settings)
+    known, key = kept[1], (compute, *settings) if settings else compute
     if key not in known:
-        made = known[key] = make(value, *settings)
+        made = known[key] = compute(value, *settings)
         if is_object(made):
             _came[id(made)] = made, {}
     return known[key]  # type: ignore[no-any-return]
 
 
-def unchecked_items(values: Sequence[Json], standard: object) -> Iterator[tuple[int, Json]]:
+def unchecked_items(values: Sequence[Json], check_key: object) -> Iterator[tuple[int, Json]]:
     """Yield the index and the value of each item that has not passed this check before.
 
-    An item counts as passed when the caller requests the next item without an exception. `standard` identifies the
-    check; it is a result of `standard_of`.
+    An item counts as passed when the caller requests the next item without an exception. `check_key` identifies the
+    check; it is a result of `key_of_check`.
     """
     known = [_came.get(id(value), _UNKNOWN)[1] for value in values]
-    new = [at for at, passed in enumerate(known) if standard not in passed]
+    new = [at for at, passed in enumerate(known) if check_key not in passed]
     for at in new:
         yield at, values[at]
         if known[at] is not _UNKNOWN[1]:
-            known[at][standard] = None
+            known[at][check_key] = None
 
 
 @lru_cache(maxsize=1000)
-def standard_of(check_name: str, *settings: Hashable) -> object:
+def key_of_check(check_name: str, *settings: Hashable) -> object:
     """Return the cache key of a check. `settings` is everything that its result depends on, except the checked item."""
     return object()
 

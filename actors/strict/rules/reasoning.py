@@ -13,10 +13,10 @@ from actors.strict.rules.host import RequestContext, does_model_think
 from actors.strict.rules.reading import parse
 
 
-def check_present(request: Json, context: RequestContext) -> None:
+def check_reasoning_present(request: Json, context: RequestContext) -> None:
     """Refuse a turn with calls and without reasoning, if the host requires reasoning and thinking is on."""
     rule = context.host.reasoning
-    if rule is None or not does_model_think(request, context.model):
+    if rule is None or not does_model_think(request, context.model_profile):
         return
     messages: list[Json] = request["messages"]
     turns = [at for at, message in enumerate(messages) if message.get("tool_calls")]
@@ -28,9 +28,9 @@ def check_present(request: Json, context: RequestContext) -> None:
             raise context.host.rules[rule].refuse(f"messages[{at}].reasoning_content", at=at)
 
 
-def check_signed(request: Json, context: RequestContext) -> None:
+def check_call_signatures(request: Json, context: RequestContext) -> None:
     """Refuse a message whose first call has no signature, and any call with a wrong signature."""
-    if not context.model.signed_calls or not isinstance(context.settings, CompatibleSettings):
+    if not context.model_profile.signed_calls or not isinstance(context.settings, CompatibleSettings):
         return
     for at, message in enumerate(request["messages"]):
         for number, call in enumerate(message.get("tool_calls") or ()):

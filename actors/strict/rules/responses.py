@@ -56,7 +56,7 @@ def validate(
         settings: The settings of the server.
         store: The stored items of the host, to which the body may refer. Without a store, references are refused,
             unless the settings trust signatures.
-        keys: The parameters that the method accepts, by default those of a request for an answer.
+        keys: The parameters that the method accepts, by default the parameters of a request for an answer.
 
     Raises:
         RuleBroken: At the first broken rule.
@@ -74,7 +74,7 @@ def validate(
     _check_text_settings(request, mode)
     responses_items.check(request, profile)
     trusts = settings.signatures == "trust"
-    items, allows_unknown_calls = expand(request, store or ResponsesStore(), trusts=trusts)
+    items, allows_unknown_calls = expand(request, store or ResponsesStore(), accepts_unknown=trusts)
     responses_items.check_sequence(
         items,
         mode,
@@ -143,11 +143,11 @@ def _check_include(include: Json, path: str, profile: ResponsesProfile) -> None:
         raise RULES["OAR-S11"].refuse(path)
 
 
-def _check_conversation(named: Json, path: str, context: object) -> None:
-    if is_object(named):
-        WALK.optional_member(named, "id", str, path)
+def _check_conversation(conversation: Json, path: str, context: object) -> None:
+    if is_object(conversation):
+        WALK.optional_member(conversation, "id", str, path)
     else:
-        WALK.require_described_type(named, str, path, "one of a string or object")
+        WALK.require_described_type(conversation, str, path, "one of a string or object")
 
 
 def _nullable(shape: Shape) -> Maybe:
@@ -216,7 +216,9 @@ def _check_answer_schema(answer_format: dict[str, Json], mode: Mode) -> None:
     WALK.optional_member(answer_format, "strict", bool, "text.format")
     is_strict = answer_format.get("strict") is True
     wrong = (
-        strict_schema.find_fault(schema, copies=mode == "strict") if is_strict else _parameters_fault(schema)
+        strict_schema.find_fault(schema, is_compatible_host=mode == "strict")
+        if is_strict
+        else _parameters_fault(schema)
     )
     if wrong:
         raise RULES["OAR-S14"].refuse("text.format.schema", name=name, why=wrong)
@@ -243,7 +245,7 @@ def _check_tools(request: dict[str, Json]) -> None:
 
 
 def _all_tools(request: Json) -> list[Json]:
-    """Return all tools of a request: its own tools, those in items, and those in namespaces."""
+    """Return all tools of a request: its own tools, tools in items, and tools in namespaces."""
     tools = [*_only_objects(request.get("tools"))]
     for item in _only_objects(request["input"]):
         tools += _only_objects(item.get("tools"))
@@ -262,7 +264,7 @@ def _check_function(tool: dict[str, Json], path: str) -> None:
         return
     wrong = _parameters_fault(schema)
     if wrong is None and tool.get("strict"):
-        wrong = strict_schema.find_fault(schema, copies=False)
+        wrong = strict_schema.find_fault(schema, is_compatible_host=False)
     if wrong:
         raise RULES["OAR-S08"].refuse(f"{path}.parameters", name=tool["name"], why=wrong)
 

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import zip_longest
 
 from actors.strict.rules.base import Json, Mode, is_object
-from actors.strict.rules.openai_shapes import OpenAIWalk
-from actors.strict.rules.reading import parse, standard_of, unchecked_items
+from actors.strict.rules.openai_shapes import OpenAIShapeChecker
+from actors.strict.rules.reading import key_of_check, parse, unchecked_items
 from actors.strict.rules.responses_rules import RULES, ResponsesProfile
 from actors.strict.rules.responses_shapes import (
     CALLS,
@@ -40,8 +40,8 @@ _MAX_NAME = 128
 _MAX_STRING = 10_485_760
 _ANSWERS_BY_ID = ("local_shell_call_output",)  # the id of such an output may be the id of its call
 _WORDS = ("input_text", "output_text", "refusal")
-_SHAPE = standard_of("OAR shape")
-WALK = OpenAIWalk(RULES["OAR-10"], RULES["OAR-S02"], RULES["OAR-S03"], RULES["OAR-S04"])
+_SHAPE = key_of_check("OAR shape")
+WALK = OpenAIShapeChecker(RULES["OAR-10"], RULES["OAR-S02"], RULES["OAR-S03"], RULES["OAR-S04"])
 
 
 def check(request: Json, profile: ResponsesProfile) -> None:
@@ -58,7 +58,7 @@ def check(request: Json, profile: ResponsesProfile) -> None:
         raise RULES["OAR-S06"].refuse("input", path="input", what="array")
     for at, item in unchecked_items(items, _SHAPE):
         _check_shape(item, f"input[{at}]")
-    for at, item in unchecked_items(items, standard_of("OAR names", profile)):
+    for at, item in unchecked_items(items, key_of_check("OAR names", profile)):
         _check_names(item, f"input[{at}]", profile)
 
 
@@ -71,7 +71,7 @@ def check_sequence(
     items: list[Json],
     mode: Mode,
     profile: ResponsesProfile,
-    together: Callable[[Json, Json], bool],
+    are_consecutive: Callable[[Json, Json], bool],
     *,
     allows_unknown_calls: bool = False,
 ) -> None:
@@ -81,7 +81,8 @@ def check_sequence(
         items: The items of the conversation.
         mode: The mode of the server.
         profile: The profile of the model.
-        together: Returns True if the host created a call directly after a reasoning item, so that the call needs no id.
+        are_consecutive: Returns True if the host created a call directly after a reasoning item, so that the call needs
+            no id.
         allows_unknown_calls: Whether some references are unknown, so that an output may answer an unknown call.
 
     Raises:
@@ -89,7 +90,7 @@ def check_sequence(
     """
     _check_item_ids(items, profile)
     _check_pairs(items, allows_unknown_calls=allows_unknown_calls)
-    _check_reasoning(items, together)
+    _check_reasoning(items, are_consecutive)
     if mode == "strict":
         _check_strictly(items)
     if mode == "strict" or profile.adjacent:
@@ -108,17 +109,17 @@ def item_kind(item: Json) -> str:
 def _check_shape(item: Json, path: str) -> None:
     WALK.require_type(item, dict, path)
     if item.get("type") is None and "role" not in item and "id" not in item:
-        raise WALK.missing_key(path, "type")
+        raise WALK.missing_key_refusal(path, "type")
     which: Json = item_kind(item)
     if not isinstance(which, str) or which not in ITEMS:
-        raise WALK.unlisted_value(f"{path}.type", which, tuple(ITEMS))
+        raise WALK.unlisted_value_refusal(f"{path}.type", which, tuple(ITEMS))
     WALK.check(item, _SHAPES[which], path)
 
 
 def _check_message(item: Json, path: str, context: object) -> None:
     role, content = item["role"], f"{path}.content"
     if role not in _ROLES:
-        raise WALK.unlisted_value(f"{path}.role", role, _ROLES)
+        raise WALK.unlisted_value_refusal(f"{path}.role", role, _ROLES)
     if item.get("phase") not in (None, "commentary", "final_answer"):
         raise RULES["OAR-S04"].refuse(
             f"{path}.phase", value=item["phase"], values="'commentary' and 'final_answer'"
@@ -149,12 +150,12 @@ def _check_part(part: Json, path: str, context: object) -> None:
     keys = _VALUES.get(which, ("text",))
     held = next((key for key in keys if part.get(key) is not None), None)
     if held is None:
-        raise WALK.missing_key(path, keys[0])
+        raise WALK.missing_key_refusal(path, keys[0])
     WALK.required_member(part, held, str, path)
     if which in _WORDS:
         return
     if held == "file_data" and not part.get("filename"):
-        raise WALK.missing_key(path, "filename")
+        raise WALK.missing_key_refusal(path, "filename")
     if not part[held]:
         raise RULES["OAR-S06"].refuse(f"{path}.{held}", path=f"{path}.{held}", what="string")
 
@@ -168,7 +169,7 @@ def _parts_shape(keys: Mapping[str, frozenset[str]]) -> Tagged:
     shapes = {
         which: Fields(dict.fromkeys(sorted(names), _ANY), check=_check_part) for which, names in keys.items()
     }
-    return Tagged("type", shapes, tuple(keys), typed=False)
+    return Tagged("type", shapes, tuple(keys), reports_wrong_type=False)
 
 
 def _item_fields(item_type: str, shape: ItemShape) -> Fields:
@@ -184,8 +185,8 @@ def _item_fields(item_type: str, shape: ItemShape) -> Fields:
     elif item_type not in _CHECKS and "id" not in shape.required:
         special = {"id": Maybe(str, null=True)}
     others = dict.fromkeys(sorted(shape.keys - shape.required.keys()), _ANY)
-    ahead = _check_thought_id if item_type == "reasoning" else None
-    return Fields({**shape.required, **others, **special}, ahead=ahead, check=_CHECKS.get(item_type))
+    precheck = _check_thought_id if item_type == "reasoning" else None
+    return Fields({**shape.required, **others, **special}, precheck=precheck, check=_CHECKS.get(item_type))
 
 
 _ANY = Maybe(object)
@@ -296,7 +297,7 @@ def _call_of_output(item: Json, items: list[Json]) -> tuple[str, str]:
     return which, next(named, str(item["id"]))
 
 
-def _check_reasoning(items: list[Json], together: Callable[[Json, Json], bool]) -> None:
+def _check_reasoning(items: list[Json], are_consecutive: Callable[[Json, Json], bool]) -> None:
     """Check that reasoning is followed by the item that it produced, and that both items have ids or neither."""
     said = [item for item in items if item_kind(item) not in OUTSIDE]
     for item, behind in zip_longest(said, said[1:]):
@@ -305,7 +306,7 @@ def _check_reasoning(items: list[Json], together: Callable[[Json, Json], bool]) 
         named = item.get("id")
         if behind is None or not _is_from_model(behind):
             raise RULES["OAR-03"].refuse("input", id=named)
-        if named and not behind.get("id") and not together(item, behind):
+        if named and not behind.get("id") and not are_consecutive(item, behind):
             raise RULES["OAR-03"].refuse("input", id=named)
         if behind.get("id") and not named:
             kind_ = item_kind(behind)

@@ -40,9 +40,9 @@ def encrypt(request: Json, produced: Sequence[Json], item_id: str, settings: Res
         item_id: The id of the reasoning item.
         settings: The settings of the host, with its account and secret.
     """
-    seal = _seal(request, [*as_items(request["input"]), *produced], item_id, settings)
+    seal = _sealed_item(request, [*as_items(request["input"]), *produced], item_id, settings)
     payload = dump(asdict(seal))
-    return base64.b64encode(_mac(payload, settings) + payload).decode()
+    return base64.b64encode(_hmac_of(payload, settings) + payload).decode()
 
 
 def check(request: Json, mode: Mode, profile: ResponsesProfile, settings: ResponsesSettings) -> None:
@@ -59,15 +59,15 @@ def check(request: Json, mode: Mode, profile: ResponsesProfile, settings: Respon
             continue
         then = _open_content(item["encrypted_content"], settings)
         named = item.get("id") or (then.item if then is not None else "")
-        now = _seal(request, items[:at], named, settings)
+        now = _sealed_item(request, items[:at], named, settings)
         if (
-            why := _mismatch_reason(then, now, bound=profile.prefix_bound, strict=mode == "strict")
+            why := _mismatch_reason(then, now, is_bound=profile.prefix_bound, is_strict=mode == "strict")
         ) is not None:
             raise RULES["OAR-09"].refuse("input", id=named, why=why)
 
 
 def _mismatch_reason(
-    sealed: _SealedItem | None, current: _SealedItem, *, bound: bool, strict: bool
+    sealed: _SealedItem | None, current: _SealedItem, *, is_bound: bool, is_strict: bool
 ) -> str | None:
     if sealed is None:
         return "Encrypted content could not be decrypted or parsed."
@@ -75,16 +75,18 @@ def _mismatch_reason(
         return "Encrypted content organization_id did not match the target organization."
     if sealed.item != current.item:
         return "Encrypted content item_id did not match the target item id."
-    if strict and sealed.model != current.model:
+    if is_strict and sealed.model != current.model:
         return "Encrypted content model did not match the target model."
-    if strict and bound and sealed.before != current.before:
+    if is_strict and is_bound and sealed.before != current.before:
         return "Encrypted content prefix did not match the target input."
     return None
 
 
-def _seal(request: Json, before: Sequence[Json], item_id: str, settings: ResponsesSettings) -> _SealedItem:
+def _sealed_item(
+    request: Json, preceding_items: Sequence[Json], item_id: str, settings: ResponsesSettings
+) -> _SealedItem:
     parameters = [request.get("instructions"), request.get("tools")]
-    before_item = [_without_ids(item) for item in before if item_kind(item) != "reasoning"]
+    before_item = [_without_ids(item) for item in preceding_items if item_kind(item) != "reasoning"]
     return _SealedItem(settings.account, request["model"], item_id, _digest(dump([parameters, before_item])))
 
 
@@ -109,12 +111,12 @@ def _open_content(content: str, settings: ResponsesSettings) -> _SealedItem | No
     except (binascii.Error, ValueError):
         return None
     mac, payload = raw[:32], raw[32:]
-    if not hmac.compare_digest(mac, _mac(payload, settings)):
+    if not hmac.compare_digest(mac, _hmac_of(payload, settings)):
         return None
     return _SealedItem(**json.loads(payload))
 
 
-def _mac(payload: bytes, settings: ResponsesSettings) -> bytes:
+def _hmac_of(payload: bytes, settings: ResponsesSettings) -> bytes:
     return hmac.new(settings.secret, payload, hashlib.sha256).digest()
 
 

@@ -55,7 +55,7 @@ class StoredConversation:
 class ResponsesStore:
     """The stored responses, conversations and items, by id.
 
-    If there are more than `limit` of a kind, the oldest is removed.
+    If there are more than `limit` objects of one kind, the oldest is removed.
 
     The store also remembers which call followed which reasoning in every response, stored or not. Clients may send
     reasoning with its id, and the call after the reasoning with only its `call_id`.
@@ -83,15 +83,15 @@ class ResponsesStore:
             following.get("call_id") is not None and self._calls.get(reasoning["id"]) == following["call_id"]
         )
 
-    def keep(self, request: Json, response: Json) -> None:
+    def store_response(self, request: Json, response: Json) -> None:
         """Store a response and the new items of its expanded request, unless the request has `store: false`.
 
         In any case, the items are added to the conversation that the request names.
         """
         named, is_stored = conversation_of(request), request.get("store") is not False
-        new = request["input"][len(self.before(request) or ()) :]
+        new = request["input"][len(self.preceding_items(request) or ()) :]
         if (conversation := self._conversations.get(named or "")) is not None:
-            self.append(conversation, [*new, *response["output"]])
+            self.add_items(conversation, [*new, *response["output"]])
         if is_stored:
             previous = request.get("previous_response_id")
             listing = tuple(map(self.complete_item, new))
@@ -105,7 +105,7 @@ class ResponsesStore:
             while len(held) > self._limit:
                 held.popitem(last=False)
 
-    def before(self, request: Json) -> list[Json] | None:
+    def preceding_items(self, request: Json) -> list[Json] | None:
         """Return the stored items that precede the input of a request; None if some of them are not stored."""
         if (previous := request.get("previous_response_id")) is not None:
             return self.history(previous)
@@ -124,20 +124,20 @@ class ResponsesStore:
         kept = self._responses.get(response_id)
         return None if kept is None else kept.listing
 
-    def forget(self, response_id: str) -> bool:
+    def remove_response(self, response_id: str) -> bool:
         """Remove a response. Return True if it was stored."""
         return self._responses.pop(response_id, None) is not None
 
-    def converse(self, items: Sequence[Json], metadata: Json) -> StoredConversation:
+    def create_conversation(self, items: Sequence[Json], metadata: Json) -> StoredConversation:
         """Create a conversation that starts with `items`."""
         self._numbered += 1
         made = StoredConversation(f"conv_{self._numbered:032x}", metadata or {}, [])
         self._conversations[made.id] = made
-        self.append(made, items)
+        self.add_items(made, items)
         self._remove_oldest()
         return made
 
-    def append(self, conversation: StoredConversation, items: Sequence[Json]) -> list[Json]:
+    def add_items(self, conversation: StoredConversation, items: Sequence[Json]) -> list[Json]:
         """Add items to a conversation, and return the items in the host's complete form."""
         added = [self.complete_item(item) for item in items]
         conversation.items += added
@@ -148,7 +148,7 @@ class ResponsesStore:
         """Return a stored conversation, or None if it is not stored."""
         return self._conversations.get(conversation_id)
 
-    def end_conversation(self, conversation_id: str) -> bool:
+    def remove_conversation(self, conversation_id: str) -> bool:
         """Remove a conversation, but not its items. Return True if it was stored."""
         return self._conversations.pop(conversation_id, None) is not None
 
@@ -196,7 +196,7 @@ def as_items(request_input: Json) -> Sequence[Json]:
     )
 
 
-def expand(request: Json, store: ResponsesStore, *, trusts: bool = False) -> tuple[list[Json], bool]:
+def expand(request: Json, store: ResponsesStore, *, accepts_unknown: bool = False) -> tuple[list[Json], bool]:
     """Return the complete conversation of a request, and whether some of its calls may be unknown.
 
     The conversation consists of the stored earlier items and the request's input, with references replaced.
@@ -204,7 +204,7 @@ def expand(request: Json, store: ResponsesStore, *, trusts: bool = False) -> tup
     Args:
         request: A request whose shapes are valid.
         store: The stored responses and conversations.
-        trusts: True to accept unknown references, unless the request has `store: false`.
+        accepts_unknown: True to accept unknown references, unless the request has `store: false`.
 
     Raises:
         RuleBroken: A reference is unknown.
@@ -212,14 +212,14 @@ def expand(request: Json, store: ResponsesStore, *, trusts: bool = False) -> tup
     previous, named = request.get("previous_response_id"), conversation_of(request)
     if previous is not None and named is not None:
         raise RULES["OAR-S24"].refuse("previous_response_id")
-    before = store.before(request)
-    if before is None and not trusts:
+    before = store.preceding_items(request)
+    if before is None and not accepts_unknown:
         if named is not None:
             raise RULES["OAR-S25"].refuse("conversation", id=named)
         raise RULES["OAR-S12"].refuse("previous_response_id", id=previous)
-    trusts = trusts and request.get("store") is not False
+    accepts_unknown = accepts_unknown and request.get("store") is not False
     given = [*(before or ()), *as_items(request["input"])]
-    items = [_resolve_reference(item, store, trusts=trusts) for item in given]
+    items = [_resolve_reference(item, store, accepts_unknown=accepts_unknown) for item in given]
     allows_unknown_calls = (
         before is None or request.get("conversation") is not None or any(is_reference(item) for item in items)
     )
@@ -232,11 +232,11 @@ def conversation_of(request: Json) -> str | None:
     return named.get("id") if is_object(named) else named
 
 
-def _resolve_reference(item: Json, store: ResponsesStore, *, trusts: bool) -> Json:
+def _resolve_reference(item: Json, store: ResponsesStore, *, accepts_unknown: bool) -> Json:
     if not is_reference(item):
         return item
     meant = store.item(item["id"])
-    if meant is None and not trusts:
+    if meant is None and not accepts_unknown:
         raise RULES["OAR-05"].refuse("input", id=item["id"])
     return item if meant is None else meant
 

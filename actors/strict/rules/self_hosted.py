@@ -45,7 +45,7 @@ _SELF_HOSTED: VendorHost = replace(
 
 
 def _check_template(request: Json, context: RequestContext) -> None:
-    template = context.model.template
+    template = context.model_profile.template
     rule = {"alternate": "VLM-01", "alternate_around_tools": "VLM-02"}.get(template)
     if rule is None:
         return
@@ -112,12 +112,12 @@ def _check_last_messages(messages: list[Json], context: RequestContext) -> None:
 
 
 def _check_tool_support(request: Json, context: RequestContext) -> None:
-    if request.get("tools") and not context.model.tools:
+    if request.get("tools") and not context.model_profile.tools:
         raise context.host.rules["LCP-09"].refuse()
 
 
 def _check_parallel_calls(request: Json, context: RequestContext) -> None:
-    if not context.model.parallel and any(
+    if not context.model_profile.parallel and any(
         len(each.get("tool_calls") or ()) > 1 for each in request["messages"]
     ):
         raise context.host.rules["LCP-13"].refuse()
@@ -133,7 +133,7 @@ def _check_grammar(request: Json, context: RequestContext) -> None:
 def _check_image_support(request: Json, context: RequestContext) -> None:
     contents = [message.get("content") for message in request["messages"]]
     parts = [part for content in contents if is_array(content) for part in content]
-    if not context.model.images and any(part["type"] == "image_url" for part in parts):
+    if not context.model_profile.images and any(part["type"] == "image_url" for part in parts):
         raise context.host.rules["LCP-12"].refuse()
 
 
@@ -154,9 +154,9 @@ def _unanchored_pattern(schema: Json) -> str | None:
     return next((found for value in inner if (found := _unanchored_pattern(value))), None)
 
 
-def _server_error_rule(rule: str, message: str) -> ServerRule:
+def _server_error_rule(rule_id: str, message: str) -> ServerRule:
     """Return a rule whose violation the server reports with status 500."""
-    return ServerRule(rule, message, "measured", status=500, type="server_error")
+    return ServerRule(rule_id, message, "measured", status=500, type="server_error")
 
 
 def _check_choice(request: Json, context: RequestContext) -> None:
@@ -166,10 +166,10 @@ def _check_choice(request: Json, context: RequestContext) -> None:
         )
 
 
-def _ignored_choice_rule(rule: str) -> ServerRule:
+def _ignored_choice_rule(rule_id: str) -> ServerRule:
     """Return the rule against a tool choice that is not a string. The real server ignores such a choice."""
     message = "tool_choice is not a string"
-    return ServerRule(rule, message, f"{_SOURCE}: no refusal, it is taken for auto", strict_only=True)
+    return ServerRule(rule_id, message, f"{_SOURCE}: no refusal, it is taken for auto", strict_only=True)
 
 
 def _add_token_count(refusal: ServerRefusal, request: Json, values: Mapping[str, object]) -> ServerRefusal:
@@ -221,7 +221,7 @@ LLAMA_CPP = replace(
             ),
         ),
     ),
-    words={
+    replacement_rules={
         "OAC-07 content": "LCP-01",
         "OAC-S12": "LCP-01",
         "OAC-S11": "LCP-02",
@@ -275,7 +275,9 @@ _OLLAMA = replace(
     },
 )
 OLLAMA = replace(
-    _OLLAMA, words={**_OLLAMA.words, "OAC-05 content": "OLL-02"}, checks=(_check_image_urls, _check_choice)
+    _OLLAMA,
+    replacement_rules={**_OLLAMA.replacement_rules, "OAC-05 content": "OLL-02"},
+    checks=(_check_image_urls, _check_choice),
 )
 
 # ---- hosts of open models; they run vLLM

@@ -15,7 +15,7 @@ A shape is data:
     Then(shape, check)            a shape, and a further check of the value
 
 A check is a function of the value, its path and the context that the caller passed. It raises the refusal of a rule
-that no table can express. Hosts differ in rules, messages and paths; `ShapeWalk` contains what all hosts share.
+that no table can express. Hosts differ in rules, messages and paths; `ShapeChecker` contains the shared code.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,20 +26,20 @@ from actors.strict.rules.base import Json, RuleBroken, unknown_key
 
 Check: TypeAlias = Callable[[Json, str, Any], None]
 """A function that raises the refusal of an invalid value. Its arguments are the value, its path, and the context that
-the caller passed to `ShapeWalk.check`."""
+the caller passed to `ShapeChecker.check`."""
 
 
 class Word:
     """The shape of a string that must be one of `values`.
 
-    If `typed` is True, a value of another type is a separate fault.
+    If `reports_wrong_type` is True, a value of another type is a separate fault.
     """
 
-    __slots__ = ("typed", "values")
+    __slots__ = ("reports_wrong_type", "values")
 
-    def __init__(self, *values: str, typed: bool = False) -> None:
+    def __init__(self, *values: str, reports_wrong_type: bool = False) -> None:
         self.values: tuple[str, ...] = values
-        self.typed: bool = typed
+        self.reports_wrong_type: bool = reports_wrong_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,24 +72,24 @@ class Fields:
     Args:
         fields: The keys, in the order in which they are checked.
         closed: When unknown keys are refused: before the fields, after them, or never (`open`).
-        ahead: A check that runs before the fields, and after the unknown keys if these are refused first.
+        precheck: A check that runs before the fields, and after the unknown keys if these are refused first.
         check: A check that runs at the end.
     """
 
-    __slots__ = ("ahead", "check", "closed", "fields", "names")
+    __slots__ = ("check", "closed", "fields", "names", "precheck")
 
     def __init__(
         self,
         fields: Mapping[str, "Shape | Maybe"],
         *,
         closed: Literal["first", "last", "open"] = "first",
-        ahead: Check | None = None,
+        precheck: Check | None = None,
         check: Check | None = None,
     ) -> None:
         self.fields: Mapping[str, Shape | Maybe] = fields
         self.names: frozenset[str] = frozenset(fields)
         self.closed = closed
-        self.ahead: Check | None = ahead
+        self.precheck: Check | None = precheck
         self.check: Check | None = check
 
 
@@ -98,19 +98,19 @@ class OneMember:
 
     Args:
         shapes: The shape of the value, by key.
-        named: Whether the path of the value contains the key.
-        ahead: A check that runs after the unknown keys, and before the keys are counted.
+        is_key_in_path: Whether the path of the value contains the key.
+        precheck: A check that runs after the unknown keys, and before the keys are counted.
     """
 
-    __slots__ = ("ahead", "named", "names", "shapes")
+    __slots__ = ("is_key_in_path", "names", "precheck", "shapes")
 
     def __init__(
-        self, shapes: Mapping[str, "Shape"], *, named: bool = True, ahead: Check | None = None
+        self, shapes: Mapping[str, "Shape"], *, is_key_in_path: bool = True, precheck: Check | None = None
     ) -> None:
         self.shapes: Mapping[str, Shape] = shapes
         self.names: frozenset[str] = frozenset(shapes)
-        self.named: bool = named
-        self.ahead: Check | None = ahead
+        self.is_key_in_path: bool = is_key_in_path
+        self.precheck: Check | None = precheck
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,48 +121,50 @@ class Tagged:
         tag: The key of the tag, such as `type`.
         shapes: The shape of the object, by tag.
         listed: The tags, in the order in which an error message lists them.
-        ahead: A check of an object with a known tag, which runs before its shape.
-        typed: Whether a tag that is not a string is a separate fault.
+        precheck: A check of an object with a known tag, which runs before its shape.
+        reports_wrong_type: Whether a tag that is not a string is a separate fault.
     """
 
     tag: str
     shapes: Mapping[str, "Fields"]
     listed: tuple[str, ...] = ()
-    ahead: Check | None = None
-    typed: bool = True
+    precheck: Check | None = None
+    reports_wrong_type: bool = True
 
 
 Shape: TypeAlias = type | Word | ArrayOf | Fields | OneMember | Tagged | Then
 
 
-class ShapeWalk:
-    """Checks a JSON value against a shape. Each host has a subclass, which formats the paths and builds the errors."""
+class ShapeChecker:
+    """The checks of JSON values against shapes. Each host has a subclass, which formats the paths and builds the
+    errors.
+    """
 
     def key_path(self, path: str, key: str) -> str:
         """Return the path of the value under `key` in the object at `path`."""
         return f"{path}.{key}" if path else key
 
-    def item_path(self, path: str, at: int) -> str:
-        """Return the path of the item at index `at` in the array at `path`."""
-        return f"{path}[{at}]"
+    def item_path(self, path: str, index: int) -> str:
+        """Return the path of the item at index `index` in the array at `path`."""
+        return f"{path}[{index}]"
 
     def tagged_path(self, path: str, tag: str) -> str:
         """Return the path inside the tagged object at `path`. Some hosts add the tag."""
         return path
 
-    def wrong_type(self, path: str, wanted: type, value: Json) -> RuleBroken:
-        """Return the refusal of a value that does not have the JSON type `wanted`."""
+    def wrong_type_refusal(self, path: str, expected_type: type, value: Json) -> RuleBroken:
+        """Return the refusal of a value that does not have the JSON type `expected_type`."""
         raise NotImplementedError
 
-    def wrong_word(self, path: str, value: Json, shape: Word) -> RuleBroken:
+    def wrong_word_refusal(self, path: str, value: Json, shape: Word) -> RuleBroken:
         """Return the refusal of a value that is not one of the shape's values."""
         raise NotImplementedError
 
-    def wrong_tag(self, path: str, value: Json, shape: Tagged) -> RuleBroken:
+    def wrong_tag_refusal(self, path: str, value: Json, shape: Tagged) -> RuleBroken:
         """Return the refusal of an object whose tag is unknown."""
         raise NotImplementedError
 
-    def missing_key(self, path: str, key: str) -> RuleBroken:
+    def missing_key_refusal(self, path: str, key: str) -> RuleBroken:
         """Return the refusal of an object in which the required `key` is missing."""
         raise NotImplementedError
 
@@ -174,29 +176,33 @@ class ShapeWalk:
         """Return the refusal of an object that must have exactly one key, and has `count` keys."""
         raise NotImplementedError
 
-    def require_type(self, value: Json, wanted: type, path: str) -> Json:
-        """Return `value` if it has the JSON type `wanted`, else raise its refusal."""
-        if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
-            raise self.wrong_type(path, wanted, value)
+    def require_type(self, value: Json, expected_type: type, path: str) -> Json:
+        """Return `value` if it has the JSON type `expected_type`, else raise its refusal."""
+        if not isinstance(value, expected_type) or (expected_type is int and isinstance(value, bool)):
+            raise self.wrong_type_refusal(path, expected_type, value)
         return value
 
     def require(self, value: Mapping[str, Json], key: str, path: str) -> Json:
         """Return the value of a required key, or raise a refusal if the key is missing."""
         if key not in value:
-            raise self.missing_key(path, key)
+            raise self.missing_key_refusal(path, key)
         return value[key]
 
-    def required_member(self, value: Mapping[str, Json], key: str, wanted: type, path: str = "") -> Json:
-        """Return the value of a required key that must have the JSON type `wanted`, or raise a refusal."""
-        return self.require_type(self.require(value, key, path), wanted, self.key_path(path, key))
+    def required_member(
+        self, value: Mapping[str, Json], key: str, expected_type: type, path: str = ""
+    ) -> Json:
+        """Return the value of a required key that must have the JSON type `expected_type`, or raise a refusal."""
+        return self.require_type(self.require(value, key, path), expected_type, self.key_path(path, key))
 
-    def optional_member(self, value: Mapping[str, Json], key: str, wanted: type, path: str = "") -> Json:
-        """Return the value of a key that must have the JSON type `wanted`, or raise a refusal.
+    def optional_member(
+        self, value: Mapping[str, Json], key: str, expected_type: type, path: str = ""
+    ) -> Json:
+        """Return the value of a key that must have the JSON type `expected_type`, or raise a refusal.
 
-        The result is None if it is absent or null.
+        The result is None if the key is absent or its value is null.
         """
         found = value.get(key)
-        return None if found is None else self.require_type(found, wanted, self.key_path(path, key))
+        return None if found is None else self.require_type(found, expected_type, self.key_path(path, key))
 
     def allow_only(self, value: Mapping[str, Json], allowed: frozenset[str], path: str) -> None:
         """Refuse an object that has keys that are not in `allowed`."""
@@ -215,9 +221,9 @@ class ShapeWalk:
             case Then(shape=inner, check=check):
                 self.check(value, inner, path, context)
                 check(value, path, context)
-            case ArrayOf(shape=inner, check=ahead):
+            case ArrayOf(shape=inner, check=precheck):
                 self.require_type(value, list, path)
-                _run_check(ahead, value, path, context)
+                _run_check(precheck, value, path, context)
                 for at, each in enumerate(value):
                     self.check(each, inner, self.item_path(path, at), context)
             case Word():
@@ -230,16 +236,16 @@ class ShapeWalk:
                 self.require_type(value, shape, path)
 
     def _check_word(self, value: Json, shape: Word, path: str) -> None:
-        if shape.typed:
+        if shape.reports_wrong_type:
             self.require_type(value, str, path)
         if value not in shape.values:
-            raise self.wrong_word(path, value, shape)
+            raise self.wrong_word_refusal(path, value, shape)
 
     def _check_fields(self, value: Json, shape: Fields, path: str, context: object) -> None:
         self.require_type(value, dict, path)
         if shape.closed == "first":
             self.allow_only(value, shape.names, path)
-        _run_check(shape.ahead, value, path, context)
+        _run_check(shape.precheck, value, path, context)
         for key, inner in shape.fields.items():
             self._check_field(value, key, inner, path, context)
         if shape.closed == "last":
@@ -251,28 +257,30 @@ class ShapeWalk:
             if key not in value or (shape.null and value[key] is None):
                 return
             shape = shape.shape
-        elif key not in value and not (isinstance(shape, Word) and not shape.typed):
-            raise self.missing_key(path, key)
+        elif key not in value and not (isinstance(shape, Word) and not shape.reports_wrong_type):
+            raise self.missing_key_refusal(path, key)
         if shape is not object:
             self.check(value.get(key), shape, self.key_path(path, key), context)
 
     def _check_member(self, value: Json, shape: OneMember, path: str, context: object) -> None:
         self.require_type(value, dict, path)
         self.allow_only(value, shape.names, path)
-        _run_check(shape.ahead, value, path, context)
+        _run_check(shape.precheck, value, path, context)
         if len(value) != 1:
             raise self.key_count_refusal(path, len(value))
         ((key, inner),) = value.items()
-        self.check(inner, shape.shapes[key], self.key_path(path, key) if shape.named else path, context)
+        self.check(
+            inner, shape.shapes[key], self.key_path(path, key) if shape.is_key_in_path else path, context
+        )
 
     def _check_tagged(self, value: Json, shape: Tagged, path: str, context: object) -> None:
         self.require_type(value, dict, path)
         tag = self.require(value, shape.tag, path)
-        if shape.typed:
+        if shape.reports_wrong_type:
             self.require_type(tag, str, self.key_path(path, shape.tag))
         if not isinstance(tag, str) or tag not in shape.shapes:
-            raise self.wrong_tag(path, tag, shape)
-        _run_check(shape.ahead, value, path, context)
+            raise self.wrong_tag_refusal(path, tag, shape)
+        _run_check(shape.precheck, value, path, context)
         self.check(value, shape.shapes[tag], self.tagged_path(path, tag), context)
 
 

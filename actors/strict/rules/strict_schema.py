@@ -27,10 +27,10 @@ _MAX_LARGE_TEXT = 15_000
 Context = tuple[str, ...]
 
 
-def find_fault(schema: Json, *, copies: bool) -> str | None:
+def find_fault(schema: Json, *, is_compatible_host: bool) -> str | None:
     """Return a description of the first fault of a strict schema, or None.
 
-    `copies` is True to add the rules of strict compatible hosts.
+    If `is_compatible_host` is True, the additional rules of strict compatible hosts apply too.
     """
     if not is_object(schema):
         return f"{schema!r} is not of type 'object', 'boolean'."
@@ -38,17 +38,21 @@ def find_fault(schema: Json, *, copies: bool) -> str | None:
         return f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{schema.get('type')}\"'."
     if "anyOf" in schema:
         return "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level."
-    return next(_faults(schema, (), schema, copies=copies), None) or _size_fault(schema)
+    return next(
+        _schema_faults(schema, (), schema, is_compatible_host=is_compatible_host), None
+    ) or _size_fault(schema)
 
 
-def _faults(schema: Json, context: Context, root: Json, *, copies: bool) -> Iterator[str]:
+def _schema_faults(schema: Json, context: Context, root: Json, *, is_compatible_host: bool) -> Iterator[str]:
     """Yield a description of each fault of a schema, in document order. `context` is the path of the schema."""
     if not is_object(schema):
         yield f"In context={context}, schema must have a 'type' key."
         return
     for key in (key for key in DEFINITIONS if is_object(schema.get(key))):
         for name, inner in schema[key].items():
-            yield from _faults(inner, (*context, key, name), root, copies=copies)
+            yield from _schema_faults(
+                inner, (*context, key, name), root, is_compatible_host=is_compatible_host
+            )
     if "$ref" in schema:
         yield from _reference_faults(schema, context, root)
         return
@@ -56,10 +60,10 @@ def _faults(schema: Json, context: Context, root: Json, *, copies: bool) -> Iter
         if key in _BARRED:
             yield f"In context={context}, '{key}' is not permitted."
     yield from _kind_faults(schema, context)
-    if copies:
+    if is_compatible_host:
         yield from _indistinguishable_objects(schema.get("anyOf"), root)
     for step, inner in _subschemas_with_paths(schema):
-        yield from _faults(inner, (*context, *step), root, copies=copies)
+        yield from _schema_faults(inner, (*context, *step), root, is_compatible_host=is_compatible_host)
 
 
 def _reference_faults(schema: dict[str, Json], context: Context, root: Json) -> Iterator[str]:

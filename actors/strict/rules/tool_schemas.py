@@ -25,7 +25,7 @@ def has_odd_key(schema: Json) -> bool:
 def first_invalid_subschema(schema: Json) -> str | None:
     """Return the Python repr of the first value in a schema that should be a subschema and is not.
 
-    The result is None if there is none.
+    The result is None if all subschemas are valid.
     """
     for inner in _subschemas(schema):
         if is_object(inner):

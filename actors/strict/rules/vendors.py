@@ -12,7 +12,7 @@ from actors.strict.rules.model_checks import RULES as OF_MODELS
 from actors.strict.rules.model_checks import check_glm, check_minimax
 from actors.strict.rules.openai_chat import KEYS, OPENAI, object_schema_fault, without_answer_rules
 from actors.strict.rules.openai_messages import MESSAGE_KEYS
-from actors.strict.rules.reasoning import check_signed
+from actors.strict.rules.reasoning import check_call_signatures
 
 _THOUGHT = frozenset({"reasoning", "reasoning_content"})
 _MESSAGES = {role: keys | _THOUGHT if role == "assistant" else keys for role, keys in MESSAGE_KEYS.items()}
@@ -29,13 +29,16 @@ FAMILY: VendorHost = replace(
 )
 
 
-def variant_of(host: VendorHost, name: str, rules: dict[str, ServerRule], **words: str) -> VendorHost:
+def variant_of(host: VendorHost, name: str, rules: dict[str, ServerRule], **vendor_rules: str) -> VendorHost:
     """Return `host` with another name and its own rules.
 
-    Each keyword in `words` maps a rule of the family to the vendor's rule: `OAC_01="XAI-01"`.
+    Each keyword in `vendor_rules` maps a rule of the family to the vendor's rule: `OAC_01="XAI-01"`.
     """
     return replace(
-        host, name=name, rules=rules, words={key.replace("_", "-", 1): rule for key, rule in words.items()}
+        host,
+        name=name,
+        rules=rules,
+        replacement_rules={key.replace("_", "-", 1): rule for key, rule in vendor_rules.items()},
     )
 
 
@@ -155,7 +158,7 @@ _GLM = replace(
     message_keys=_WITHOUT_DEVELOPER,
     enforced=frozenset({"OAC-S11"}),
 )
-GLM = replace(_GLM, words={**_GLM.words, "OAC-04 messages": "GLM-01"})
+GLM = replace(_GLM, replacement_rules={**_GLM.replacement_rules, "OAC-04 messages": "GLM-01"})
 
 # ---- MiniMax
 
@@ -247,7 +250,7 @@ GROQ = replace(
 
 # ---- unknown hosts with this API
 
-OPENAI_COMPATIBLE = replace(variant_of(FAMILY, "openai_compatible", {}), checks=(check_signed,))
+OPENAI_COMPATIBLE = replace(variant_of(FAMILY, "openai_compatible", {}), checks=(check_call_signatures,))
 
 # ---- Azure OpenAI, dated API versions
 

@@ -64,8 +64,8 @@ class BedrockWire:
     mode: Mode = "strict"
     host: str = ""
 
-    def encode_response(self, turn: Turn, request: Json, number: int) -> bytes:
-        message = {"role": "assistant", "content": self._encode_blocks(turn, request, number)}
+    def encode_response(self, turn: Turn, request: Json, request_number: int) -> bytes:
+        message = {"role": "assistant", "content": self._encode_blocks(turn, request, request_number)}
         return dump(
             {
                 "metrics": {"latencyMs": 7},
@@ -76,10 +76,10 @@ class BedrockWire:
             }
         )
 
-    def encode_events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
+    def encode_events(self, turn: Turn, request: Json, request_number: int) -> list[bytes]:
         events: list[tuple[str, Json]] = [("messageStart", {"role": "assistant"})]
         for at, (part, block) in enumerate(
-            zip(turn.parts, self._encode_blocks(turn, request, number), strict=True)
+            zip(turn.parts, self._encode_blocks(turn, request, request_number), strict=True)
         ):
             if isinstance(part, Call):
                 start = {key: block["toolUse"][key] for key in ("toolUseId", "name")}
@@ -91,10 +91,10 @@ class BedrockWire:
         events.append(("metadata", {"usage": _usage_json(turn), "metrics": {"latencyMs": 7}}))
         return [_encode_event(kind, {**payload, **turn.extra}) for kind, payload in events]
 
-    def encode_error(self, refusal: ServerRefusal, number: int) -> bytes:
+    def encode_error(self, refusal: ServerRefusal, request_number: int) -> bytes:
         return dump({"message": refusal.message})
 
-    def encode_error_event(self, refusal: ServerRefusal, number: int) -> bytes:
+    def encode_error_event(self, refusal: ServerRefusal, request_number: int) -> bytes:
         kind = _IN_STREAM.get(refusal.status, "internalServerException")
         headers = {
             ":exception-type": kind,
@@ -107,7 +107,7 @@ class BedrockWire:
         kind, message = _FAILURES.get(status, _FAILURES[500 if status >= 500 else 400])
         return ServerRefusal("", status, kind, None, None, message)
 
-    def _encode_blocks(self, turn: Turn, request: Json, number: int) -> list[Json]:
+    def _encode_blocks(self, turn: Turn, request: Json, request_number: int) -> list[Json]:
         settings = replace(self.settings, model=request["model"])
         blocks: list[Json] = []
         for at, part in enumerate(turn.parts):
@@ -123,7 +123,7 @@ class BedrockWire:
                     data = sign_reasoning(request, blocks, "", settings, self.mode)
                     blocks.append({"reasoningContent": {"redactedContent": data}})
                 case Call(name=name):
-                    call_id = self._call_id(part, turn, number, at)
+                    call_id = self._call_id(part, turn, request_number, at)
                     blocks.append(
                         {"toolUse": {"toolUseId": call_id, "name": name, "input": _arguments_object(part)}}
                     )
@@ -131,12 +131,12 @@ class BedrockWire:
                     raise ValueError("Bedrock Converse cannot send a `Builtin`; remove it from the script")
         return blocks
 
-    def _call_id(self, call: Call, turn: Turn, number: int, position: int) -> str:
+    def _call_id(self, call: Call, turn: Turn, request_number: int, position: int) -> str:
         if call.id is not None:
             return call.id
         match turn.ids:
             case "minted":
-                digest = hashlib.sha256(f"{self.host}/{number}/{position}".encode()).hexdigest()
+                digest = hashlib.sha256(f"{self.host}/{request_number}/{position}".encode()).hexdigest()
                 return f"tooluse_{digest[:22]}"
             case "restart":
                 return f"call_{position}"
@@ -144,23 +144,23 @@ class BedrockWire:
                 return ""
 
 
-def _encode_deltas(part: object, block: Json, turn: Turn) -> Iterator[Json]:
-    match part:
+def _encode_deltas(scripted_part: object, wire_block: Json, turn: Turn) -> Iterator[Json]:
+    match scripted_part:
         case Say(text=text):
-            yield from ({"text": piece} for piece in _pieces(text, turn.fragment))
+            yield from ({"text": piece} for piece in _split_text(text, turn.fragment))
         case Think(text=text):
-            yield from ({"reasoningContent": {"text": piece}} for piece in _pieces(text, turn.fragment))
-            signature = block["reasoningContent"]["reasoningText"]["signature"]
+            yield from ({"reasoningContent": {"text": piece}} for piece in _split_text(text, turn.fragment))
+            signature = wire_block["reasoningContent"]["reasoningText"]["signature"]
             yield {"reasoningContent": {"signature": signature}}
         case Call():
-            text = _arguments_text(part)
+            text = _arguments_text(scripted_part)
             size = max(len(text), 1) if turn.whole_calls else turn.fragment
-            yield from ({"toolUse": {"input": piece}} for piece in _pieces(text, size))
+            yield from ({"toolUse": {"input": piece}} for piece in _split_text(text, size))
         case _:
-            yield {"reasoningContent": block["reasoningContent"]}
+            yield {"reasoningContent": wire_block["reasoningContent"]}
 
 
-def _pieces(text: str, size: int) -> Iterator[str]:
+def _split_text(text: str, size: int) -> Iterator[str]:
     return (text[at : at + size] for at in range(0, len(text), size))
 
 

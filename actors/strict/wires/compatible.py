@@ -72,8 +72,8 @@ class CompatibleWire(OpenAIWire):
     vendor_format: VendorFormat = field(default_factory=VendorFormat)
     settings: Callable[[], CompatibleSettings] = CompatibleSettings
 
-    def completion(self, turn: Turn, request: Json, number: int) -> Json:
-        body = OpenAIWire.completion(self, turn, request, number)
+    def completion(self, turn: Turn, request: Json, request_number: int) -> Json:
+        body = OpenAIWire.completion(self, turn, request, request_number)
         message = body["choices"][0]["message"]
         thought = message.pop("reasoning_content", None)
         match self.vendor_format.reasoning:
@@ -112,15 +112,16 @@ class CompatibleWire(OpenAIWire):
                 _reasoning_detail(part, at, settings) for at, part in enumerate(parts)
             ]
 
-    def chunks(self, turn: Turn, request: Json, number: int) -> list[Json]:
+    def chunks(self, turn: Turn, request: Json, request_number: int) -> list[Json]:
         events = [
-            self._with_upstream_field(event) for event in OpenAIWire.chunks(self, turn, request, number)
+            self._with_upstream_field(event)
+            for event in OpenAIWire.chunks(self, turn, request, request_number)
         ]
         if events[-1].get("usage"):
             events[-1]["usage"] = self._vendor_usage(events[-1]["usage"])
         if self.vendor_format.usage == "asked":
             return events
-        asked = self._vendor_usage(OpenAIWire.completion(self, turn, request, number)["usage"])
+        asked = self._vendor_usage(OpenAIWire.completion(self, turn, request, request_number)["usage"])
         events = [
             {key: value for key, value in event.items() if key != "usage"}
             for event in events
@@ -136,24 +137,27 @@ class CompatibleWire(OpenAIWire):
                 last["x_groq"] = {"id": last["id"], "usage": asked}
         return events
 
-    def encode_events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
-        events = OpenAIWire.encode_events(self, turn, request, number)
+    def encode_events(self, turn: Turn, request: Json, request_number: int) -> list[bytes]:
+        events = OpenAIWire.encode_events(self, turn, request, request_number)
         comment = self.vendor_format.comment
         return [comment, *events[:1], comment, *events[1:]] if comment else events
 
-    def encode_call(self, turn: Turn, request: Json, number: int, position: int) -> Json:
-        made, settings = OpenAIWire.encode_call(self, turn, request, number, position), self.settings()
+    def encode_call(self, turn: Turn, request: Json, request_number: int, position: int) -> Json:
+        made, settings = (
+            OpenAIWire.encode_call(self, turn, request, request_number, position),
+            self.settings(),
+        )
         if position or settings.profile is None or not settings.profile.signed_calls:
             return made
         signed = {"thought_signature": signature(made, request["model"], settings)}
         return {**made, "extra_content": {"google": signed}}
 
-    def call_id(self, turn: Turn, request: Json, number: int, position: int) -> str:
+    def call_id(self, turn: Turn, request: Json, request_number: int, position: int) -> str:
         call = turn.calls[position]
         if call.id is not None or turn.ids != "minted" or self.vendor_format.ids == "openai":
-            return OpenAIWire.call_id(self, turn, request, number, position)
+            return OpenAIWire.call_id(self, turn, request, request_number, position)
         if self.vendor_format.ids == "mistral":
-            return _alphanumeric_id(f"{self.host}/{number}/{position}")
+            return _alphanumeric_id(f"{self.host}/{request_number}/{position}")
         prefix = "functions." if self.vendor_format.ids == "kimi" else ""
         return f"{prefix}{call.name}:{_first_call_index(request) + position}"
 
@@ -179,21 +183,25 @@ class CompatibleWire(OpenAIWire):
             yield {"reasoning": piece, "reasoning_details": [{**common, "text": piece}]}
         yield {"reasoning_details": [{**common, "signature": whole["signature"]}]}
 
-    def encode_call_fragments(self, turn: Turn, request: Json, number: int, position: int) -> Iterator[Json]:
+    def encode_call_fragments(
+        self, turn: Turn, request: Json, request_number: int, position: int
+    ) -> Iterator[Json]:
         if not self.vendor_format.whole_calls:
-            return OpenAIWire.encode_call_fragments(self, turn, request, number, position)
-        return iter([{**index_field(turn, position), **self.encode_call(turn, request, number, position)}])
+            return OpenAIWire.encode_call_fragments(self, turn, request, request_number, position)
+        return iter(
+            [{**index_field(turn, position), **self.encode_call(turn, request, request_number, position)}]
+        )
 
-    def encode_error(self, refusal: ServerRefusal, number: int) -> bytes:
+    def encode_error(self, refusal: ServerRefusal, request_number: int) -> bytes:
         return dump(errors.error_body(self.vendor, self._with_upstream(refusal)))
 
-    def encode_error_event(self, refusal: ServerRefusal, number: int) -> bytes:
+    def encode_error_event(self, refusal: ServerRefusal, request_number: int) -> bytes:
         if self.vendor != "openrouter":
-            return b"data: " + self.encode_error(refusal, number) + b"\n\n"
+            return b"data: " + self.encode_error(refusal, request_number) + b"\n\n"
         choice = {"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": "error"}
         error = {"code": refusal.status, "message": refusal.message}
         provider = self.settings().upstream
-        opening = {"id": f"gen-{number}", "object": "chat.completion.chunk", "provider": provider}
+        opening = {"id": f"gen-{request_number}", "object": "chat.completion.chunk", "provider": provider}
         return b"data: " + dump({**opening, "error": error, "choices": [choice]}) + b"\n\n"
 
     def status_error(self, status: int) -> ServerRefusal:

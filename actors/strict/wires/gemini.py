@@ -43,26 +43,28 @@ class GeminiWire:
     settings: GeminiSettings
     host: str = ""
 
-    def encode_response(self, turn: Turn, request: Json, number: int) -> bytes:
-        parts = [part for _, part in self._encode_parts(turn, request, number)]
-        return dump(self._response_json(parts, turn, request, number, _stop_reason(turn)))
+    def encode_response(self, turn: Turn, request: Json, request_number: int) -> bytes:
+        parts = [part for _, part in self._encode_parts(turn, request, request_number)]
+        return dump(self._response_json(parts, turn, request, request_number, _stop_reason(turn)))
 
-    def encode_events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
-        pieces = [[part] for part in self._encode_deltas(turn, request, number)] or [[]]
+    def encode_events(self, turn: Turn, request: Json, request_number: int) -> list[bytes]:
+        pieces = [[part] for part in self._encode_deltas(turn, request, request_number)] or [[]]
         last = len(pieces) - 1
         return [
             _encode_event(
-                self._response_json(parts, turn, request, number, _stop_reason(turn) if at == last else None)
+                self._response_json(
+                    parts, turn, request, request_number, _stop_reason(turn) if at == last else None
+                )
             )
             for at, parts in enumerate(pieces)
         ]
 
-    def encode_error(self, refusal: ServerRefusal, number: int) -> bytes:
+    def encode_error(self, refusal: ServerRefusal, request_number: int) -> bytes:
         error = {"code": refusal.status, "message": refusal.message, "status": refusal.type}
         return dump({"error": {**error, "details": _error_details(refusal)}})
 
-    def encode_error_event(self, refusal: ServerRefusal, number: int) -> bytes:
-        return b"data: " + self.encode_error(refusal, number) + b"\r\n\r\n"
+    def encode_error_event(self, refusal: ServerRefusal, request_number: int) -> bytes:
+        return b"data: " + self.encode_error(refusal, request_number) + b"\r\n\r\n"
 
     def status_error(self, status: int) -> ServerRefusal:
         fallback = _FAILURES[503 if status in (503, 529) else 500 if status >= 500 else 400]
@@ -70,7 +72,7 @@ class GeminiWire:
         return ServerRefusal("", 503 if status == 529 else status, kind, None, None, message)
 
     def _response_json(
-        self, parts: list[Json], turn: Turn, request: Json, number: int, stop: str | None
+        self, parts: list[Json], turn: Turn, request: Json, request_number: int, stop: str | None
     ) -> Json:
         read, written = turn.usage
         cached = {"cachedContentTokenCount": turn.cached[0]} if turn.cached[0] else {}
@@ -88,65 +90,69 @@ class GeminiWire:
                 **cached,
             },
             "modelVersion": request["model"],
-            "responseId": _mint_id(self.host, number, 0),
+            "responseId": _mint_id(self.host, request_number, 0),
             **turn.extra,
         }
 
-    def _encode_parts(self, turn: Turn, request: Json, number: int) -> Iterator[tuple[object, Json]]:
-        """Yield each scripted part with its wire form, signed where the model signs."""
+    def _encode_parts(self, turn: Turn, request: Json, request_number: int) -> Iterator[tuple[object, Json]]:
+        """Yield each scripted part with its wire form. The part of `_signed_part` has the model's signature."""
         settings = replace(self.settings, model=request["model"])
         calls = 0
         signs = _signed_part(turn) if settings.profile.signatures else None
         for part in turn.parts:
-            made = self._encode_part(part, turn, number, calls)
+            made = self._encode_part(part, turn, request_number, calls)
             calls += isinstance(part, Call)
             if part is signs:
                 made["thoughtSignature"] = sign(made, settings)
             if made:
                 yield part, made
 
-    def _encode_part(self, part: object, turn: Turn, number: int, position: int) -> Json:
-        match part:
+    def _encode_part(self, scripted_part: object, turn: Turn, request_number: int, position: int) -> Json:
+        match scripted_part:
             case Say(text=text):
                 return {"text": text}
             case Think(text=text):
                 return {"text": text, "thought": True}
             case Call(name=name):
-                call: Json = {"name": name, "args": _arguments_object(part)}
-                call_id = part.id if part.id is not None else self._call_id(turn, number, position)
+                call: Json = {"name": name, "args": _arguments_object(scripted_part)}
+                call_id = (
+                    scripted_part.id
+                    if scripted_part.id is not None
+                    else self._call_id(turn, request_number, position)
+                )
                 return {"functionCall": {**call, "id": call_id} if call_id else call}
             case Builtin(value=value):
                 return dict(value)
             case _:
                 return {}
 
-    def _call_id(self, turn: Turn, number: int, position: int) -> str:
+    def _call_id(self, turn: Turn, request_number: int, position: int) -> str:
         match turn.ids:
             case "minted":
-                return _mint_id(self.host, number, position)[:8]
+                return _mint_id(self.host, request_number, position)[:8]
             case "restart":
                 return f"call_{position}"
             case _:
                 return ""
 
-    def _encode_deltas(self, turn: Turn, request: Json, number: int) -> Iterator[Json]:
+    def _encode_deltas(self, turn: Turn, request: Json, request_number: int) -> Iterator[Json]:
         """Yield the wire parts of a stream. A text arrives in pieces, followed by an empty text with its signature."""
         settings = replace(self.settings, model=request["model"])
-        for part, made in self._encode_parts(turn, request, number):
+        for part, made in self._encode_parts(turn, request, request_number):
             if not isinstance(part, Say | Think):
                 yield made
                 continue
             mark = {"thought": True} if isinstance(part, Think) else {}
-            yield from ({"text": piece, **mark} for piece in _pieces(part.text, turn.fragment))
+            yield from ({"text": piece, **mark} for piece in _split_text(part.text, turn.fragment))
             if "thoughtSignature" in made:
                 yield {"text": "", "thoughtSignature": sign({"text": ""}, settings)}
 
 
-def _mint_id(host: str, number: int, position: int) -> str:
-    return hashlib.sha256(f"{host}/{number}/{position}".encode()).hexdigest()[:20]
+def _mint_id(host: str, request_number: int, position: int) -> str:
+    return hashlib.sha256(f"{host}/{request_number}/{position}".encode()).hexdigest()[:20]
 
 
-def _pieces(text: str, size: int) -> Iterator[str]:
+def _split_text(text: str, size: int) -> Iterator[str]:
     return (text[at : at + size] for at in range(0, len(text), size))
 
 

@@ -18,17 +18,17 @@ class InvokeModelWire:
     claude: AnthropicWire
     bedrock: BedrockWire
 
-    def encode_response(self, turn: Turn, request: Json, number: int) -> bytes:
-        return self.claude.encode_response(turn, request, number)
+    def encode_response(self, turn: Turn, request: Json, request_number: int) -> bytes:
+        return self.claude.encode_response(turn, request, request_number)
 
-    def encode_events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
-        return [_encode_event(payload) for payload in self.claude.payloads(turn, request, number)]
+    def encode_events(self, turn: Turn, request: Json, request_number: int) -> list[bytes]:
+        return [_encode_event(payload) for payload in self.claude.payloads(turn, request, request_number)]
 
-    def encode_error(self, refusal: ServerRefusal, number: int) -> bytes:
-        return self.bedrock.encode_error(refusal, number)
+    def encode_error(self, refusal: ServerRefusal, request_number: int) -> bytes:
+        return self.bedrock.encode_error(refusal, request_number)
 
-    def encode_error_event(self, refusal: ServerRefusal, number: int) -> bytes:
-        return self.bedrock.encode_error_event(refusal, number)
+    def encode_error_event(self, refusal: ServerRefusal, request_number: int) -> bytes:
+        return self.bedrock.encode_error_event(refusal, request_number)
 
     def status_error(self, status: int) -> ServerRefusal:
         return self.bedrock.status_error(status)

@@ -39,35 +39,35 @@ class ResponsesWire:
     settings: ResponsesSettings
     host: str = ""
 
-    def encode_response(self, turn: Turn, request: Json, number: int) -> bytes:
-        return dump(self.response_json(turn, request, number))
+    def encode_response(self, turn: Turn, request: Json, request_number: int) -> bytes:
+        return dump(self.response_json(turn, request, request_number))
 
-    def response_json(self, turn: Turn, request: Json, number: int) -> Json:
+    def response_json(self, turn: Turn, request: Json, request_number: int) -> Json:
         """Return the JSON of a response that is not streamed."""
-        output = [item for _, item in self._build_items(turn, request, number)]
-        return {**self._final_response(turn, request, number, output), **turn.extra}
+        output = [item for _, item in self._build_items(turn, request, request_number)]
+        return {**self._final_response(turn, request, request_number, output), **turn.extra}
 
-    def encode_events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
-        begun = self._response_json(request, number, "in_progress", [])
+    def encode_events(self, turn: Turn, request: Json, request_number: int) -> list[bytes]:
+        begun = self._response_json(request, request_number, "in_progress", [])
         events: list[Json] = [
             {"type": "response.created", "response": begun},
             {"type": "response.in_progress", "response": begun},
         ]
-        output = self._build_items(turn, request, number)
+        output = self._build_items(turn, request, request_number)
         for at, (part, item) in enumerate(output):
             events += ({**event, "output_index": at} for event in _item_events(part, item, turn))
-        ended = self._final_response(turn, request, number, [item for _, item in output])
+        ended = self._final_response(turn, request, request_number, [item for _, item in output])
         events.append({"type": f"response.{ended['status']}", "response": ended})
         return [
             _encode_event({**event, "sequence_number": sequence, **turn.extra})
             for sequence, event in enumerate(events)
         ]
 
-    def compact(self, request: Json, number: int) -> Json:
+    def compact(self, request: Json, request_number: int) -> Json:
         """Return the compacted form of a conversation: the user's messages, and one item for all other items."""
         users = [
             {
-                "id": mint_id("msg_", self.host, number, at),
+                "id": mint_id("msg_", self.host, request_number, at),
                 "status": "completed",
                 **item,
                 "content": _content_parts(item["content"]),
@@ -83,27 +83,27 @@ class ResponsesWire:
             "total_tokens": 0,
         }
         return {
-            "id": mint_id("resp_", self.host, number, 0),
+            "id": mint_id("resp_", self.host, request_number, 0),
             "object": "response.compaction",
             "created_at": _CREATED,
-            "output": [*users, _compaction_item(mint_id("cmp_", self.host, number, 0))],
+            "output": [*users, _compaction_item(mint_id("cmp_", self.host, request_number, 0))],
             "usage": usage,
         }
 
-    def encode_error(self, refusal: ServerRefusal, number: int) -> bytes:
+    def encode_error(self, refusal: ServerRefusal, request_number: int) -> bytes:
         error = {"message": refusal.message, "type": refusal.type, "param": refusal.param}
         return dump({"error": {**error, "code": refusal.code}})
 
-    def encode_error_event(self, refusal: ServerRefusal, number: int) -> bytes:
+    def encode_error_event(self, refusal: ServerRefusal, request_number: int) -> bytes:
         told = {"code": refusal.code or refusal.type, "message": refusal.message, "param": refusal.param}
         return _encode_event({"type": "error", **told, "sequence_number": _LAST})
 
     def status_error(self, status: int) -> ServerRefusal:
         return find_error(status, OPENAI_FAILURES)
 
-    def _response_json(self, request: Json, number: int, status: str, output: list[Json]) -> Json:
+    def _response_json(self, request: Json, request_number: int, status: str, output: list[Json]) -> Json:
         return {
-            "id": mint_id("resp_", self.host, number, 0),
+            "id": mint_id("resp_", self.host, request_number, 0),
             "object": "response",
             "created_at": _CREATED,
             "status": status,
@@ -129,11 +129,11 @@ class ResponsesWire:
             **({"background": True} if request.get("background") else {}),
         }
 
-    def _final_response(self, turn: Turn, request: Json, number: int, output: list[Json]) -> Json:
+    def _final_response(self, turn: Turn, request: Json, request_number: int, output: list[Json]) -> Json:
         status = {None: "completed", "completed": "completed", "failed": "failed"}.get(
             turn.stop, "incomplete"
         )
-        response = self._response_json(request, number, status, output)
+        response = self._response_json(request, request_number, status, output)
         if status == "failed":
             error = {"code": "server_error", "message": "The model failed to generate a response."}
             return {**response, "error": error}
@@ -153,20 +153,20 @@ class ResponsesWire:
             }
         }
 
-    def _build_items(self, turn: Turn, request: Json, number: int) -> list[tuple[object, Json]]:
+    def _build_items(self, turn: Turn, request: Json, request_number: int) -> list[tuple[object, Json]]:
         if _asks_for_compaction(request):
-            return [(None, _compaction_item(mint_id("cmp_", self.host, number, 0)))]
+            return [(None, _compaction_item(mint_id("cmp_", self.host, request_number, 0)))]
         output: list[tuple[object, Json]] = []
         behind, calls, free = "", 0, _free_form_tools(request)
         for at, part in enumerate(turn.parts):
-            named = f"{behind or mint_id('', self.host, number, 0)}_{at}"
+            named = f"{behind or mint_id('', self.host, request_number, 0)}_{at}"
             match part:
                 case Say():
                     item = _message_item(f"msg_{named}", part)
                 case Builtin(value=value):
                     item = {"id": f"item_{named}", **value}
                 case Call(name=name):
-                    native = _call_id(part, turn, "call_", self.host, number, calls)
+                    native = _call_id(part, turn, "call_", self.host, request_number, calls)
                     item = (
                         _custom_call_item(named, native, part)
                         if name in free
@@ -174,7 +174,7 @@ class ResponsesWire:
                     )
                     calls += 1
                 case _:
-                    word = mint_id("", self.host, number, 1 + at)
+                    word = mint_id("", self.host, request_number, 1 + at)
                     item = self._reasoning_item(part, request, [made for _, made in output], f"rs_{word}")
                     behind = f"r{word}"
             output.append((part, item))
@@ -186,13 +186,13 @@ class ResponsesWire:
         return output
 
     def _reasoning_item(
-        self, part: Think | Redacted, request: Json, before: list[Json], item_id: str
+        self, part: Think | Redacted, request: Json, preceding_items: list[Json], item_id: str
     ) -> Json:
         text = part.text if isinstance(part, Think) else ""
         summary = [{"type": "summary_text", "text": text}] if text else []
         state = part.signature if isinstance(part, Think) else None
         if state is None and _ENCRYPTED in (request.get("include") or ()):
-            state = encrypt(request, before, item_id, self.settings)
+            state = encrypt(request, preceding_items, item_id, self.settings)
         return {"id": item_id, "type": "reasoning", "summary": summary, "encrypted_content": state}
 
 
@@ -200,9 +200,9 @@ def _content_parts(content: Json) -> Json:
     return [{"type": "input_text", "text": content}] if isinstance(content, str) else content
 
 
-def _message_item(item_id: str, said: Say) -> Json:
-    annotated = {"annotations": list(said.cited), "logprobs": []}
-    content = [{"type": "output_text", "text": said.text, **annotated}]
+def _message_item(item_id: str, text_part: Say) -> Json:
+    annotated = {"annotations": list(text_part.cited), "logprobs": []}
+    content = [{"type": "output_text", "text": text_part.text, **annotated}]
     return {"id": item_id, "type": "message", "status": "completed", "role": "assistant", "content": content}
 
 
@@ -241,27 +241,27 @@ def _compaction_item(item_id: str) -> Json:
     return {"id": item_id, "type": "compaction", "encrypted_content": f"compacted by {item_id}"}
 
 
-def _item_events(part: object, item: Json, turn: Turn) -> Iterator[Json]:
-    match part:
+def _item_events(scripted_part: object, wire_item: Json, turn: Turn) -> Iterator[Json]:
+    match scripted_part:
         case Say():
             empty: Json = {"content": [], "status": "in_progress"}
-            told = _message_events(item, turn)
+            told = _message_events(wire_item, turn)
         case Call():
-            key = "input" if "input" in item else "arguments"
+            key = "input" if "input" in wire_item else "arguments"
             empty = {key: "", "status": "in_progress"}
-            told = _call_events(item, key, turn)
+            told = _call_events(wire_item, key, turn)
         case Builtin():
             empty, told = {"status": "in_progress"}, iter(())
         case None:
             empty, told = {}, iter(())
         case _:  # like OpenAI, send a part of the encrypted content in the start event
-            partial = (item["encrypted_content"] or "")[:8] or None
+            partial = (wire_item["encrypted_content"] or "")[:8] or None
             empty = {"summary": [], "encrypted_content": partial}
-            told = _reasoning_events(item, turn)
-    yield {"type": "response.output_item.added", "item": {**item, **empty}}
-    named = {"item_id": item["id"]} if "id" in item else {}
+            told = _reasoning_events(wire_item, turn)
+    yield {"type": "response.output_item.added", "item": {**wire_item, **empty}}
+    named = {"item_id": wire_item["id"]} if "id" in wire_item else {}
     yield from ({**event, **named} for event in told)
-    yield {"type": "response.output_item.done", "item": item}
+    yield {"type": "response.output_item.done", "item": wire_item}
 
 
 def _message_events(item: Json, turn: Turn) -> Iterator[Json]:

@@ -64,7 +64,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "answers: a fragment that belongs to no call makes no call doubtful",
-        "actors/adapters/settling.py:AnswerCalls._drop_doubtful",
+        "actors/adapters/settling.py:AnswerCalls._drop_doubtful_calls",
         "call.is_guessed",
         "False",
         (ASTRAY,),

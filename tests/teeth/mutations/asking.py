@@ -131,7 +131,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "output: a strict schema leaves objects open",
         "actors/adapters/schemas/closed.py:_SchemaCloser._close_object",
-        'made["additionalProperties"] = False',
+        'closed["additionalProperties"] = False',
         "pass",
         (OUTPUT,),
     ),

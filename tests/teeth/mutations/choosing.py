@@ -109,7 +109,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "choosing: the strict Gemini server accepts undeclared names",
         "actors/strict/rules/gemini.py:_check_allowed",
-        "name not in names",
+        "name not in tool_names",
         "not name",
         (STRICT,),
     ),

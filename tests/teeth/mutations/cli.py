@@ -62,7 +62,7 @@ MUTATIONS = (
     ),
     Mutation(
         "run: a conversation that waits for a result counts as answered",
-        f"{_RUN}:_run",
+        f"{_RUN}:_run_ask",
         "return Exit.NOT_APPROVED",
         "return Exit.OK",
         (f"{KEPT}::{WAITS}",),
@@ -84,7 +84,7 @@ MUTATIONS = (
     Mutation(
         "chat: after an answer, a pipe is read before its turn has ended",
         "actors/cli/chat/questions.py:Questions.answer",
-        "self._close()",
+        "self._close_question()",
         "pass",
         (f"{KEPT}::test_a_chat_completes_its_turn_after_the_end_of_input",),
     ),
@@ -104,7 +104,7 @@ MUTATIONS = (
     ),
     Mutation(
         "approvals: two questions are asked at once",
-        f"{_APPROVALS}:Approvals._answer",
+        f"{_APPROVALS}:Approvals._ask_person",
         "self._lock",
         "anyio.Lock()",
         (f"{APPROVALS}::test_approvals_are_requested_one_at_a_time",),
@@ -118,7 +118,7 @@ MUTATIONS = (
     ),
     Mutation(
         "run: a turn that continued without its call counts as complete",
-        f"{_RUN}:_run",
+        f"{_RUN}:_run_ask",
         "Exit.NOT_APPROVED if code is Exit.OK and approve.denied else code",
         "code",
         (f"{RUN}::test_a_tool_that_changes_something_needs_approval",),
@@ -181,7 +181,7 @@ MUTATIONS = (
     ),
     Mutation(
         "command line: a pipe receives the model's text unescaped",
-        f"{_RUN}:AnswerPrinter._print",
+        f"{_RUN}:AnswerPrinter._print_note",
         "sys.stdout.write(escape_controls(text))",
         "sys.stdout.write(text)",
         (f"{STREAMS}::test_pipes_receive_no_control_characters[line0]",),
@@ -224,7 +224,7 @@ MUTATIONS = (
     Mutation(
         "doctor: the network is used without --network",
         "actors/cli/doctor.py:_backend_results",
-        "network",
+        "may_use_network",
         "True",
         (f"{HELP}::test_doctor_contacts_a_server_only_with_the_network_option",),
     ),
@@ -237,7 +237,7 @@ MUTATIONS = (
     ),
     Mutation(
         "modes: the command line's system prompt is lost",
-        "actors/cli/conversation.py:_open",
+        "actors/cli/conversation.py:_open_new_session",
         "options.system",
         "None",
         (f"{MODES}::test_every_mode_logs_the_same_events_for_one_turn",),

@@ -363,7 +363,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "gemini: text continues in a signed part",
         "actors/adapters/gemini.py:GenerateContentDecoder._add_signed_text",
-        'self._add_part_text("text", text, signed=True)',
+        'self._add_part_text("text", text, is_signed=True)',
         'self._add_part_text("text", text)',
         (GEMINI_DECODE,),
     ),
@@ -465,7 +465,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "schemas: requirements of one alternative apply to all",
-        "actors/adapters/schemas/rooted.py:_union",
+        "actors/adapters/schemas/rooted.py:_shared_constraints",
         "[name for name in demands[0] if all((name in others for others in demands))]",
         "demands[0]",
         ("tests/adapters/test_tool_schemas.py",),

@@ -97,7 +97,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "hosts: Bedrock receives the stream setting in the body too",
         "actors/adapters/anthropic/encode.py:request_head",
-        "settings.stream and route.says_stream",
+        "settings.stream and route.has_stream_field",
         "settings.stream",
         (f"{CLAUDE}::test_a_conversation_with_thinking_and_tools_is_accepted",),
     ),

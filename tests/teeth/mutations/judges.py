@@ -23,8 +23,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "closed: keywords beside a reference are lost",
         "actors/adapters/schemas/closed.py:_SchemaCloser._close_reference",
-        '{"$ref": given["$ref"], **...}',
-        "{**given, **...}",
+        '{"$ref": schema["$ref"], **...}',
+        "{**schema, **...}",
         (FORMS,),
     ),
     Mutation(
@@ -72,8 +72,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "output: a schema without a type is strict",
         "actors/adapters/outputs.py:_is_strict",
-        "is_small and is_short and (measures.alike == 0) and (measures.untyped == 0)",
-        "is_small and is_short and (measures.alike == 0)",
+        "is_small and is_short and (size.indistinct_choices == 0) and (size.untyped_schemas == 0)",
+        "is_small and is_short and (size.indistinct_choices == 0)",
         (FORMS,),
     ),
     Mutation(
@@ -117,7 +117,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "servers: a schema may stand beside tools at Google",
         "actors/strict/rules/gemini.py:_check_generation",
-        "media_type == _JSON and names and (not profile.json_beside_tools)",
+        "media_type == _JSON and tool_names and (not profile.json_beside_tools)",
         "False",
         (ANSWERS,),
     ),

@@ -45,7 +45,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "patterns: an escaped parenthesis starts a lookaround",
-        "actors/adapters/schemas/host.py:_SchemaPruner._accepts",
+        "actors/adapters/schemas/host.py:_SchemaPruner._accepts_pattern",
         '_ESCAPES.sub("", pattern)',
         "pattern",
         (KEYS,),

@@ -49,7 +49,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "servers: an invalid server is quoted with its secrets",
         "actors/cli/servers.py:_server_from_option",
         'f"--mcp {name!r} is neither a command nor a URL; check the quotes"',
-        'f"--mcp {name!r} is neither a command nor a URL: {place}"',
+        'f"--mcp {name!r} is neither a command nor a URL: {command_or_url}"',
         (SERVERS,),
     ),
     Mutation(

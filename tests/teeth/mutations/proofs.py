@@ -79,7 +79,7 @@ MUTATIONS = (
     ),
     Mutation(
         "signals: a signalled command leaves its turn open",
-        "actors/cli/run.py:_Ask._cancel",
+        "actors/cli/run.py:_Ask._cancel_turn",
         """
         if not await self._session.cancel():
             print_notice(MESSAGES[self._cancelled_by])

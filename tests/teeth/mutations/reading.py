@@ -11,7 +11,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{READING}:unchecked_items",
         "yield (at, values[at])",
         """
-        known[at][standard] = None
+        known[at][check_key] = None
         yield (at, values[at])
         """,
         TESTS,
@@ -19,13 +19,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "reading: content accepted in one walk is accepted in every walk",
         f"{READING}:unchecked_items",
-        "[at for at, passed in enumerate(known) if standard not in passed]",
+        "[at for at, passed in enumerate(known) if check_key not in passed]",
         "[at for at, passed in enumerate(known) if not passed]",
         TESTS,
     ),
     Mutation(
         "reading: a verdict of one walk applies under other settings",
-        f"{READING}:standard_of",
+        f"{READING}:key_of_check",
         "object()",
         "walk",
         TESTS,
@@ -33,8 +33,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "reading: a cached part ignores the purpose of the cache",
         f"{READING}:cached_result",
-        "(kept[1], (make, *settings) if settings else make)",
-        "(kept[1], make)",
+        "(kept[1], (compute, *settings) if settings else compute)",
+        "(kept[1], compute)",
         TESTS,
     ),
     Mutation(
@@ -68,34 +68,34 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "reading: ids are cached independently of the model (OpenAI)",
         "actors/strict/rules/openai_messages.py:check_identity",
-        "standard_of(*..., context.profile)",
-        "standard_of(*...)",
+        "key_of_check(*..., context.profile)",
+        "key_of_check(*...)",
         TESTS,
     ),
     Mutation(
         "reading: shapes are cached independently of the model (Anthropic)",
         "actors/strict/rules/anthropic_messages.py:check",
-        "standard_of(*..., profile)",
-        "standard_of(*...)",
+        "key_of_check(*..., profile)",
+        "key_of_check(*...)",
         TESTS,
     ),
     Mutation(
         "reading: names are cached independently of the model (Responses)",
         "actors/strict/rules/responses_items.py:check",
-        "standard_of(*..., profile)",
-        "standard_of(*...)",
+        "key_of_check(*..., profile)",
+        "key_of_check(*...)",
         TESTS,
     ),
     Mutation(
         "reading: messages are cached independently of the model (Bedrock)",
         "actors/strict/rules/bedrock.py:validate",
-        "standard_of(*..., profile.media)",
-        "standard_of(*...)",
+        "key_of_check(*..., profile.media)",
+        "key_of_check(*...)",
         TESTS,
     ),
     Mutation(
         "reading: contents without ids are read as if they had ids (Gemini)",
-        "actors/strict/rules/gemini_shape.py:_ShapeWalk._parse_repeated",
+        "actors/strict/rules/gemini_shape.py:_RequestParser._parse_repeated",
         "cached_result(*..., self._ids, self._vertex)",
         "cached_result(*..., True, self._vertex)",
         TESTS,

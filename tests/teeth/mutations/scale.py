@@ -117,12 +117,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         """
         self._number += 1
         if line.strip():
-            yield self._event(line)
+            yield self._parse_event(line)
         """,
         """
         if line.strip():
             self._number += 1
-            yield self._event(line)
+            yield self._parse_event(line)
         """,
         (NONE,),
     ),

@@ -44,7 +44,7 @@ MUTATIONS = (
     ),
     Mutation(
         "anthropic: an answer is continued twice",
-        f"{_THREADS}:ThreadStore.keep",
+        f"{_THREADS}:ThreadStore.store_answer",
         "previous.is_continued = True",
         "pass",
         (f"{SERVER_TOOLS}::test_the_sdk_raises_the_errors_of_threads",),
@@ -58,8 +58,8 @@ MUTATIONS = (
     ),
     Mutation(
         "responses: a conversation does not grow",
-        f"{_STORE}:ResponsesStore.keep",
-        'self.append(conversation, [*new, *response["output"]])',
+        f"{_STORE}:ResponsesStore.store_response",
+        'self.add_items(conversation, [*new, *response["output"]])',
         "pass",
         (f"{RESOURCES}::test_a_conversation_grows_with_each_response",),
     ),
@@ -178,14 +178,14 @@ MUTATIONS = (
     ),
     Mutation(
         "store: a response is stored although the request forbids it",
-        f"{_STORE}:ResponsesStore.keep",
+        f"{_STORE}:ResponsesStore.store_response",
         'request.get("store") is not False',
         "True",
         (f"{CLIENTS}::test_g03_unstored_items_may_not_be_referenced",),
     ),
     Mutation(
         "store: a response is stored only on request",
-        f"{_STORE}:ResponsesStore.keep",
+        f"{_STORE}:ResponsesStore.store_response",
         'request.get("store") is not False',
         'request.get("store")',
         (f"{CLIENTS}::test_g03_stored_items_may_be_referenced_by_id",),
@@ -207,7 +207,7 @@ MUTATIONS = (
     Mutation(
         "store: reasoning with an id may be followed by an item without one",
         f"{_ITEMS}:_check_reasoning",
-        'named and (not behind.get("id")) and (not together(item, behind))',
+        'named and (not behind.get("id")) and (not are_consecutive(item, behind))',
         "False",
         (f"{CLIENTS}::test_g04_replayed_items_must_all_have_ids_or_all_lack_them",),
     ),
