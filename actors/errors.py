@@ -31,7 +31,7 @@
     │   ├── SessionExists           the session id is in use
     │   ├── SessionUnknown          the session id has no log
     │   ├── SessionLeased           another host owns the session
-    │   ├── ReentrantCall           one of the session's own tools called it
+    │   ├── ReentrantCall           a tool asked the session that is waiting for this tool
     │   ├── UnknownSeq              the log has no event with this number
     │   ├── SubagentDepthExceeded   a tool opened a subagent nested too deeply
     │   └── SubagentFailed          a subagent did not complete its ask
@@ -279,7 +279,7 @@ class OverBudget(SessionError):
 
 
 class NotAwaited(SessionError):
-    """A result or a decision was provided for a call that no turn waits for, or that needs the other kind of answer."""
+    """No turn waits for this call, or the turn waits for the other kind of answer: a result or a decision."""
 
 
 class DecisionRefused(SessionError):
@@ -385,14 +385,14 @@ class ResourceBusy(ActorsError):
 
 
 class JournalError(ActorsError):
-    """The log could not be written or read. No event was announced that the log does not contain."""
+    """The log could not be written or read. Every event that a caller has received is in the log."""
 
 
 class JournalUnavailable(JournalError):
     """The journal's storage is full, locked, read-only, failing, unreachable or too slow.
 
-    The operation was not performed, and no announced event is lost. The journal works again, without a restart, once
-    the problem is solved.
+    The operation was not performed, and no event that a caller has received is lost. The journal works again, without a
+    restart, once the problem is solved.
     """
 
 
@@ -454,7 +454,7 @@ class AskTimeout(KernelError):
 
 
 class AskOrderError(KernelError):
-    """An actor asked an actor above it. Asks only go downwards in a fixed order, so they cannot deadlock."""
+    """An actor asked another actor against the fixed order of actors, which prevents deadlocks."""
 
 
 class WrongEventLoop(KernelError):

@@ -5,7 +5,7 @@ any, must include the status. The order matters: failures that look like a rate 
 limits, and rate limits come before context overflows, which use the same words. Gateways forward one provider's wording
 in another provider's format, so all providers share one table.
 
-Each rule of the rulebook contains the wording of its own rejection (`Rule.words`), and the rule's fault class
+Each rule of the rulebook contains the wording of its own rejection (`Rule.refusal_pattern`), and the rule's fault class
 determines the kind of failure. This table lists the remaining cases: failures that violate no rule, and additional
 wordings.
 """
@@ -70,9 +70,9 @@ SAMPLING_RULES = frozenset(("ANT-56", "KIM-09", "OAC-18"))
 SCHEMA_RULES = frozenset((None, "ANT-57", "BED-10", "CMP-03", "OAC-11"))
 """Rules whose wording may mean that tool schemas must be rewritten; None stands for wordings without a rule."""
 _RULE_WORDINGS = [
-    _make_rule_row(rule.id, rule.words, kind="media" if rule.id in _OF_MEDIA else None)
+    _make_rule_row(rule.id, rule.refusal_pattern, kind="media" if rule.id in _OF_MEDIA else None)
     for rule in RULES.values()
-    if rule.words
+    if rule.refusal_pattern
 ]
 
 _UNACCEPTED = (400, 415, 422)

@@ -82,8 +82,8 @@ def _rule_lines(rule: Rule) -> Iterator[str]:
     yield f"{rule.id}: {rule.demand}"
     yield f"fault class {rule.fault_class}; {rule.evidence}"
     yield "checked by `actors lint`" if rule.is_checked else f"not checked: {rule.unseen}"
-    if rule.told:
-        yield f"the provider answers: {re.sub('[«»⟦⟧]', '', rule.told)}"
+    if rule.error_text:
+        yield f"the provider answers: {re.sub('[«»⟦⟧]', '', rule.error_text)}"
 
 
 def _number_lines(number: int, dialect_name: str) -> Iterator[str]:

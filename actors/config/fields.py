@@ -192,7 +192,7 @@ def to_stored_form(allowed: Range, default: Any, value: object) -> Any:  # Any: 
     if value is None and default is not ...:
         return default
     if not allowed.accepts(value):
-        raise ValueError(f"must be {allowed.words}")
+        raise ValueError(f"must be {allowed.description}")
     return allowed.store(value)
 
 

@@ -211,7 +211,7 @@ def _check_shared_limit(budget: Budget) -> None:
 
 _SHARE = COMPACTION_RANGES["threshold"]
 _SHARE_OR_NEVER = Range(
-    f"{_SHARE.words}, as 0.8, or 'never'",
+    f"{_SHARE.description}, as 0.8, or 'never'",
     lambda value: value == "never" or _SHARE.accepts(value),
     lambda value: None if value == "never" else float(value),
 )

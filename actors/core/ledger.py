@@ -4,10 +4,10 @@ The ledger is computed from events by applying them one after another. What it k
 
     pending  <  cancelled  <  a real completion
 
-Events may therefore repeat, arrive late or arrive in any order. The log's order matters only between rivals: the first
-of two real completions wins, and so does the first of a real completion and a seal. A seal records that a request has
-carried a synthetic result. A return value that arrives after the seal is a late result and never replaces the synthetic
-one.
+Events may therefore repeat, arrive late or arrive in any order. The order of the log matters in two cases only: the
+first of two real completions wins, and the first of a real completion and a seal wins. A seal records that a request
+has carried a synthetic result. A return value that arrives after the seal is a late result and never replaces the
+synthetic one.
 """
 
 from collections.abc import Callable, Iterable
@@ -39,14 +39,15 @@ Answer: TypeAlias = tuple[Json, bool, tuple[Media, ...]]
 
 
 def is_repeated(end: object) -> bool:
-    """Return True if the call was detected as a repeat of earlier calls with the same result."""
+    """Return True if `end` completes a call that was detected as a repeat of earlier calls with the same result."""
     return isinstance(end, Returned | Failed) and end.repeated
 
 
 def closed_record(record: ToolCallRecord) -> ToolCallRecord:
-    """Return a call's record for a copy of the history in another session, which runs no calls and has sent nothing.
+    """Return a call's record for another session, which begins with a copy of the history and does not run the call.
 
-    The seal is removed, and a call without a real completion is marked as cancelled.
+    The other session has sent no synthetic result yet, so the seal is removed. A call without a real completion is
+    marked as cancelled.
     """
     if record.end is not None:
         return replace(record, sealed=None)
@@ -78,8 +79,8 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Cons
         return self._known.get(call_id)
 
     def _answer(self, call_id: CallId) -> Answer | None:
-        """Return the real result that a transcript shows; None if there is none, or if a synthetic result was sent
-        first.
+        """Return the real result of a call for transcripts. Return None if the call has no real result, or if a
+        synthetic result was sent first.
         """
         known = self._known.get(call_id)
         if known is None or known.sealed is not None or (end := known.end) is None:
@@ -106,17 +107,17 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Cons
         for event in events:
             if isinstance(event, RequestSent):
                 for call_id, reason in event.seals:
-                    changed[call_id] = _seal(self._current(call_id, changed), reason)
+                    changed[call_id] = _seal(self._current_record(call_id, changed), reason)
                 continue
             call_id = event.call_id
-            before = self._current(call_id, changed)
+            before = self._current_record(call_id, changed)
             changed[call_id], more = _apply_call_event(before, event)
             size += more
             if before.sealed is not None and before.end is None and changed[call_id].end is not None:
                 late = (*late, call_id)
         return from_fields(Ledger, self._known.update(changed), late, size) if changed else self
 
-    def _current(self, call_id: CallId, changed: dict[CallId, ToolCallRecord]) -> ToolCallRecord:
+    def _current_record(self, call_id: CallId, changed: dict[CallId, ToolCallRecord]) -> ToolCallRecord:
         return changed.get(call_id) or self._known.get(call_id) or ToolCallRecord(call_id)
 
     def __eq__(self, other: object) -> bool:

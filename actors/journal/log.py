@@ -159,7 +159,7 @@ async def fold_in_slices(events: Sequence[LogEvent], rules: Rules) -> tuple[Sess
         if first:
             await turnstile().yield_turn()
         folding.add(events[first : first + SLICE])
-    return folding.end()
+    return folding.result()
 
 
 def make_replay(events: Sequence[LogEvent], state: SessionState, lanes: Lanes) -> Replay:

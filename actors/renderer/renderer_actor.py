@@ -96,8 +96,8 @@ class RendererActor(Actor[RendererCommand]):
 
     async def _render_slices(self, command: Render) -> None:
         """Render a long history in slices. The actor handles nothing else meanwhile, but other sessions continue."""
-        slices = self.lanes.rendering(
-            command.binding, command.history, command.ledger, aside=command.is_side_request
+        slices = self.lanes.render_in_slices(
+            command.binding, command.history, command.ledger, aside=command.aside
         )
         command.reply.send(await run_slices(slices))
         self._count_lanes()
@@ -117,11 +117,11 @@ class RendererActor(Actor[RendererCommand]):
             case Render(binding=binding, history=history, ledger=ledger, is_side_request=aside):
                 command.reply.send(lanes.render(binding, history, ledger, aside=aside))
             case Invalidate(event=event, epoch_start=epoch_start):
-                lanes.begin(event, epoch_start)
+                lanes.begin_epoch(event, epoch_start)
             case MarkStale():
                 lanes.mark_stale()
             case Shrink(event=event):
-                lanes.shrink(event)
+                lanes.apply_shortening(event)
             case Rewind(length=length):
                 lanes.rewind(length)
             case AdoptedLanes():

@@ -158,9 +158,8 @@ class Compactor:
             compaction.results_to_trim,
             history,
             ledger,
-            self._settings,
-            old=include_small,
-            before=before_index,
+            self._settings, include_small=include_small,
+            before=before
         )
         return await compute(work, is_long=history.length > LONG)
 

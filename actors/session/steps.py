@@ -125,8 +125,8 @@ class TurnSteps:
                 return self._run_batch(step)
             case steps.CheckStep(message=message):
                 return self._check_answer(message)
-            case steps.InstructStep(words=words):
-                return self._add_instruction(words)
+            case steps.InstructStep(instruction=instruction):
+                return self._add_instruction(instruction)
             case _:
                 assert_never(step)
 

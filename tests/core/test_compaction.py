@@ -53,7 +53,7 @@ def compact(session: Simulated, settings: Compaction, words: str = WORDS) -> boo
     state = session.state
     said = state.history.since(0)
     stop = messages_to_summarise(said, settings.keep_turns, len(said))
-    short = results_to_trim(state.history, state.ledger, settings, old=True, before=len(said))
+    short = results_to_trim(state.history, state.ledger, settings, include_small=True, before=len(said))
     session.write(ResultsTrimmed(tuple(short.items())))
     if stop:
         stands_for = summary_scope(state.history, state.ledger, stop)
@@ -211,18 +211,18 @@ def test_results_of_repeated_calls_and_long_results_are_shortened(
     again = ToolCall(mint(4), "read", {"path": "1.txt"})
     session.write(RoundEnded(3, 3, pack(Message("assistant", [again], 3, CLAUDE)), calls=1))
     state, settings = session.state, Compaction()
-    assert results_to_trim(state.history, state.ledger, settings, old=False, before=9) == {}
+    assert results_to_trim(state.history, state.ledger, settings, include_small=False, before=9) == {}
     session.write(Returned(again.id, quote("REAL1 " * 100)))
     state = session.state
-    assert results_to_trim(state.history, state.ledger, settings, old=False, before=9) == {
+    assert results_to_trim(state.history, state.ledger, settings, include_small=False, before=9) == {
         mint(1): "repeated"
     }
-    assert results_to_trim(state.history, state.ledger, settings, old=False, before=0) == {}
+    assert results_to_trim(state.history, state.ledger, settings, include_small=False, before=0) == {}
     long = results_to_trim(
-        state.history, state.ledger, replace(settings, large_result_bytes=600), old=False, before=6
+        state.history, state.ledger, replace(settings, large_result_bytes=600), include_small=False, before=6
     )
     assert long == {mint(1): "repeated", mint(2): "large"}
-    everything = results_to_trim(state.history, state.ledger, settings, old=True, before=6)
+    everything = results_to_trim(state.history, state.ledger, settings, include_small=True, before=6)
     assert everything == {mint(1): "repeated", mint(2): "old"}
 
 

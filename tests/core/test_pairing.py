@@ -105,14 +105,14 @@ PAIRS: dict[str, tuple[list[TranscriptCall], list[TranscriptResult], list[int | 
 @pytest.mark.parametrize("name", PAIRS)
 def test_a_result_pairs_with_its_only_possible_call(name: str) -> None:
     calls, results, about = PAIRS[name]
-    assert pair_results(calls, results, early=False) == about
+    assert pair_results(calls, results, allow_early=False) == about
 
 
 def test_a_result_before_its_call_is_paired_on_request() -> None:
     early = [result("1", 0, -1), result("2", 3, 2)]
-    assert pair_results([B], early, early=True) == [0, 0]
-    assert pair_results([B], early, early=False) == [None, 0]
-    assert pair_results([B, call(message=5)], early[:1], early=True) == [None]
+    assert pair_results([B], early, allow_early=True) == [0, 0]
+    assert pair_results([B], early, allow_early=False) == [None, 0]
+    assert pair_results([B, call(message=5)], early[:1], allow_early=True) == [None]
 
 
 @pytest.mark.requirement("REQ-915-022")

@@ -110,10 +110,13 @@ def test_sessions_with_one_ask_are_distributed_by_weight() -> None:
 
 
 def test_a_sticky_session_stays_with_the_backend_of_its_warm_cache() -> None:
-    used = {"b": Member(used=10.0, lane=100), "c": Member(used=20.0, lane=100)}
+    used = {
+        "b": Member(seconds_since_use=10.0, lane_bytes=100),
+        "c": Member(seconds_since_use=20.0, lane_bytes=100),
+    }
     assert {choose_first(pool("sticky"), used, AskPosition(ask, 0)) for ask in range(1, 9)} == {"b"}
     assert choose_first(pool("sticky"), used | {"b": AVOID}, AskPosition(1)) == "c"
-    cold = {"b": Member(used=CACHE_LIFE + 1, lane=100)}
+    cold = {"b": Member(seconds_since_use=CACHE_LIFE + 1, lane_bytes=100)}
     assert {choose_first(pool("sticky"), cold, AskPosition(1, place)) for place in range(9)} == set(NAMES)
 
 
@@ -121,9 +124,12 @@ def test_the_cheapest_policy_counts_cached_tokens() -> None:
     cheap, dear = Rates(1.0, 0.1, 4.0), Rates(3.0, 0.3, 4.0)
     fresh = {"a": Member(rates=dear), "b": Member(rates=cheap)}
     assert choose_first(pool("cheapest"), fresh, AskPosition(1)) == "b"
-    warm = {"a": Member(used=5.0, lane=100_000, rates=dear), "b": Member(rates=cheap)}
+    warm = {"a": Member(seconds_since_use=5.0, lane_bytes=100_000, rates=dear), "b": Member(rates=cheap)}
     assert choose_first(pool("cheapest"), warm, AskPosition(2)) == "a"  # a tenth of thrice the price
-    cold = {"a": Member(used=CACHE_LIFE + 1, lane=100_000, rates=dear), "b": Member(rates=cheap)}
+    cold = {
+        "a": Member(seconds_since_use=CACHE_LIFE + 1, lane_bytes=100_000, rates=dear),
+        "b": Member(rates=cheap),
+    }
     assert choose_first(pool("cheapest"), cold, AskPosition(3)) == "b"
     assert (
         choose_first(pool("cheapest"), {"c": Member(rates=dear)}, AskPosition(1)) == "c"

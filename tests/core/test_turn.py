@@ -466,12 +466,12 @@ def test_with_tools_off_the_model_is_instructed_to_answer_with_text() -> None:
         steps, _ = play(turn(Bounds(max_rounds=rounds)), iter([Ready(), UNPARSED]))
         told = steps[-1]
         assert isinstance(told, InstructStep)
-        assert says in told.words
+        assert says in told.instruction
 
 
 def test_an_empty_structured_answer_is_retried_before_it_is_corrected() -> None:
     steps, ended = play(
-        turn(Bounds(form=True, max_corrections=1)),
+        turn(Bounds(has_format=True, max_corrections=1)),
         iter(
             [
                 Ready(),
@@ -493,7 +493,8 @@ def test_an_empty_structured_answer_is_retried_before_it_is_corrected() -> None:
 
 def test_a_call_as_text_is_never_parsed_as_a_structured_answer() -> None:
     steps, ended = play(
-        turn(Bounds(form=True, max_corrections=1)), iter([Ready(), UNPARSED, Ready(), Ready(), UNPARSED])
+        turn(Bounds(has_format=True, max_corrections=1)),
+        iter([Ready(), UNPARSED, Ready(), Ready(), UNPARSED]),
     )
     assert kinds(steps) == ["InstructStep", "CloseStep"]
     assert ended is not None

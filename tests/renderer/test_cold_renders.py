@@ -88,7 +88,7 @@ async def test_a_render_in_slices_sends_the_same_bytes_as_a_render_at_once(
 async def test_other_requests_wait_until_a_long_render_has_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    rendering, under_way, most = Lanes.rendering, 0, 0
+    rendering, under_way, most = Lanes.render_in_slices, 0, 0
 
     def count_renders(lanes: Lanes, *arguments: Any, **more: Any) -> Slices[Rendered]:  # Any: as it is called
         nonlocal under_way, most
@@ -98,7 +98,7 @@ async def test_other_requests_wait_until_a_long_render_has_ended(
         under_way -= 1
         return rendered
 
-    monkeypatch.setattr(Lanes, "rendering", count_renders)
+    monkeypatch.setattr(Lanes, "render_in_slices", count_renders)
     async with runtime_with(a=openai(Turn(Say("No.")))) as runtime:
         session = await runtime.open("a", messages=history(2 * MAX_UNSLICED))
         with anyio.fail_after(60):

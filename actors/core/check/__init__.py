@@ -56,13 +56,13 @@ _STATES: dict[str, str] = {
     "converse": "Converse",
 }
 """The class that checks the messages of a family. It is defined in the module with the family's name."""
-_MAX_BYTES = 1 << 30  # above any request, because this check does not concern the size limits of providers
+_MAX_BYTES = 1 << 30  # above the size of any request, because the check ignores the size limits of providers
 _MAX_DEPTH = 96  # enough for arguments and schemas of depth 64, inside messages and blocks
 _QUICK = msgspec.json.Decoder()
 _LONG = 512  # bytes; above this size, extracting the end of a text is faster than parsing the text
-_TOO_LONG = 1 << 16  # characters; below the text limits of all providers
+_TOO_LONG = 1 << 16  # bytes; a longer text may exceed a provider's limit, so it is parsed completely
 _VISIBLE = frozenset(range(0x21, 0x7F)) - {0x5C}
-_END = 64  # the last word of a long text is searched in this number of bytes at its end
+_END = 64  # maximum length of the last word of a long text, in bytes
 _LONE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\xed[\xa0-\xbf]")  # a surrogate, escaped or in UTF-8
 _PAIRED = re.compile(rb"(?s)\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\[^u]")
 """Matches a surrogate pair, or an escape of one character, such as a backslash."""
@@ -86,20 +86,20 @@ def initial_state(dialect: Dialect) -> CheckState:
     return _state_class(dialect.family)(dialect).split_faults()[0]
 
 
-def check_fragment(state: CheckState, *pieces: bytes, whole: bool = False) -> tuple[CheckState, list[Fault]]:
+def check_fragment(state: CheckState, *pieces: bytes, strict: bool = False) -> tuple[CheckState, list[Fault]]:
     """Check a fragment of the `messages` array, and return the next state and the faults.
 
     Args:
         state: The state before the fragment. It is not changed and may be extended again.
         pieces: The appended fragment, in one or more pieces. A piece that begins with a quotation mark is one JSON
             string from ingestion.
-        whole: Always use the strict parser, for example after a refusal.
+        strict: Do not try the fast parser first, for example after a refusal.
 
     If the fragment is not valid JSON, the state is returned unchanged, with the fault.
     """
     if not any(pieces):
         return state, []
-    if not whole and (quick := check_quickly(state, *pieces)) is not None:
+    if not strict and (quick := check_quickly(state, *pieces)) is not None:
         return quick.split_faults()
     fragment = b"".join(pieces)
     try:
@@ -124,10 +124,10 @@ def check_quickly(state: CheckState, *pieces: bytes) -> CheckState | None:
 def _shortened(piece: bytes) -> bytes:
     """Return a short string in place of a long text, for the fast parser. Other pieces are returned unchanged.
 
-    The rules about texts check whether a text is blank, how it ends, and whether it is too long; the short string has
-    the same properties as the text. The short string breaks every rule about other strings, such as ids, so the strict
-    parser decides about other strings. A space is never part of an escape or of another character, so the text may be
-    cut at a space.
+    The rules about texts check whether a text is blank, how it ends, and whether it is too long. In these respects, the
+    short string equals the text. As an id or another string that is not a text, it breaks a rule, and the fragment is
+    then checked again with the strict parser. A space is never part of an escape or of another character, so the text
+    may be cut at a space.
     """
     if piece[:1] != b'"' or piece[1] not in _VISIBLE or len(piece) > _TOO_LONG:
         return piece
@@ -183,31 +183,37 @@ def check(body: bytes, dialect: Dialect) -> list[Fault]:
 
 
 def with_canonical_ids(
-    faults: Sequence[Fault], known: Callable[[str], str | None], calls: Callable[[], Sequence[str]]
+    faults: Sequence[Fault],
+    canonical_id_of: Callable[[str], str | None],
+    all_call_ids: Callable[[], Sequence[str]],
 ) -> list[Fault]:
     """Return the faults with the canonical ids of their calls, in place of the ids on the wire.
 
     Args:
         faults: The faults of a request, with ids on the wire.
-        known: Returns the canonical id for an id on the wire, or None if the id is unknown.
-        calls: Returns the canonical ids of all calls in the request, in order, for calls without an id on the wire.
+        canonical_id_of: Returns the canonical id for an id on the wire, or None if the id is unknown.
+        all_call_ids: Returns the canonical ids of all calls in the request, in order. They serve calls without an id on
+            the wire.
     """
-    return [_with_canonical_ids(fault, known, calls) if fault.call_ids else fault for fault in faults]
+    return [
+        _with_canonical_ids(fault, canonical_id_of, all_call_ids) if fault.call_ids else fault
+        for fault in faults
+    ]
 
 
 def _with_canonical_ids(
-    fault: Fault, known: Callable[[str], str | None], calls: Callable[[], Sequence[str]]
+    fault: Fault, canonical_id_of: Callable[[str], str | None], all_call_ids: Callable[[], Sequence[str]]
 ) -> Fault:
-    ids = [known(call_id) or call_id for call_id in fault.call_ids]
-    # `#3` is the call with index 3 of a request without call ids
+    ids = [canonical_id_of(call_id) or call_id for call_id in fault.call_ids]
+    # in a request without call ids, `#3` stands for the call with index 3
     if any(call_id.startswith("#") for call_id in ids):
-        numbered = {f"#{number}": call_id for number, call_id in enumerate(calls())}
+        numbered = {f"#{number}": call_id for number, call_id in enumerate(all_call_ids())}
         ids = [numbered.get(call_id, call_id) for call_id in ids]
     return type(fault)(str(fault), call_ids=ids, rule=fault.rule)
 
 
 def _as_message_array(state: CheckState, fragment: bytes) -> bytes:
-    """Return a fragment as one JSON array of messages. A leading 0 replaces the messages that were checked before."""
+    """Return a fragment as one JSON array of messages. A 0 stands for messages or blocks that were checked before."""
     if state.opens is None:
         return b"[0%b]" % fragment if state.message_count else b"[%b]" % fragment
     if state.role is None:

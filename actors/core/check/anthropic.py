@@ -1,7 +1,7 @@
 """Check the messages and fields of Anthropic Messages requests, block by block.
 
-The provider merges adjacent messages of one role, and some compatible hosts reject them. This module reports them as
-one fault, and then reads them as merged, so that one mistake causes one fault.
+The provider merges adjacent messages of one role, and some compatible hosts reject them. This module reports such
+messages as one fault and then treats them as one merged message, so that one mistake causes one fault.
 """
 
 import re
@@ -104,7 +104,7 @@ class Anthropic(AlternatingTurnsState):
     def begin_message(self, role: str) -> None:
         if role == "assistant":
             if self.open_calls and self.role == "user":
-                self.fault_unanswered("in the next message")
+                self.report_unanswered("in the next message")
             elif self.open_calls:
                 ids, where = tuple(self.open_calls), f"messages[{self.message_count}]"
                 what = f"a user message with results of {', '.join(map(excerpt, ids))} is missing here"
@@ -360,8 +360,8 @@ class Anthropic(AlternatingTurnsState):
             self.check_image(data, media_type)
         return None
 
-    def _check_route(self, body: dict[str, JsonValue]) -> None:
-        """Check the fields that depend on the route of the request: its keys, model and version."""
+    def _check_route_fields(self, body: dict[str, JsonValue]) -> None:
+        """Check the keys, the model and the version, which depend on the operation that is requested (ANT-60)."""
         assert isinstance(self.dialect, AnthropicDialect)
         route = self.dialect.request.route
         self.allow_only("request", body, _KEYS[route])
@@ -373,7 +373,7 @@ class Anthropic(AlternatingTurnsState):
             )
 
     def check_parameters(self, body: dict[str, JsonValue]) -> None:
-        self._check_route(body)
+        self._check_route_fields(body)
         limit, budget = body.get("max_tokens"), value_at(body, "thinking", "budget_tokens")
         self.check_limit(limit, "max_tokens")
         self.request_mark = body.get("cache_control")

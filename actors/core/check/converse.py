@@ -62,7 +62,7 @@ class Converse(AlternatingTurnsState):
             self._check_documents()
         if role == "assistant":
             if self.open_calls:
-                self.fault_unanswered("in the next message")
+                self.report_unanswered("in the next message")
             self.answered_calls.clear()
         self.has_other_blocks = self.has_reasoning = self.has_document = self.has_text = False
 
@@ -125,7 +125,7 @@ class Converse(AlternatingTurnsState):
         self.close_call(call_id, "toolUseId")
         if result["status"] not in ("success", "error"):
             self.fault("ALL-02", "", f"status must be success or error, not {excerpt(result['status'])}")
-        for _, part in self.checked_items(content, ".content", "content blocks", filled=True):
+        for _, part in self.checked_items(content, ".content", "content blocks", non_empty=True):
             self._check_result_part(part)
 
     def _check_result_part(self, part: JsonValue) -> None:
@@ -200,7 +200,7 @@ class Converse(AlternatingTurnsState):
     def _check_tools(self, config: JsonValue) -> None:
         held = _TOOLS | (self.checked_fields(config, _TOOLS, "toolConfig") or {})
         choice = held["toolChoice"]
-        for where, tool in self.checked_items(held["tools"], "toolConfig.tools", "tools", filled=True):
+        for where, tool in self.checked_items(held["tools"], "toolConfig.tools", "tools", non_empty=True):
             entry = self.checked_fields(tool, _ENTRY, where) or {}
             if "cachePoint" in entry:
                 self._check_cache_point(entry["cachePoint"], where)

@@ -75,12 +75,12 @@ class Gemini(AlternatingTurnsState):
         if role == self.role == "model":
             return
         if self.open_calls and (role == "model" or self.role == "user"):
-            self.fault_unanswered("in the next content")
+            self.report_unanswered("in the next content")
         self.lacks_user_content = role == "model" and self.role != "user"
         self.answered_calls.clear()
         self.has_other_blocks = False
 
-    def fault_unanswered(self, when: str) -> None:
+    def report_unanswered(self, when: str) -> None:
         ids = tuple(call_id or number for number, (call_id, _) in self.open_calls.items())
         self.fault(
             "GEM-01", self.message_path, f"no functionResponse for {len(ids)} functionCall parts {when}", *ids
@@ -194,7 +194,7 @@ class Gemini(AlternatingTurnsState):
         return call_id if type(call_id) is str else ""
 
     def _check_attachments(self, parts: JsonValue) -> None:
-        for _, part in self.checked_items(parts, ".parts", "parts", filled=True):
+        for _, part in self.checked_items(parts, ".parts", "parts", non_empty=True):
             blob = self.normalize_keys(part)
             if type(blob) is not dict or blob.keys() != {"inlineData"}:
                 self.fault(
@@ -224,7 +224,7 @@ class Gemini(AlternatingTurnsState):
         self.count_attachment(kind)
         return kind
 
-    def _refuse_file(self, part: dict[str, JsonValue]) -> None:
+    def _reject_file(self, part: dict[str, JsonValue]) -> None:
         self.has_other_blocks = True
         self.fault("ALL-10", "", "fileData is not accepted here")
 
@@ -291,7 +291,7 @@ class Gemini(AlternatingTurnsState):
 
     def _check_system(self, value: JsonValue) -> None:
         parts = (self.checked_fields(value, _SYSTEM, "systemInstruction") or {}).get("parts")
-        for _, part in self.checked_items(parts, "systemInstruction", "parts", filled=True):
+        for _, part in self.checked_items(parts, "systemInstruction", "parts", non_empty=True):
             if type(part) is not dict or part.keys() != {"text"} or type(part["text"]) is not str:
                 self.fault("ALL-02", "systemInstruction", f"only text parts are allowed, not {excerpt(part)}")
 
@@ -301,7 +301,7 @@ _PARTS: Mapping[str, Callable[[Gemini, dict[str, JsonValue]], None]] = {
     "functionCall": Gemini._check_call,
     "functionResponse": Gemini._check_response,
     "inlineData": Gemini._check_inline_data,
-    "fileData": Gemini._refuse_file,
+    "fileData": Gemini._reject_file,
     **dict.fromkeys(
         ("executableCode", "codeExecutionResult", "toolCall", "toolResponse"), Gemini._check_provider_part
     ),

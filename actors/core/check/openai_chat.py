@@ -110,7 +110,7 @@ class OpenAIChat(CompleteMessagesState):
             self.message_count += 1
             role = value["role"] if type(value) is dict and "role" in value else None
             if type(value) is not dict or type(role) is not str or role not in self.message_keys:
-                self._fault_role(value)
+                self._report_role(value)
                 continue
             if role != "tool":
                 self._begin_message(role)
@@ -134,7 +134,7 @@ class OpenAIChat(CompleteMessagesState):
             self.fault(f"ALL-07 {field}", "", f"unknown key {field!r}")
         self.allow_only("", message, known | _FIELDS)
 
-    def _fault_role(self, message: JsonValue) -> None:
+    def _report_role(self, message: JsonValue) -> None:
         if type(message) is not dict:
             self.reject_type("a message must be an object", "", message)
         elif "role" in message:
@@ -148,7 +148,7 @@ class OpenAIChat(CompleteMessagesState):
         if self.answered_calls:
             self.answered_calls = {}
         if self.open_calls:
-            self.fault_unanswered(f"before this {role} message")
+            self.report_unanswered(f"before this {role} message")
         if role in ("system", "developer"):
             if not rules.system_anywhere and self.role in ("assistant", "tool"):
                 self.fault("ALL-08 system", "", f"role {role} must not follow role {self.role}")

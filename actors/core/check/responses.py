@@ -1,10 +1,10 @@
 """Check requests of OpenAI Responses, item by item.
 
 The central rule is pairing by `call_id`: each call needs one output. OpenAI accepts outputs anywhere after their calls.
-Some compatible hosts require the outputs directly after each series of calls, which `calls_last` enables: a call
-becomes stale when another item follows it, and an output of a stale call is misplaced. Reasoning must be followed by
-the item that it produced, and either both have an item id or neither. References to stored responses are valid only if
-the request stores its own response.
+Some compatible hosts require the outputs directly after each series of calls. The field `calls_last` of the dialect
+enables this rule: a call becomes stale when another item follows it, and an output of a stale call is misplaced.
+Reasoning must be followed by the item that it produced, and either both have an item id or neither. References to
+stored responses are valid only if the request stores its own response.
 """
 
 import re
@@ -150,7 +150,7 @@ class Responses(CompleteMessagesState):
             )
         super().check_end(manual_thinking=manual_thinking)
 
-    def fault_unanswered(self, when: str) -> None:
+    def report_unanswered(self, when: str) -> None:
         for call_id, kind in self.open_calls.items():
             rule = "OAR-01" if kind == "function_call" else "OAR-11"
             self.fault(rule, "", f"no output for call {excerpt(call_id)}", call_id)
@@ -173,9 +173,9 @@ class Responses(CompleteMessagesState):
     def _check_call(self, item: dict[str, JsonValue]) -> None:
         argument, name = _ARGUMENTS[str(item["type"])], item["name"] if "name" in item else None
         self.check_arguments(name, item[argument] if argument in item else None, argument, "")
-        self._open_command(item)
+        self._open_call_item(item)
 
-    def _open_command(self, item: dict[str, JsonValue]) -> None:
+    def _open_call_item(self, item: dict[str, JsonValue]) -> None:
         call_id = item["call_id"] if "call_id" in item else None
         self.role = "assistant"
         if type(call_id) is not str:
@@ -187,14 +187,14 @@ class Responses(CompleteMessagesState):
         return self.open_call(call_id, ".call_id", item["type"])
 
     def _check_output(self, item: dict[str, JsonValue]) -> None:
-        self._answer_command(item)
+        self._match_output(item)
         output = item["output"] if "output" in item else None
         self._check_content(output, "OAR-10", ".output", _INPUT_PARTS, self.dialect.media.result_kinds)
 
-    def _answer_command(self, item: dict[str, JsonValue]) -> None:
+    def _match_output(self, item: dict[str, JsonValue]) -> None:
         call_id, kind = item["call_id"] if "call_id" in item else None, item["type"]
         self.role = "tool"
-        # the output has the item id of the call instead
+        # this output contains the item id of its call in place of a `call_id`
         if kind == "local_shell_call_output" and call_id is None:
             call_id = next(
                 (open_id for open_id, made in self.open_calls.items() if f"{made}_output" == kind), None
@@ -302,8 +302,8 @@ class Responses(CompleteMessagesState):
 
 _CHECKS: dict[str, Callable[[Responses, dict[str, JsonValue]], None]] = {
     **dict.fromkeys((*_PROVIDER_ITEMS, *_UNCHECKED), Responses._record_provider_item),
-    **dict.fromkeys(_COMMANDS, Responses._open_command),
-    **dict.fromkeys(_OUTPUTS, Responses._answer_command),
+    **dict.fromkeys(_COMMANDS, Responses._open_call_item),
+    **dict.fromkeys(_OUTPUTS, Responses._match_output),
     **dict.fromkeys(_ARGUMENTS, Responses._check_call),
     **dict.fromkeys(("function_call_output", "custom_tool_call_output"), Responses._check_output),
     "message": Responses._check_message,

@@ -42,7 +42,7 @@ INPUT = {"function": "arguments", "custom": "input"}
 def shape(keys: str, **defaults: JsonValue) -> dict[str, JsonValue]:
     """Return a shape with the keys in `keys`, separated by spaces.
 
-    The default of a key is null unless `defaults` has it.
+    A key that is not in `defaults` has the default null.
     """
     return dict.fromkeys(keys.split()) | defaults
 
@@ -55,7 +55,7 @@ def value_at(value: JsonValue, *keys: str) -> JsonValue:
 
 
 def why_no_object(text: JsonValue, *, strict: bool = True) -> str:
-    """Return the reason why `text` is not a string that contains a JSON object; "" if it is."""
+    """Return the reason why `text` is not a string that contains a JSON object; empty if it is such a string."""
     if type(text) is not str:
         return "not a string"
     try:
@@ -139,7 +139,7 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
         self.faults: list[Fault] = []
 
     def copy(self) -> Self:
-        """Return a copy for the next fragment, without fresh ids and faults."""
+        """Return a copy for the next fragment, without the new ids and the faults of the last fragment."""
         copied = object.__new__(type(self))
         # updating `vars(copied)` would slow down attributes and methods
         for name, value in vars(self).items():
@@ -158,7 +158,7 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
         return self, found
 
     def __eq__(self, other: object) -> bool:
-        # Both functions follow from the dialect, and they do not compare equal.
+        # Equal dialects compile equal functions, but Python compares functions by identity, so leave them out.
         compiled = dict.fromkeys(("is_id", "is_name"))
         return type(other) is type(self) and vars(self) | compiled == vars(other) | compiled
 
@@ -176,7 +176,7 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
     def check_end(self, *, manual_thinking: bool) -> None:
         """Check that a request may end here: no open calls, at least one message, and an accepted last role."""
         if self.open_calls:
-            self.fault_unanswered("at the end")
+            self.report_unanswered("at the end")
         if self.role is None and (self.opens or not self.message_count):
             self.fault("ALL-02 nothing", self.container, f"the request must have at least one {self.piece}")
         elif self.role not in self.dialect.turns.last_roles and not self.is_paused():
@@ -193,7 +193,7 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
 
         Args:
             rule: The rule's id, optionally followed by a space and a word for the case (see `rule_id`).
-            where: A path in the request. An empty path, or a path that begins with a dot, is relative to `at`.
+            where: A path in the request. An empty path, or a path that begins with a dot, is relative to `block_path`.
             what: The description of the fault.
             call_ids: The ids of the affected calls, on the wire.
         """
@@ -321,10 +321,10 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
             self.fault("ALL-04", ".id", f"id {excerpt(call_id)} is already used", call_id)
         self.new_ids[call_id] = None
 
-    def open_call(self, call_id: JsonValue, where: str = ".id", known: object = None) -> None:
+    def open_call(self, call_id: JsonValue, where: str = ".id", data: object = None) -> None:
         """Check the id of a call, and record that the call needs a result.
 
-        `known` is the family's own data about the call.
+        `data` is the family's own data about the call.
         """
         if type(call_id) is not str or not self.is_id(call_id):
             self.check_id(call_id, where)
@@ -334,10 +334,13 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
         if call_id in self.open_calls or (taken and self.dialect.ids.unique_scope == "transcript"):
             self.fault("ALL-04", where, f"id {excerpt(call_id)} is already used", call_id)
         self.new_ids[call_id] = None
-        self.open_calls[call_id] = known
+        self.open_calls[call_id] = data
 
-    def fault_unanswered(self, when: str) -> None:
-        """Record a fault for the calls without a result, and close them. `when` ends the message: `at the end`."""
+    def report_unanswered(self, when: str) -> None:
+        """Record a fault for the calls without a result, and close these calls.
+
+        `when` is the end of the fault's description, such as `at the end`.
+        """
         ids = tuple(self.open_calls)
         names = ", ".join(map(excerpt, ids))
         self.fault("OAC-01 open", self.message_path, f"no result for tool call {names} {when}", *ids)
@@ -349,7 +352,7 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
             self.fault("ALL-02 model", "model", f"must be a model name, not {excerpt(model)}")
 
     def model_facts(self, model: JsonValue) -> ModelFacts:
-        """Return the facts of a model that a request is checked against."""
+        """Return the facts of a model against which a request is checked."""
         return relaxed_facts(self.dialect, model)
 
     def check_limit(self, limit: JsonValue, where: str) -> None:
@@ -357,15 +360,16 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
             self.fault("ALL-02", where, f"must be an integer of at least 1, not {excerpt(limit)}")
 
     def checked_items(
-        self, value: JsonValue, where: str, what: str, *, filled: bool = False
+        self, value: JsonValue, where: str, what: str, *, non_empty: bool = False
     ) -> list[tuple[str, JsonValue]]:
         """Return (path, item) pairs of a list.
 
-        Record a fault if the value is not a list, or if it is empty and `filled` is True.
+        Record a fault if the value is not a list, or if it is empty and `non_empty` is True. `what` names the items in
+        the fault's description.
         """
-        if type(value) is list and (value or not filled):
+        if type(value) is list and (value or not non_empty):
             return [(f"{where}[{index}]", item) for index, item in enumerate(value)]
-        self.reject_type(f"must be a {'non-empty ' if filled else ''}list of {what}", where, value)
+        self.reject_type(f"must be a {'non-empty ' if non_empty else ''}list of {what}", where, value)
         return []
 
     def declare_tool(self, name: JsonValue, where: str) -> None:
@@ -384,7 +388,7 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
     def check_schema(self, schema: JsonValue, where: str, refused: Iterable[str] = CHOICES) -> bool:
         """Check a tool's schema and return True if it has no fault.
 
-        `refused` are keywords that its root must not contain.
+        `refused` are keywords that the root of the schema must not contain.
         """
         typed = value_at(schema, "type") == "object"
         found = [keyword for keyword in refused if type(schema) is dict and keyword in schema]

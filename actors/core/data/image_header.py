@@ -100,16 +100,16 @@ def find_damage(media_type: str, data: str) -> str | None:
     return None if _is_complete(header.media_type, raw) else "it is incomplete"
 
 
-def _media_type_of(start: bytes, *, is_image: bool) -> str | None:
+def _media_type_of(first_bytes: bytes, *, is_image: bool) -> str | None:
     for magic, media_type in _STARTS:
-        if start.startswith(magic):
+        if first_bytes.startswith(magic):
             return media_type
-    if start[:4] == b"RIFF" and start[8:12] == b"WEBP":
+    if first_bytes[:4] == b"RIFF" and first_bytes[8:12] == b"WEBP":
         return "image/webp"
-    if start[4:8] == b"ftyp" and start[8:12] in _BRANDS:
-        return _BRANDS[start[8:12]]
+    if first_bytes[4:8] == b"ftyp" and first_bytes[8:12] in _BRANDS:
+        return _BRANDS[first_bytes[8:12]]
     weak = _OTHER_IMAGES if is_image else ()  # a magic number of two bytes is too weak without an image label
-    return next((media_type for magic, media_type in weak if start.startswith(magic)), None)
+    return next((media_type for magic, media_type in weak if first_bytes.startswith(magic)), None)
 
 
 def _parse_header(raw: bytes) -> ImageHeader | None:
@@ -126,12 +126,12 @@ def _parse_header(raw: bytes) -> ImageHeader | None:
     return None if size is None or media_type is None else ImageHeader(media_type, *size)
 
 
-def _little_endian(raw: bytes, at: int, count: int) -> int:
-    return int.from_bytes(raw[at : at + count], "little")
+def _little_endian(raw: bytes, offset: int, count: int) -> int:
+    return int.from_bytes(raw[offset : offset + count], "little")
 
 
-def _big_endian(raw: bytes, at: int, count: int) -> int:
-    return int.from_bytes(raw[at : at + count], "big")
+def _big_endian(raw: bytes, offset: int, count: int) -> int:
+    return int.from_bytes(raw[offset : offset + count], "big")
 
 
 def _png_size(raw: bytes) -> tuple[int, int] | None:
@@ -145,7 +145,9 @@ def _png_size(raw: bytes) -> tuple[int, int] | None:
 
 
 def _jpeg_size(raw: bytes) -> tuple[int, int] | None:
-    """Return the size in a JPEG's first frame header, which may follow any number of segments, or None."""
+    """Return the size in a JPEG's first frame header, which may follow any number of segments; None if there is no
+    header.
+    """
     at = 2
     while at + 9 <= len(raw) and raw[at] == 0xFF:
         marker = raw[at + 1]
@@ -163,7 +165,9 @@ def _jpeg_size(raw: bytes) -> tuple[int, int] | None:
 
 
 def _webp_size(raw: bytes) -> tuple[int, int] | None:
-    """Return the size of a WebP's canvas, or of its only frame, which may be lossy or lossless, or None."""
+    """Return the size of a WebP's canvas or, if it has no canvas, of its only frame (lossy or lossless); None if it has
+    neither.
+    """
     kind = raw[12:16]
     if kind == b"VP8X" and len(raw) >= 30:
         return 1 + _little_endian(raw, 24, 3), 1 + _little_endian(raw, 27, 3)

@@ -146,7 +146,7 @@ class PlainConversion:
         self._plain_only = plain_only
         self._marks = marks
         self._path: set[int] = set()
-        # the maximum that one string charges, so that later small values stay
+        # the maximum that one string charges, so that small values after a long string are kept
         self._share = limits.max_bytes // 16
         # more than the limit, so that `truncate` can choose the strings to cut
         self._budget = 2 * limits.max_bytes
@@ -170,7 +170,8 @@ class PlainConversion:
                 return self._plain_float(float.__pos__(value))
         return self._read_foreign(value, kind, depth)
 
-    def _marked(self, code: Mark, text: str) -> str:
+    def _record_mark(self, code: Mark, text: str) -> str:
+        """Record a mark, and return `text`, which replaces the value."""
         self._marks.add(code)
         return text
 
@@ -182,7 +183,7 @@ class PlainConversion:
 
     def _sanitised(self, text: str) -> str:
         clean = sanitise(text)
-        return text if clean == text else self._marked("surrogate", clean)
+        return text if clean == text else self._record_mark("surrogate", clean)
 
     def _plain_int(self, number: int) -> JsonValue:
         if INT_MIN <= number <= INT_MAX:
@@ -190,21 +191,21 @@ class PlainConversion:
             return number
         # conversion to decimal digits takes quadratic time, and Python limits it
         if number.bit_length() > _WIDE_BITS:
-            return self._marked("wide_int", f"[integer of {number.bit_length()} bits]")
-        return self._marked("wide_int", self._charge_string(str(number)))
+            return self._record_mark("wide_int", f"[integer of {number.bit_length()} bits]")
+        return self._record_mark("wide_int", self._charge_string(str(number)))
 
     def _plain_float(self, number: float) -> JsonValue:
         if isfinite(number):
             self._budget -= len(repr(number))
             return number
-        return self._marked("not_finite", f"[not finite: {number}]")
+        return self._record_mark("not_finite", f"[not finite: {number}]")
 
     def _read_foreign(self, value: Any, kind: type[object], depth: int) -> JsonValue:  # Any: a foreign value
         """Convert a value that may run foreign code, which may raise any exception."""
         if self._plain_only and not is_plain(kind):
             raise ForeignValue
         if id(value) in self._path:
-            return self._marked("cycle", "[cycle]")
+            return self._record_mark("cycle", "[cycle]")
         self._path.add(id(value))
         try:
             return self._convert_foreign(value, kind, depth)
@@ -213,7 +214,7 @@ class PlainConversion:
         except BaseException as error:  # nothing awaits here, so this cannot be our own cancellation
             if _is_interrupt(error):
                 raise
-            return self._marked("repr_failed", f"[{_type_name(kind)} that could not be read]")
+            return self._record_mark("repr_failed", f"[{_type_name(kind)} that could not be read]")
         finally:
             self._path.discard(id(value))
 
@@ -226,14 +227,16 @@ class PlainConversion:
             return self._plain_buffer(value)
         if found := _container_reader(kind):
             if depth >= self._limits.max_depth:
-                return self._marked("depth", f"[{_type_name(kind)} beyond depth {self._limits.max_depth}]")
+                return self._record_mark(
+                    "depth", f"[{_type_name(kind)} beyond depth {self._limits.max_depth}]"
+                )
             read, items, size = found
             return read(self, items(value), size(value), depth + 1)
         if _is_model(kind):
             return self.to_plain(_dump_model(value), depth)
         if _is_textual(kind):  # `isoformat` is the standard text of dates and times
             return self._charge_string(str.__str__(getattr(value, "isoformat", value.__str__)()))
-        return self._charge_string(self._marked("object", _describe_object(value, kind)))
+        return self._charge_string(self._record_mark("object", _describe_object(value, kind)))
 
     def _is_exhausted(self) -> bool:
         """Return True if the remaining items must be omitted. Inside a set, raise `_BudgetExhausted` instead.
@@ -284,7 +287,7 @@ class PlainConversion:
         A set cannot be shortened, because its members have no order.
         """
         if size > self._limits.max_items:
-            return self._marked("truncated", f"[set of {size}, cut]")
+            return self._record_mark("truncated", f"[set of {size}, cut]")
         outermost, marks = not self._in_set, set(self._marks)
         self._in_set = True
         try:
@@ -294,8 +297,9 @@ class PlainConversion:
         except _BudgetExhausted:
             if not outermost:
                 raise
-            self._marks.intersection_update(marks)  # which members were visited depends on the hash seed
-            return self._marked("truncated", f"[set of {size}, cut]")
+            # the hash seed decided which members were visited, so drop the marks of these members
+            self._marks.intersection_update(marks)
+            return self._record_mark("truncated", f"[set of {size}, cut]")
         finally:
             self._in_set = not outermost
 
@@ -308,9 +312,9 @@ class PlainConversion:
             if not isinstance(key, str):
                 self._marks.add("key")
         if "\0" in name:
-            name = self._marked("key", name.replace("\0", "\ufffd"))
+            name = self._record_mark("key", name.replace("\0", "\ufffd"))
         if (over := len(name) - _MAX_KEY) > 0:
-            name = self._marked("truncated", f"{name[: _MAX_KEY - 40]}[{over + 40} characters cut]")
+            name = self._record_mark("truncated", f"{name[: _MAX_KEY - 40]}[{over + 40} characters cut]")
         return name if name.isascii() else self._sanitised(name)
 
     def _plain_buffer(self, source: bytes | bytearray | memoryview) -> str:

@@ -114,15 +114,19 @@ def _record_size(longest: int, sizes: list[int], text: str) -> str:
     return ""
 
 
-def _even_cap(sizes: list[int], room: int, longest: int) -> int:
-    """Return the largest length such that strings of these sizes, each cut to this length, fit into `room` bytes."""
-    if sum(sizes) <= room:
-        return longest
+def _even_cap(sizes: list[int], total_bytes: int, max_length: int) -> int:
+    """Return the largest length, at most `max_length`, to which all strings must be cut to fit into `total_bytes`
+    together.
+
+    `sizes` are the sizes of the strings.
+    """
+    if sum(sizes) <= total_bytes:
+        return max_length
     left = len(sizes)
     for size in sorted(sizes):
-        if size * left > room:
-            return max(room, 0) // left
-        room -= size
+        if size * left > total_bytes:
+            return max(total_bytes, 0) // left
+        total_bytes -= size
         left -= 1
     return 0  # cutting strings is not enough, because the other content alone is too large
 
@@ -142,12 +146,12 @@ def _cut_string(cap: int, marks: set[str], text: str) -> str:
     return clean
 
 
-def _longest_fitting(room: int, piece: Callable[[int], str]) -> int:
-    """Return the largest number of characters such that the literal of `piece(number)` has at most `room` bytes."""
-    low, high = 0, room
+def _longest_fitting(max_bytes: int, text_of: Callable[[int], str]) -> int:
+    """Return the largest number of characters for which the literal of `text_of(number)` has at most `max_bytes`."""
+    low, high = 0, max_bytes
     while low < high:
-        middle = high if high == room else (low + high + 1) // 2
-        if len(quote(piece(middle))) - 2 <= room:
+        middle = high if high == max_bytes else (low + high + 1) // 2
+        if len(quote(text_of(middle))) - 2 <= max_bytes:
             low = middle
         else:
             high = middle - 1

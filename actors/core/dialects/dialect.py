@@ -208,7 +208,7 @@ class ChatDialect(Profile):
     family: ClassVar[Literal["openai_chat"]] = "openai_chat"
     ids: Ids = Ids(
         style="openai",
-        pattern=r"[A-Za-z0-9_-]{1,40}",  # 40 by OAC-03; the character set is what we choose to emit
+        pattern=r"[A-Za-z0-9_-]{1,40}",  # OAC-03 allows 40 characters; we restrict the characters
         max_len=40,
         tool_name_pattern=r"[a-zA-Z0-9_-]{1,64}",  # by OAC-10
     )
@@ -310,7 +310,7 @@ class ResponsesDialect(Profile):
 class AnthropicReasoning(ReasoningRules):
     """The replay of reasoning in Messages, as thinking blocks.
 
-    Their signature is absent if a compatible host does not sign.
+    The blocks have no signature if a compatible host does not sign them.
     """
 
     carrier: Literal["none", "anthropic_blocks"] = "anthropic_blocks"
@@ -322,9 +322,10 @@ class AnthropicRequest(FunctionRequest):
     """The other request fields of Messages.
 
     Args:
-        route: The operation that receives the request. For `messages`, Anthropic's own, the body names the model and a
-            header the API version. For `raw_predict` (Vertex AI) and `invoke_model` (Bedrock), the path names the model
-            and the body the version (ANT-60). Bedrock streams binary frames.
+        route: The operation that receives the request. With `messages`, Anthropic's own operation, the body contains
+            the model, and a header contains the API version. With `raw_predict` (Vertex AI) and `invoke_model`
+            (Bedrock), the path contains the model, and the body contains the version (ANT-60). Bedrock streams binary
+            frames.
     """
 
     route: Literal["messages", "raw_predict", "invoke_model"] = "messages"

@@ -1,6 +1,6 @@
 """Narrow a dialect to one model: combine the rules of a host with the facts of the model that it serves.
 
-In:  a profile, a model's name, and overrides of the built-in facts (from the user, then those learned from refusals).
+In:  a profile, a model's name, and overrides of the built-in facts: the user's, then overrides learned from refusals.
 Out: the same profile with `model` and the fields that depend on it: the replay of reasoning and of native ids.
 """
 

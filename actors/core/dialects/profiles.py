@@ -118,7 +118,7 @@ OPENAI_RESPONSES = ResponsesDialect(
     name="openai_responses",
     ids=Ids(
         style="openai",
-        pattern=r"[A-Za-z0-9_-]{1,64}",  # 64 by OAR-08; the character set is what we choose to emit
+        pattern=r"[A-Za-z0-9_-]{1,64}",  # OAR-08 allows 64 characters; we restrict the characters
         max_len=64,
         tool_name_pattern=r"[a-zA-Z0-9_-]{1,128}",
     ),

@@ -1,8 +1,9 @@
 """Decide how to shorten a history: pure rules over history and ledger, for the session's compaction.
 
-There are two ways, and neither edits messages in place. The cheap way replaces results by marks (`ResultsTrimmed`): the
-earlier of two equal calls, long results, and old results if that is not enough. The expensive way replaces turns by a
-summary that a backend writes (`Compacted`). Both begin an epoch in every lane; the ledger keeps every result.
+There are two ways, and neither edits messages in place. The cheap way replaces results by marks (`ResultsTrimmed`):
+first long results and the results of calls that were repeated later; if that is not enough, old results too. The
+expensive way replaces turns by a summary that a backend writes (`Compacted`). Both begin an epoch in every lane; the
+ledger keeps every result.
 
     kept verbatim      the last turns (`Compaction.keep_turns`), and always the turn in flight
     boundary           only where a turn begins, so never between a call and its result
@@ -56,7 +57,7 @@ class Compaction(StoredRecord, frozen=True):
         large_result_bytes: Size in bytes from which a result counts as long.
         attachments: Number of the user's newest images and documents that a summary carries over.
         summarizer: The backend that writes summaries. None for the backend that answered last, because its prompt cache
-            contains the history. During a turn, the turn's own backend writes them.
+            contains the history. During a turn, the turn's own backend writes the summary.
         windows: Source of window sizes: `configured` (`context` of a backend or of a price), or `listed` to use the
             sizes in the package `genai-prices` as well.
     """
@@ -110,16 +111,17 @@ def turn_starts(messages: Sequence[Message]) -> list[int]:
     for at, message in enumerate(messages):
         if message.role == "assistant":
             last = at
-        elif at == last + 1 and not _is_inside_turn(messages, last, at):
+        elif at == last + 1 and not _is_added_within_turn(messages, last, at):
             found.append(at)
     return found
 
 
-def _is_inside_turn(messages: Sequence[Message], last: int, at: int) -> bool:
-    if last < 0 or not messages[last].turn:
+def _is_added_within_turn(messages: Sequence[Message], answer_index: int, index: int) -> bool:
+    """Return True if the turn of the answer at `answer_index` continues after the message at `index`."""
+    if answer_index < 0 or not messages[answer_index].turn:
         return False
-    later = next((each for each in messages[at:] if each.role == "assistant"), None)
-    return later is not None and later.turn == messages[last].turn
+    later = next((each for each in messages[index:] if each.role == "assistant"), None)
+    return later is not None and later.turn == messages[answer_index].turn
 
 
 def messages_to_summarise(messages: Sequence[Message], keep: int, before: int) -> int:
@@ -163,25 +165,30 @@ def repeated_results(
 
 
 def long_results(
-    messages: Sequence[Message], history: History, ledger: Ledger, least: int, why: Short
+    messages: Sequence[Message], history: History, ledger: Ledger, min_bytes: int, reason: Short
 ) -> Iterator[tuple[CallId, Short]]:
-    """Yield the id of each call whose result has at least `least` bytes, with `why` as the reason."""
+    """Yield (call id, `reason`) of each call whose result has at least `min_bytes` bytes."""
     for message in messages:
         for call in message.calls:
             size = _real_result_bytes(ledger.get(call.id))
-            if size is not None and size >= max(least, SMALL) and call.id not in shortened_results(history):
-                yield call.id, why
+            if (
+                size is not None
+                and size >= max(min_bytes, SMALL)
+                and call.id not in shortened_results(history)
+            ):
+                yield call.id, reason
 
 
 def results_to_trim(
-    history: History, ledger: Ledger, settings: Compaction, *, old: bool, before: int
+    history: History, ledger: Ledger, settings: Compaction, *, include_small: bool, before: int
 ) -> dict[CallId, Short]:
     """Return the results to replace by marks: ids of calls among the first `before` messages, each with the reason.
 
-    `old` includes every result of at least `SMALL` bytes, rather than only long and repeated results.
+    Long and repeated results are always included. With `include_small`, every result of at least `SMALL` bytes is
+    included.
     """
     messages = history.since(0)
-    found = dict(long_results(messages[:before], history, ledger, SMALL, "old")) if old else {}
+    found = dict(long_results(messages[:before], history, ledger, SMALL, "old")) if include_small else {}
     found |= long_results(messages[:before], history, ledger, settings.large_result_bytes, "large")
     within = {call.id for message in messages[:before] for call in message.calls}
     found |= {each: why for each, why in repeated_results(messages, history, ledger) if each in within}
@@ -201,8 +208,7 @@ def _real_result_bytes(record: ToolCallRecord | None) -> int | None:
 def possible_savings(
     history: History, ledger: Ledger, settings: Compaction, before: int, ratio: float
 ) -> float:
-    """Return the number of tokens that compaction could remove from the first `before` messages; 0 if it can cut
-    nothing.
+    """Return the number of tokens that compaction could remove from the first `before` messages; 0 if there are none.
 
     `ratio` is the number of bytes per token.
     """
@@ -210,7 +216,7 @@ def possible_savings(
     if not (stop := messages_to_summarise(messages, settings.keep_turns, before)):
         return 0.0
     summed = {call.id for message in messages[:stop] for call in message.calls}
-    marks = results_to_trim(history, ledger, settings, old=False, before=before).keys() - summed
+    marks = results_to_trim(history, ledger, settings, include_small=False, before=before).keys() - summed
     return message_tokens(history.upto(stop), ledger, ratio) + result_tokens(marks, ledger, ratio)
 
 
@@ -246,7 +252,7 @@ def summary_instruction() -> Packed:
 def summary_scope(history: History, ledger: Ledger, stop: int) -> SummaryScope:
     """Return the content that a summary of the first `stop` messages replaces.
 
-    The scope includes results that an earlier summary already replaced, if this summary replaces that one.
+    If this summary also replaces an earlier summary, the scope includes the results that the earlier summary replaced.
     """
     messages = history.since(0)
     visible = {call.id for message in messages[stop:] for call in message.calls}

@@ -3,9 +3,9 @@
 In:  the provider's report of the session's last request, and the bytes added since.
 Out: a token count for decisions that tolerate an error, never for billing.
 
-The report is exact and includes the system prompt and the tools. For the bytes added since then, the estimate divides
-by the ratio of bytes per token in the binding's earlier reports; without a report, all bytes count in this way. An
-estimate decides when something happens and never changes the bytes of a request.
+The report is exact and includes the system prompt and the tools. The bytes added since the report are divided by the
+ratio of bytes per token in the binding's earlier reports. Without a report, all bytes of the request are converted in
+this way. An estimate only decides when an action happens, such as compaction, and never changes the bytes of a request.
 """
 
 from collections.abc import Iterable

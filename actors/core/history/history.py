@@ -136,7 +136,7 @@ def from_packed(messages: Sequence[Message], packed: Sequence[Packed], ledger: L
 def from_transcript(
     placed: Iterable[PositionedMessage], remarks: ReportBuilder, system: str | None
 ) -> History:
-    """Return the history of a provider's transcript, in which call ids are the provider's.
+    """Return the history of a provider's transcript, whose call ids come from the provider.
 
     `placed` is in wire order; a wire message that mixes roles may appear as several messages. `remarks` collects the
     notes of the import.

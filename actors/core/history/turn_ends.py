@@ -40,7 +40,7 @@ CallRanges: TypeAlias = tuple[tuple[int, int], ...]
 
 
 def with_end(ends: TurnEnds, end: TurnEnd) -> TurnEnds:
-    """Append the end of a turn."""
+    """Return `ends` with the end of a turn appended."""
     return append(ends, (end,))
 
 
@@ -81,14 +81,14 @@ def _remaining_ends(ends: TurnEnds, start: int, stop: int) -> Iterator[TurnEnd]:
             yield replace(end, length=end.length - (stop - start) + 1)
 
 
-def unreachable_reason(ends: TurnEnds, turn: int, turns: int) -> str:
+def unreachable_reason(ends: TurnEnds, turn: int, turn_count: int) -> str:
     """Return the reason why a history cannot be rewound to `turn`, and the nearest turns to which it can be rewound.
 
-    `turns` is the number of turns so far.
+    `turn_count` is the number of turns so far.
     """
     why = (
-        f"the session has had {turns} turns"
-        if turn > turns
+        f"the session has had {turn_count} turns"
+        if turn > turn_count
         else "a summary replaced the messages of that turn, or an earlier rewind removed them"
     )
     known = [end.turn for end in from_index(ends, 0)]

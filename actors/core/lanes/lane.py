@@ -122,8 +122,8 @@ def advance(
     The result depends only on the arguments. Faults found by the check are in the report and are not raised.
 
     Raises:
-        CanonicalFault: The lane belongs to another dialect family. Or it has rendered more messages than the history
-            has, because the history was shortened; then begin an epoch (`begin_epoch`).
+        CanonicalFault: The lane belongs to another dialect family. Or the lane has rendered more messages than the
+            history has, because the history was shortened; then begin an epoch (`begin_epoch`).
     """
     return run_slices(advance_in_slices(lane, history, ledger, dialect, encoder, target))
 
@@ -138,13 +138,13 @@ def advance_in_slices(
             f"This lane has dialect {other.name!r}, not {dialect.name!r}; begin an epoch or use another lane"
         )
     if sent > history.length:
-        held = f"{sent} messages, but the history now has only {history.length}"
-        raise CanonicalFault(f"This lane has rendered {held}; begin an epoch")
+        lengths = f"{sent} messages, but the history was shortened to {history.length}"
+        raise CanonicalFault(f"This lane has rendered {lengths}; begin an epoch")
     notes = Notes()
     walk = RenderWalk(lane._state, history, ledger, dialect, encoder, target, notes)
-    # the start of a later epoch is checked with the strict parser
-    anew = lane._state.epoch > 0 and not lane.size
-    after, faults = yield from _write_in_slices(lane, walk, whole=anew)
+    # An epoch after the first may follow a refusal, so its first request is checked with the strict parser.
+    starts_later_epoch = lane._state.epoch > 0 and not lane.size
+    after, faults = yield from _write_in_slices(lane, walk, strict=starts_later_epoch)
     faults += finish_check(after._check_state, manual_thinking=target.budgeted)
     faults = with_canonical_ids(
         faults,
@@ -167,20 +167,20 @@ def replay_in_slices(
     """Return the lane in its state after a series of sent requests, computed in slices.
 
     `lengths` are the history lengths of the requests. The bytes equal those of separate renders at each length,
-    provided that the ledger has the same completions as when they were sent.
+    provided that the ledger has the same completions as when the requests were sent.
     """
     walk = RenderWalk(lane._state, history, ledger, dialect, encoder, target, Notes(), lengths)
-    return (yield from _write_in_slices(lane, walk, whole=False))[0]
+    return (yield from _write_in_slices(lane, walk, strict=False))[0]
 
 
-def _write_in_slices(lane: Lane, walk: RenderWalk, *, whole: bool) -> Slices[tuple[Lane, list[Fault]]]:
+def _write_in_slices(lane: Lane, walk: RenderWalk, *, strict: bool) -> Slices[tuple[Lane, list[Fault]]]:
     """Return the lane with the output of `walk` appended, and the faults that the check found in this output."""
     segments, check_state = lane._segments, lane._check_state
     faults: list[Fault] = []
     for number, fragment in enumerate(walk.write_fragments()):
         if number:
             yield
-        check_state, found = check_fragment(check_state, *fragment, whole=whole)
+        check_state, found = check_fragment(check_state, *fragment, strict=strict)
         faults += found
         segments = segments.append(fragment)
     return Lane(walk.end_state(), segments, check_state), faults

@@ -18,7 +18,7 @@ Reason: TypeAlias = Literal[
 ]
 """The reason for a synthetic result. The list is closed."""
 
-# For these reasons, it is unknown whether the call took effect.
+# Reasons that leave it unknown whether the call took effect.
 _UNKNOWN: frozenset[str] = frozenset({"lost", "outcome_unknown"})
 
 Gap: TypeAlias = Reason | Literal["running"]
@@ -140,7 +140,7 @@ class ToolCallRecord(StoredRecord, frozen=True):
         end: The first real completion; None if there is none.
         cancelled: The reason for which the call was stopped; None if it was not stopped.
         sealed: The reason code of the synthetic result that was sent; None if none was sent. If `end` is set too, the
-            real completion arrived after that request.
+            real completion arrived after the request with the synthetic result.
         duplicates: Further real completions that differ from the first. They are never rendered.
         effects: The side effects that the tool declared when it started. They decide whether the call may run again.
     """

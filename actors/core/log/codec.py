@@ -65,7 +65,7 @@ def decode_event(record: bytes) -> LogEvent:
             the event and the field.
     """
     try:
-        return _check(_decode_strictly(_RECORD, record).event)
+        return _check_record(_decode_strictly(_RECORD, record).event)
     except (MsgspecError, ValueError) as error:
         raise JournalError(
             f"Not a valid event: {_describe_fault(record) or error}; the journal may be damaged"
@@ -80,16 +80,16 @@ def _decode_strictly(decoder: msgpack.Decoder[F], data: bytes) -> F:
     return record
 
 
-def _check(record: F) -> F:
+def _check_record(record: F) -> F:
     """Check fields more strictly than their types do, and replace equal bindings by one shared object."""
-    for name, check in _checks(type(record)):
+    for name, check in _field_checks(type(record)):
         if (value := getattr(record, name)) is not None and (kept := check(value)) is not value:
             force_setattr(record, name, kept)
     return record
 
 
 @lru_cache(maxsize=256)
-def _checks(kind: type[StoredRecord]) -> tuple[tuple[str, Check], ...]:
+def _field_checks(kind: type[StoredRecord]) -> tuple[tuple[str, Check], ...]:
     """Return the names of the fields that need more checks than msgspec makes, each with its check."""
     return tuple((item.name, _check_for_type(item.type)) for item in fields(kind) if item.type in _HOLDS_MORE)
 
@@ -98,12 +98,12 @@ def _check_for_type(kind: Any) -> Check:  # Any: the annotated type of a field
     if kind is Binding:
         return intern_binding
     if kind in _BEGINS:
-        return partial(_check_json, begins=_BEGINS[kind])
+        return partial(_check_json, prefix=_BEGINS[kind])
     if kind in _PACKED:
         return _check_packed
     if get_origin(kind) is tuple:
-        return partial(_check_each, check=_check_packed if kind == tuple[Packed, ...] else _check)
-    return _check
+        return partial(_check_each, check=_check_packed if kind == tuple[Packed, ...] else _check_record)
+    return _check_record
 
 
 def _check_each(items: tuple[Any, ...], check: Check) -> tuple[Any, ...]:  # Any: values that `check` accepts
@@ -118,16 +118,16 @@ def _check_packed(packed: Packed) -> Packed:
 
 
 def _decode_message(packed: Packed) -> Message:
-    message = _check(_decode_strictly(_MESSAGE, packed if isinstance(packed, bytes) else packed[0]))
+    message = _check_record(_decode_strictly(_MESSAGE, packed if isinstance(packed, bytes) else packed[0]))
     if message.origin is None and any(seal.maker is None for seal in map(seal_of, message.blocks) if seal):
         raise ValueError("a seal names no binding, and its message has no origin")
     return message
 
 
-def _check_json(text: bytes, begins: bytes) -> bytes:
+def _check_json(text: bytes, prefix: bytes) -> bytes:
     try:
         _RAW.decode(text)  # checks the JSON syntax but not the UTF-8 of strings, which the next line checks
-        if text.startswith(begins) and (text.isascii() or text.decode()):
+        if text.startswith(prefix) and (text.isascii() or text.decode()):
             return text
     except (MsgspecError, ValueError):
         pass
@@ -137,45 +137,45 @@ def _check_json(text: bytes, begins: bytes) -> bytes:
 def _describe_fault(record: bytes) -> str | None:
     """Return a description of the first invalid field of a record; None if the bytes are not msgpack."""
     try:
-        return _find_fault(LogRecord, msgpack.decode(record), "")
+        return _find_invalid_value(LogRecord, msgpack.decode(record), "")
     except (MsgspecError, ValueError):
         return None
 
 
-def _find_fault(kind: Any, value: Any, place: str) -> str | None:  # Any: a type, and any value
-    """Return a description of the first invalid value in `value`, with its path; None if all values have the right
+def _find_invalid_value(kind: Any, value: Any, path: str) -> str | None:  # Any: a type, and any value
+    """Return a description of the first invalid value inside `value`, with its path; None if all values have the right
     types.
 
-    `kind` is the annotated type of `value`; `place` is the path that leads to `value`.
+    `kind` is the annotated type of `value`; `path` is the path that leads to `value`.
     """
     items: list[Any] = value  # used only if `value` is a list
     record_type = _record_type(kind, value)
-    if record_type is not None and place == ".event":
-        place = str(record_type.__struct_config__.tag)
+    if record_type is not None and path == ".event":
+        path = str(record_type.__struct_config__.tag)
     if isinstance(value, list):
         below = _field_paths(record_type) if record_type is not None else _item_paths(kind, len(items))
         for (name, of), item in zip(below, items, strict=False):
-            if (found := _find_fault(of, item, place + name)) is not None:
+            if (found := _find_invalid_value(of, item, path + name)) is not None:
                 return found
         if record_type is not None and len(items) < len(below):
-            return f"{place}{below[len(items)][0]}: missing".removeprefix(".")
+            return f"{path}{below[len(items)][0]}: missing".removeprefix(".")
     try:
         typed: Any = msgpack.decode(msgpack.encode(value), type=kind)
         if kind in _BEGINS and typed is not None:
             _check_json(typed, _BEGINS[kind])
         elif kind in _PACKED and typed is not None:
             decoded = msgpack.decode(typed if isinstance(typed, bytes) else typed[0])
-            if (found := _find_fault(Message, decoded, place)) is not None:
+            if (found := _find_invalid_value(Message, decoded, path)) is not None:
                 return found
             _decode_message(typed)
     except (MsgspecError, ValueError) as error:
-        return f"{place}: {_truncated_repr(items)}: {str(error).partition(' - at `')[0]}".removeprefix(".")
+        return f"{path}: {_truncated_repr(items)}: {str(error).partition(' - at `')[0]}".removeprefix(".")
     return None
 
 
 def _record_type(kind: Any, value: Any) -> type[StoredRecord] | None:  # Any: an annotated type, and any value
-    """Return the record class that `value` encodes, chosen by its tag from the classes that `kind` allows; None if none
-    fits.
+    """Return the record class that `value` encodes. It is chosen by its tag from the classes that `kind` allows; None
+    if no class fits.
     """
     items: list[object] = value  # used only if `value` is a list
     tag = items[0] if isinstance(value, list) and items else None

@@ -383,7 +383,10 @@ class TurnEnded(EventBase, frozen=True):
 
     @property
     def ends_ask(self) -> bool:
-        """True if no further turn continues the ask: the turn was not handed over, and its host did not end."""
+        """True if no further turn continues the ask.
+
+        Another turn continues the ask if this turn was handed over or interrupted, or if the session left its host.
+        """
         return self.status not in ("handed_over", "interrupted") and self.cause != LEAVING
 
 

@@ -60,9 +60,9 @@ class ModelFacts(KeywordOnlyRecord):
             in pixels; None if no limit is known.
         image_bytes: The maximum size of an image as base64, in bytes; None if the host's limit applies.
         image_count: The maximum number of images in a request; None if the host's limit applies.
-        reasoning: The assistant messages that are sent back with reasoning: as the host requires (`host`), those that
-            have reasoning (`own`), also those with calls (`with_calls`), or `every` one. A message without reasoning
-            gets a placeholder.
+        reasoning: The assistant messages that are sent back with reasoning: as the host requires (`host`), messages
+            that have reasoning (`own`), also all messages with calls (`with_calls`), or `every` message. If a message
+            has no reasoning, a placeholder is sent.
         native_ids: Whether the model's own call ids are sent back to it, even if the host's profile forbids this
             (GEM-09).
         property_keys: A regular expression that must match each property key in a tool's schema completely. Other keys

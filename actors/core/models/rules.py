@@ -64,7 +64,7 @@ class TurnRules(KeywordOnlyRecord):
         error_prefix: A prefix that is added to the text of a failed result.
         empty_result: The text that replaces an empty result, if the host rejects blank text (BED-04) or rejects cache
             marks on blank text (ANT-33). None sends the empty result.
-        first_roles, last_roles: The roles that a transcript may begin with, and those that it may end with.
+        first_roles, last_roles: The roles that a transcript may begin with, and the roles that it may end with.
         alternation: `merge_same` merges neighbouring messages of one role into one message, as a block list; `fill`
             inserts a constant message of the other role between them (CMP-01).
         user_after_tool: Whether a user message may follow a result. If not, a constant assistant text is inserted.
@@ -134,8 +134,8 @@ class ReasoningRules(KeywordOnlyRecord):
         followed: Whether other content of the same message must follow thinking (OAR-03, ANT-52).
         once: Whether a reasoning item, identified by its id, may be sent only once (OAR-07).
         alone: Whether an assistant message may consist of thinking only.
-        required: The assistant messages that need thinking: those with calls (KIM-03), those with calls, before the
-            first call (GEM-04), all (DSK-05), or none.
+        required: The assistant messages that need thinking: messages with calls (KIM-03); messages with calls, but
+            before the first call (GEM-04); every message (DSK-05); or no message.
         placeholder: The text that is sent if thinking is required and missing.
         switch: The request field that turns thinking on.
     """

@@ -43,7 +43,7 @@ def normalize(
     """
     if all(message.role == "user" and is_attributed(message) for message in messages):
         return messages, known, ImportReport()
-    normalizer = Normalizer(ledger, ReportBuilder(), minted=False)
+    normalizer = Normalizer(ledger, ReportBuilder(), mint_ids=False)
     normalizer.register_preceding(before, known)
     said = normalizer.normalize_messages(
         (f"messages[{number}]", message) for number, message in enumerate(messages)
@@ -58,5 +58,5 @@ def import_transcript(messages: Iterable[PositionedMessage], remarks: ReportBuil
         messages: Messages with the provider's call ids, each with its position in the transcript.
         remarks: The report, which already contains the findings of the importing adapter.
     """
-    normalizer = Normalizer(NO_CALLS, remarks, minted=True)
+    normalizer = Normalizer(NO_CALLS, remarks, mint_ids=True)
     return normalizer.normalize_messages(messages), normalizer.merged_ledger(NO_CALLS), remarks.build()

@@ -1,4 +1,4 @@
-"""Move every block to a message of a role that can have written it.
+"""Move every block to a message whose role may write the block.
 
 In:  messages in which any block may have any role.
 Out: messages in which only assistant messages contain tool calls, and only tool messages contain tool results. The
@@ -53,7 +53,7 @@ def attribute(messages: Iterable[PositionedMessage], remarks: ReportBuilder) -> 
 
 
 def is_attributed(message: Message) -> bool:
-    """Return True if the message's role can have written all its blocks."""
+    """Return True if every block of the message is of a type that the message's role may write."""
     return all(message.role in SAID_BY[type(block)] for block in message.blocks)
 
 

@@ -50,18 +50,20 @@ class TranscriptResult(NamedTuple):
 
 
 def pair_results(
-    calls: Sequence[TranscriptCall], results: Sequence[TranscriptResult], *, early: bool
+    calls: Sequence[TranscriptCall], results: Sequence[TranscriptResult], *, allow_early: bool
 ) -> list[int | None]:
     """Return the index of the answered call for each result, in order; None if no call is certain.
 
     Args:
         calls: The calls, oldest first.
         results: The results, oldest first.
-        early: True if a result may precede its call, provided that only one call has its id.
+        allow_early: True if a result may precede its call, provided that only one call has its id.
     """
-    pairing = _Pairing(calls, results, early)
+    pairing = _Pairing(calls, results, allow_early)
     calls_by_id = _group_by(range(len(calls)), lambda at: calls[at].id)
-    results_by_evidence = _group_by(range(len(results)), lambda at: _evidence(results[at], calls_by_id))
+    results_by_evidence = _group_by(
+        range(len(results)), lambda at: _pairing_evidence(results[at], calls_by_id)
+    )
     without_id = calls_by_id.get("", [])
     named = results_by_evidence.pop(_BY_TOOL, [])
     placed = results_by_evidence.pop(_BY_POSITION, [])
@@ -76,7 +78,7 @@ def pair_results(
 _BY_TOOL, _BY_POSITION = 1, 2  # a result without a usable id is paired by its tool name, or by its position
 
 
-def _evidence(result: TranscriptResult, calls_by_id: dict[str, list[int]]) -> str | int:
+def _pairing_evidence(result: TranscriptResult, calls_by_id: dict[str, list[int]]) -> str | int:
     """Return the evidence that pairs a result with its call: its id, `_BY_TOOL` or `_BY_POSITION`."""
     if result.id and (result.id in calls_by_id or not result.tool):
         return result.id
@@ -91,11 +93,11 @@ class _Pairing:
     """
 
     def __init__(
-        self, calls: Sequence[TranscriptCall], results: Sequence[TranscriptResult], early: bool
+        self, calls: Sequence[TranscriptCall], results: Sequence[TranscriptResult], allow_early: bool
     ) -> None:
         self._calls = calls
         self._results = results
-        self._early = early
+        self._allow_early = allow_early
         self._contents: list[list[Hashable]] = [list(call.contents) for call in calls]
         self.about: list[int | None] = [None] * len(results)
 
@@ -135,7 +137,7 @@ class _Pairing:
         if not call_indexes or not result_indexes:
             return
         messages = _group_by(call_indexes, lambda at: self._calls[at].message)
-        places, may_be_early = list(messages), self._early and len(call_indexes) == 1
+        places, may_be_early = list(messages), self._allow_early and len(call_indexes) == 1
         results: dict[int, list[int]] = {}
         for at in result_indexes:
             before = bisect_right(places, self._results[at].message)
@@ -162,13 +164,13 @@ class _Pairing:
         self._record_pairs(made, taken)
         self._pair_further_results([at for at in result_indexes if self.about[at] is None], calls, older)
 
-    def _certain_results(self, count: int, pool: list[int]) -> list[int]:
-        """Return `count` results of `pool`, one for each call, in order; none if the choice is not certain."""
+    def _certain_results(self, count: int, result_indexes: list[int]) -> list[int]:
+        """Return `count` of these results, one for each call, in order; an empty list if the choice is uncertain."""
         if count == 1:
-            return pool[:1]
-        if len(pool) == count:
-            return pool
-        first = {self._results[at].content: at for at in reversed(pool)}
+            return result_indexes[:1]
+        if len(result_indexes) == count:
+            return result_indexes
+        first = {self._results[at].content: at for at in reversed(result_indexes)}
         return sorted(first.values()) if len(first) == count else []
 
     def _record_pairs(self, calls: Iterable[int], results: Iterable[int]) -> None:
@@ -201,7 +203,7 @@ class _OlderCalls:
 
     Attributes:
         is_open: True if one of these calls has no result.
-        contents: The call that was answered by each content.
+        contents: The call that each earlier result answers, by the content of the result.
     """
 
     def __init__(self) -> None:

@@ -29,13 +29,13 @@ class Normalizer:
     Args:
         ledger: The authoritative ledger, with calls that the messages may no longer contain.
         remarks: The report, which the normalization extends.
-        minted: True if the call ids come from a provider, so that each call gets a new canonical id.
+        mint_ids: True if the call ids come from a provider, so that each call gets a new canonical id.
     """
 
-    def __init__(self, ledger: Ledger, remarks: ReportBuilder, *, minted: bool) -> None:
+    def __init__(self, ledger: Ledger, remarks: ReportBuilder, *, mint_ids: bool) -> None:
         self.remarks = remarks
         self._ledger = ledger
-        self._minted = minted
+        self._mint_ids = mint_ids
         self._normal: list[Message] = []
         self._known: dict[CallId, ToolCallRecord] = {}
         self._calls: list[
@@ -71,7 +71,7 @@ class Normalizer:
             self._count += 1
 
     def normalize_messages(self, messages: Iterable[PositionedMessage]) -> list[Message]:
-        """Return the normal messages for messages with their positions."""
+        """Return messages in normal form. Each input message comes with its position in the transcript."""
         placed = list(attribute(messages, self.remarks))
         self._pair_results(message for _, message in placed)
         for place, message in placed:
@@ -99,14 +99,14 @@ class Normalizer:
                     self._results.append(TranscriptResult(key, tool, says, self._count, self._after_message))
             self._count += 1
         self._ids = {call.id for call in self._calls}
-        self._answered_calls = iter(pair_results(self._calls, self._results, early=not self._minted))
+        self._answered_calls = iter(pair_results(self._calls, self._results, allow_early=not self._mint_ids))
 
     def _split_key(self, result: ToolResult) -> tuple[CallId, str]:
         """Return a result's call id and its tool name ("" if the transcript did not name the tool).
 
         `result_key` joined the id and the name on import.
         """
-        if not self._minted:
+        if not self._mint_ids:
             return CallId(sanitise(result.call_id)), ""
         return split_key(result.call_id)
 
@@ -133,11 +133,13 @@ class Normalizer:
         name = self._new_id(original)
         if original:
             self._latest[original] = name
-        if name != original and not self._minted:
+        if name != original and not self._mint_ids:
             self.remarks.add_finding("repeated_id", original)
         if name != call.id:
             call = replace(call, id=name)
-        if not self._minted:  # the decoder of a provider's calls already ensures that arguments are an object
+        if (
+            not self._mint_ids
+        ):  # the decoder of a provider's calls already ensures that arguments are an object
             call = self._with_valid_arguments(call)
         self._known[name] = _lost_record(call)
         return call
@@ -147,7 +149,7 @@ class Normalizer:
 
         The call's own id gets a number if it is empty or already used.
         """
-        if self._minted:
+        if self._mint_ids:
             return mint(len(self._known) + 1)
         name, count = original, 1 if original else 0
         while not name or name in self._known:
@@ -253,7 +255,7 @@ def _quote(text: str) -> str:
 
 
 def _completion_fields(result: ToolResult) -> tuple[object, ...]:
-    """Return the fields of a result that distinguish completions. Flags that only the source set are ignored."""
+    """Return the fields of a result that distinguish completions. The source's completion flag is ignored."""
     return result.content_json, result.error_json, result.media
 
 

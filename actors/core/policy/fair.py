@@ -1,13 +1,13 @@
 """Order waiting items by fair queueing: tenants share by weight, and a tenant's sessions share equally.
 
 The provider actor's admission and the pool of tool threads use this queue. The algorithm is start-time fair queueing on
-two levels: among the tenants, and among the sessions of each tenant. Each of them is a flow with a tag. When an item of
-a flow is served, the flow's tag advances by the item's cost divided by the flow's weight, and the flow with the lowest
-tag is next. A flow that was idle restarts at the current tag, so that no flow saves up credit or starves: between two
-turns of a flow, every other flow gets its weight's share.
+two levels: among the tenants, and among the sessions of each tenant. Each tenant and each session is a flow with a tag.
+When an item of a flow is served, the flow's tag advances by the item's cost divided by the flow's weight, and the flow
+with the lowest tag is next. A flow that was idle restarts at the current tag, so that no flow saves up credit or
+starves: between two turns of a flow, every other flow gets its weight's share.
 
 An item may have a lead: it overtakes other items of its tenant by up to that cost. The item is charged as usual, so its
-session gains nothing in the long run and is never served more than the lead too early. Leads have no effect between
+session gains nothing in the long run, and its items are served early by the lead at most. Leads have no effect between
 tenants.
 """
 
@@ -46,20 +46,20 @@ class _Flows:
     def __len__(self) -> int:
         return len(self._places)
 
-    def first(self) -> str:
+    def first_flow(self) -> str:
         return self._heap[0][2]
 
-    def join(self, name: str, lead: float = 0.0) -> None:
-        self._push(max(self._now, self._tags.pop(name, 0.0)), name, lead)
+    def add_flow(self, name: str, lead: float = 0.0) -> None:
+        self._push_flow(max(self._now, self._tags.pop(name, 0.0)), name, lead)
 
-    def leave(self, name: str) -> None:
+    def remove_flow(self, name: str) -> None:
         del self._places[name]
         if len(self._heap) > 2 * len(self._places):
             self._heap = [entry for entry in self._heap if self._is_current(entry)]
             heapq.heapify(self._heap)
         self._drop_stale_entries()
 
-    def _push(self, tag: float, name: str, lead: float) -> None:
+    def _push_flow(self, tag: float, name: str, lead: float) -> None:
         self._places[name] = place = next(self._order)
         heapq.heappush(self._heap, (tag - lead, place, name, tag))
 
@@ -70,7 +70,7 @@ class _Flows:
         while self._heap and not self._is_current(self._heap[0]):
             heapq.heappop(self._heap)
 
-    def serve(self, cost: float, *, stays: bool, lead: float = 0.0) -> None:
+    def charge_first(self, cost: float, *, stays: bool, lead: float = 0.0) -> None:
         """Charge the first flow for the item that was served.
 
         Args:
@@ -84,7 +84,7 @@ class _Flows:
         del self._places[name]
         self._drop_stale_entries()
         if stays:
-            self._push(tag + cost, name, lead)
+            self._push_flow(tag + cost, name, lead)
         elif self._heap:
             self._tags[name] = tag + cost
             if len(self._tags) > IDLE:
@@ -116,32 +116,32 @@ class FairQueue(Generic[T]):
         sessions = self._sessions.get(tenant)
         if sessions is None:
             sessions = self._sessions[tenant] = _Flows()
-            self._tenants.join(tenant)
+            self._tenants.add_flow(tenant)
         items = self._items.get((tenant, session))
         if items is None:
             items = self._items[tenant, session] = deque()
-            sessions.join(session, self._lead(item))
+            sessions.add_flow(session, self._lead(item))
         items.append(item)
 
     def first(self) -> T:
         """Return the next item without removing it. The queue must not be empty."""
-        tenant = self._tenants.first()
-        return self._items[tenant, self._sessions[tenant].first()][0]
+        tenant = self._tenants.first_flow()
+        return self._items[tenant, self._sessions[tenant].first_flow()][0]
 
     def pop(self, cost: float) -> T:
         """Remove and return the next item, and charge its session and tenant. The queue must not be empty."""
-        tenant = self._tenants.first()
+        tenant = self._tenants.first_flow()
         sessions = self._sessions[tenant]
-        session = sessions.first()
+        session = sessions.first_flow()
         items = self._items[tenant, session]
         item = items.popleft()
         self.size -= 1
         if not items:
             del self._items[tenant, session]
-        sessions.serve(cost, stays=bool(items), lead=self._lead(items[0]) if items else 0.0)
+        sessions.charge_first(cost, stays=bool(items), lead=self._lead(items[0]) if items else 0.0)
         if not sessions:
             del self._sessions[tenant]
-        self._tenants.serve(cost / self._weights.get(tenant, 1.0), stays=bool(sessions))
+        self._tenants.charge_first(cost / self._weights.get(tenant, 1.0), stays=bool(sessions))
         return item
 
     def remove(self, tenant: str, session: str, item: T) -> bool:
@@ -154,10 +154,10 @@ class FairQueue(Generic[T]):
         if not items:
             del self._items[tenant, session]
             sessions = self._sessions[tenant]
-            sessions.leave(session)
+            sessions.remove_flow(session)
             if not sessions:
                 del self._sessions[tenant]
-                self._tenants.leave(tenant)
+                self._tenants.remove_flow(tenant)
         return True
 
     def clear(self) -> list[T]:

@@ -20,8 +20,9 @@ class Concurrency(Struct):
     limit allows requests. Requests sent before the last decrease carry no information about the time after it. `wave`
     numbers these periods, and only one rate limit per wave counts.
 
-    If a backend rejects part of a burst and answers the rest, its capacity may be no larger than that rest: the limit
-    drops to the size of the rest, and doubles with each window up to `quick`, the limit after halving alone.
+    If a backend rejects some requests of a burst and answers the others, its capacity may be no larger than the number
+    of the answered requests. The limit then drops to that number, and doubles with each window until it reaches
+    `quick`, which is the limit that halving would have set.
     """
 
     ceiling: int
@@ -67,7 +68,7 @@ class MinuteBudget(Struct):
 
     def wait(self, amount: float, now: float) -> float:
         """Return the seconds until this amount is available; 0 if it is available now."""
-        self._expire(now)
+        self._expire_usage(now)
         over = self._used + min(amount, self.limit) - self.limit
         if over <= 0:
             return 0.0
@@ -96,7 +97,7 @@ class MinuteBudget(Struct):
                 entry[1] += change
                 self._used += change
 
-    def _expire(self, now: float) -> None:
+    def _expire_usage(self, now: float) -> None:
         # An amount counts until a minute after the end of its second.
         while self._seconds and self._seconds[0][0] + 1 + MINUTE <= now:
             self._used -= self._seconds.popleft()[1]
@@ -117,12 +118,15 @@ class RetryBudget(Struct):
     _seen: int = 0
     _at: float = 0.0
 
-    def take_retry(self, requests: int, now: float) -> bool:
-        """Return True and count one retry if the budget allows it. `requests` counts all first tries so far."""
+    def take_retry(self, first_tries: int, now: float) -> bool:
+        """Return True and count one retry if the budget allows it.
+
+        `first_tries` is the number of requests so far, without retries.
+        """
         left = self.burst
         if self._left is not None:
-            left = min(left, self._left + self.share * (requests - self._seen) + (now - self._at))
-        self._seen, self._at = requests, now
+            left = min(left, self._left + self.share * (first_tries - self._seen) + (now - self._at))
+        self._seen, self._at = first_tries, now
         self._left = left - 1 if left >= 1 else left
         return left >= 1
 
@@ -143,7 +147,7 @@ class Breaker(Struct):
         half-open   closed by the start of an answer, open by a failure; one request goes at a time
 
     A backend that requests a long wait opens the breaker from any state. One cause, such as a restarting load balancer,
-    fails all requests in flight, so all requests sent before the first failure was known count as one failure
+    makes all requests in flight fail, so all requests sent before the first failure was known count as one failure
     (`in_a_row`). `least` leaves each request time for a retry before the breaker opens.
 
     `until` is None unless the breaker is open or half-open. `wave` numbers the periods between first failures.

@@ -13,7 +13,7 @@ The policy `manual` always uses the first member.
     cheapest          the member with the lowest cost for the request, by price and expected cache reads
     least_in_flight   the member with the fewest requests in flight and waiting
 
-A deferred switch is applied, or has failed, by the end of the turn.
+At the end of a turn, a deferred switch is either applied or fails.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -94,21 +94,21 @@ class Member(Struct, frozen=True):
     Args:
         avoid: True if the member failed recently or is cooling down.
         in_flight: Requests of all sessions, including waiting requests.
-        used: Seconds since this session's last request to the member; None if there was none.
-        lane: Size of that request in bytes.
+        seconds_since_use: Seconds since this session's last request to the member; None if there was none.
+        lane_bytes: Size of that request in bytes.
         rates: The member's prices; None if unknown.
     """
 
     avoid: bool = False
     in_flight: int = 0
-    used: float | None = None
-    lane: int = 0
+    seconds_since_use: float | None = None
+    lane_bytes: int = 0
     rates: Rates | None = None
 
     @property
     def is_warm(self) -> bool:
         """True if the provider's prompt cache may still contain this session's last request to the member."""
-        return self.used is not None and self.used < CACHE_LIFE
+        return self.seconds_since_use is not None and self.seconds_since_use < CACHE_LIFE
 
 
 UNKNOWN = Member()
@@ -154,7 +154,7 @@ def expected_cost(member: Member, size: int) -> float:
     """
     if member.rates is None:
         return float("inf")
-    cached = min(size, member.lane) if member.is_warm else 0
+    cached = min(size, member.lane_bytes) if member.is_warm else 0
     rates = member.rates
     return cached * rates.cached + (size - cached) * rates.input + ANSWER * rates.output
 
@@ -180,10 +180,10 @@ def _order_members(pool: Pool, members: Mapping[str, Member], position: AskPosit
         case "weighted":
             return _weighted_order(pool, at)
         case "sticky":
-            warm = sorted((member.used or 0.0, name) for name, member in known if member.is_warm)
+            warm = sorted((member.seconds_since_use or 0.0, name) for name, member in known if member.is_warm)
             return [*(name for _, name in warm), *_weighted_order(pool, position.place)]
         case "cheapest":
-            size = max(member.lane for _, member in known) or REQUEST
+            size = max(member.lane_bytes for _, member in known) or REQUEST
             return [name for name, _ in sorted(known, key=lambda each: expected_cost(each[1], size))]
         case "least_in_flight":
             return [name for name, _ in sorted(known, key=lambda each: each[1].in_flight)]

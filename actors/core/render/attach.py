@@ -50,10 +50,12 @@ class Attachments:
 
     def expect_images(self, images: int) -> None:
         """Record how many images the next request adds, including images that cannot be rendered."""
-        self._expected = self._images + images
+        self._expected = self._image_count + images
 
     def admit(self, media: Media, kinds: frozenset[str]) -> bool:
-        """Return True if a result or message that allows `kinds` can contain the attachment, and count it."""
+        """Return True if a result or message that allows `kinds` can contain the attachment. Then the attachment is
+        counted.
+        """
         header = _header_of(media)
         if self._rejection_reason(media, header, kinds) is not None:
             return False
@@ -90,7 +92,7 @@ class Attachments:
         )
 
     @property
-    def _images(self) -> int:
+    def _image_count(self) -> int:
         return self._media - self._documents
 
     def _rejection_reason(
@@ -119,7 +121,7 @@ class Attachments:
         few, most = self._facts.many_images, self._facts.many_images_side
         if self._is_large(header) and header is not None and not self._large and self._expected > few:
             return _size_note(header, f"{most} are possible among more than {few} images")
-        if (self._large or self._is_large(header)) and self._images >= few:
+        if (self._large or self._is_large(header)) and self._image_count >= few:
             return _FULL
         return None
 
@@ -136,7 +138,7 @@ class Attachments:
             return True
         if _is_document(media):
             return most_documents is not None and self._documents >= most_documents
-        return self._facts.image_count is not None and self._images >= self._facts.image_count
+        return self._facts.image_count is not None and self._image_count >= self._facts.image_count
 
     def _is_supported(self, media: Media, kinds: frozenset[str]) -> bool:
         """Return True if the dialect accepts this attachment in a result or message that allows `kinds`."""
@@ -163,8 +165,8 @@ def _header_of(media: Media) -> ImageHeader | None:
     return read_header(media.data) if media.data and media.media_type in READ_TYPES else None
 
 
-def _size_note(header: ImageHeader, possible: str) -> str:
-    return f"; a side of its {header.width} x {header.height} pixels is too long, {possible}"
+def _size_note(header: ImageHeader, limits: str) -> str:
+    return f"; a side of its {header.width} x {header.height} pixels is too long, {limits}"
 
 
 def media_name(media: Media) -> str:

@@ -145,7 +145,10 @@ class Choice:
     def new_state(
         self, before: PersistentMap[CallId, bool]
     ) -> tuple[PersistentMap[CallId, bool], tuple[Text | Media, ...], int]:
-        """Return the lane's next `missing`, `carried` and `late_count`; `before` is its previous `missing`."""
+        """Return the lane's next values of `missing`, `carried` and `late_count` (see `RenderState`).
+
+        `before` is the previous value of `missing`.
+        """
         return before.update(self._missing), tuple(self.waiting), len(self._ledger.late)
 
     def _add_late_result(self, call_id: CallId, result: ToolResult | None, tool: str | None) -> None:

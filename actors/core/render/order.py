@@ -58,8 +58,8 @@ def move_calls_last(blocks: list[Block]) -> list[Block]:
 def drop_unbound(
     original: Sequence[Block], blocks: list[Block], calls: EmittedCalls, notes: Notes
 ) -> list[Block]:
-    """Drop bound reasoning from `blocks`, which will be sent, after the first difference from `original`."""
-    altered = {call.id for call, call_id, name in calls if not _is_as_said(call, call_id, name)}
+    """Drop the bound reasoning in `blocks`, which will be sent, after their first difference from `original`."""
+    altered = {call.id for call, call_id, name in calls if not _is_sent_unchanged(call, call_id, name)}
     if not altered and len(original) == len(blocks) and all(map(is_, original, blocks)):
         return blocks
     before = [block for block in original if not _is_annotation(block)]
@@ -102,7 +102,7 @@ def _unchanged_count(original: Sequence[Block], sent: Sequence[Block], altered: 
     return min(len(original), len(sent))
 
 
-def _is_as_said(call: ToolCall, call_id: str, name: str) -> bool:
+def _is_sent_unchanged(call: ToolCall, call_id: str, name: str) -> bool:
     """Return True if a call is sent exactly as the model wrote it, including its id and name."""
     if call.native is None or call.is_malformed or call.is_free or call.name != name:
         return False

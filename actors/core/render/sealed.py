@@ -56,7 +56,7 @@ class RenderTarget(Struct, frozen=True):
 
 
 def replayable_upstream(tail: Iterable[Message], dialect: Dialect, target: RenderTarget) -> str | None:
-    """Return the upstream that a gateway is pinned to, else that of the first replayable reasoning in `tail`.
+    """Return the upstream that a gateway is pinned to, else the upstream of the first replayable reasoning in `tail`.
 
     The result is None if there is neither. Reasoning of other upstreams is dropped for the rest of the epoch, because
     no upstream can read another's reasoning. Without a pin, only reasoning that came through this backend counts,
@@ -106,7 +106,8 @@ def reasoning_as_text(block: Thinking, target: RenderTarget, notes: Notes) -> Te
 def _can_replay(blocks: Sequence[Block], dialect: Dialect, target: RenderTarget) -> bool:
     """Return True if the reasoning of a message may be replayed.
 
-    All of it is dropped if it would not come first as required.
+    If the dialect requires reasoning at the start of a message, the first block must be reasoning that the target may
+    read.
     """
     if dialect.reasoning.carrier == "none" or target.binding is None:
         return False
@@ -125,7 +126,7 @@ def is_readable_reasoning(block: Block, dialect: Dialect, target: Binding | None
     if block.seal.kind not in _SEALS.get(carrier, (block.seal.kind,)):
         return False
     if carrier == "reasoning_content" and not block.text.strip():
-        return False  # this carrier has only the text, and the text is blank
+        return False  # this carrier sends only the text, and the text is blank
     return dialect.can_replay(block.seal.origin, target)
 
 
@@ -254,7 +255,10 @@ def _readable_part(
 
 
 def _complete_pairs(parts: Mapping[int, Mapping[str, JsonValue]], items: SentItems) -> set[int]:
-    """Return the positions of the parts to send: parts without a partner, and calls together with their results."""
+    """Return the positions of the parts to send.
+
+    These are the parts that need no partner, and the calls whose result is present, together with the result.
+    """
     going: set[int] = set()
     waiting: dict[JsonValue, int] = {}
     for at, part in parts.items():

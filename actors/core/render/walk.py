@@ -60,10 +60,10 @@ _NO_CALLS: Iterator[tuple[ToolCall, str, str]] = iter(())
 
 
 class RenderWalk:
-    """One render of the messages after the lane's state `begun` to the end of `history`. `notes` records the decisions.
+    """One render: it begins at the lane's state `begun` and writes the messages up to the end of `history`.
 
-    `sent` lists the history lengths of requests that were already sent. At each of these lengths, the transcript is
-    ended as a request must end.
+    `notes` records the decisions. `sent` lists the history lengths of requests that were already sent. At each of these
+    lengths, the transcript is ended as a request must end.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class RenderWalk:
         """
         self._choice.collect_late_results(self._tail)
         self._expect_images(0)
-        said = self._write_plainly if self._begun.plain else self._write_assistant_with_results
+        said = self._write_as_text if self._begun.plain else self._write_assistant_with_results
         fresh = self._begun.epoch_start - self._begun.cursor
         for at, message in enumerate(self._tail):
             if at in self._ends:
@@ -136,7 +136,7 @@ class RenderWalk:
         yield self._writer.take_pieces()
 
     def _expect_images(self, start: int) -> None:
-        """Count the images of the next request, which begins at message `start` of the new messages.
+        """Count the images of the next request, which begins at index `start` of the new messages.
 
         The limits on image sizes depend on this number.
         """
@@ -281,7 +281,7 @@ class RenderWalk:
             words = Json(words[:-1] + gap + quote("\n".join(said))[1:])
         return words, kept
 
-    def _write_plainly(self, message: Message, *, sealed: bool) -> None:
+    def _write_as_text(self, message: Message, *, sealed: bool) -> None:
         """Write a message, its calls and their results as plain text, after the provider refused their structure.
 
         Plain text breaks no rule about tools.
@@ -396,10 +396,14 @@ class RenderWalk:
         """Write an assistant filler before the next user message, if the dialect requires one."""
         turns, last = self._dialect.turns, self._last_role
         behind_result = last == "tool" and turns.user_after_tool == "filler"
-        if behind_result or (last == "user" and turns.alternation == "fill") or self._is_in_unthinking_loop():
+        if (
+            behind_result
+            or (last == "user" and turns.alternation == "fill")
+            or self._is_in_loop_without_thinking()
+        ):
             self._write_filler_message("assistant", "between", turns.filler_between)
 
-    def _is_in_unthinking_loop(self) -> bool:
+    def _is_in_loop_without_thinking(self) -> bool:
         """Return True in a tool loop that began without thinking, if the request requires thinking (ANT-40).
 
         A request could turn thinking off until the loop ends. But that setting comes before the messages, so the prompt
@@ -414,7 +418,7 @@ class RenderWalk:
 
     def _end_transcript(self) -> None:
         """Write a final user filler if the dialect does not allow the transcript to end with the last role."""
-        if self._last_role not in self._dialect.turns.last_roles or self._is_in_unthinking_loop():
+        if self._last_role not in self._dialect.turns.last_roles or self._is_in_loop_without_thinking():
             self._write_filler_message("user", "last", self._dialect.turns.filler_last)
 
     def _write_filler_message(self, role: Role, kind: Filler, text: str) -> None:
@@ -431,8 +435,8 @@ def _call_as_text(block: Block) -> Block:
     return Text(f"[Called the tool {block.name} with {block.json.decode()}]")
 
 
-def _split_text(block: Text, longest: int, dialect: Dialect) -> list[Text]:
-    """Split a text into texts of at most `longest` characters, the dialect's maximum (rulebook OAC-14)."""
+def _split_text(block: Text, max_length: int, dialect: Dialect) -> list[Text]:
+    """Split a text into texts of at most `max_length` characters, the dialect's maximum (rulebook OAC-14)."""
     text = block.text
-    pieces = (text[start : start + longest] for start in range(0, len(text), longest))
+    pieces = (text[start : start + max_length] for start in range(0, len(text), max_length))
     return [Text(piece) for piece in pieces if piece.strip() or not dialect.turns.drop_empty_text]

@@ -25,18 +25,18 @@ class Rule(Struct, frozen=True):
         evidence: The source: `seen` in a real response, `documented`, `second hand` from other software, or `derived`
             from other rules.
         demand: The requirement, in one line.
-        told: The provider's error message, if known. The text in «» identifies this refusal; its parts in ⟦⟧ vary with
-            the request.
+        error_text: The provider's error message, if known. The text in «» identifies this refusal; its parts in ⟦⟧ vary
+            with the request.
         unseen: The reason why we cannot check the rule in a request body; empty for a rule that we check.
-        instead_of: Rules, separated by commas, in whose place the dialects of this rule cite this rule. A word after a
-            rule restricts the replacement to one case of that rule.
+        instead_of: Ids of other rules, separated by commas. In the dialects to which this rule applies, faults cite
+            this rule in place of the others. A word after an id restricts this to one case of the other rule.
     """
 
     id: str
     fault_class: FaultClass
     evidence: Literal["seen", "documented", "second hand", "derived"]
     demand: str
-    told: str = ""
+    error_text: str = ""
     unseen: str = ""
     instead_of: str = ""
 
@@ -48,13 +48,13 @@ class Rule(Struct, frozen=True):
     @property
     def refusal(self) -> str:
         """The provider's error message, without the marks «» and ⟦⟧."""
-        return _MARKS.sub("", self.told)
+        return _MARKS.sub("", self.error_text)
 
     @property
-    def words(self) -> str:
+    def refusal_pattern(self) -> str:
         """A regular expression that identifies this refusal in an error text.
 
         The result is empty if no text is specific to this rule.
         """
-        piece = self.told.partition("«")[2].partition("»")[0]
+        piece = self.error_text.partition("«")[2].partition("»")[0]
         return _VARIABLE.sub(".*?", re.escape(piece))

@@ -245,9 +245,14 @@ def _invalid_subschema(schema: dict[str, Any]) -> tuple[str, JsonValue] | None: 
 
 
 def _unmeasurable_reason(objects: list[dict[str, Any]]) -> str | None:  # Any: JSON
-    """Return a description of a reference that the validator can follow and `SchemaCost` cannot, or None."""
+    """Return a description of a reference that the validator can follow but `SchemaCost` cannot; None if all are
+    measurable.
+    """
     root, *inner = objects
-    for key in ("$dynamicRef", "$recursiveRef"):  # they are resolved only during validation
+    for key in (
+        "$dynamicRef",
+        "$recursiveRef",
+    ):  # the validator resolves these references only during validation
         if any(isinstance(node.get(key), str) for node in objects):
             return f"it uses {key}; use $ref"
     for key in ("$id", "id") if "draft-04" in str(root.get("$schema")) else ("$id",):
@@ -268,7 +273,9 @@ def _deny_reference(uri: str) -> JsonValue:
 
 
 def _describe_fault(fault: "ValidationError", schema: JsonValue = None) -> list[ArgumentError]:
-    """Convert a validation error for the model. If `schema` is passed, suggest a known field for an unknown field."""
+    """Convert a validation error to errors for the model. If `schema` is passed, suggest a known field for an unknown
+    field.
+    """
     path = list(fault.instance_path)
     match fault.kind.as_dict():
         case {"property": str(name)} if fault.kind.name == "required":

@@ -42,7 +42,7 @@ def subschema_entries(keyword: str, value: JsonValue) -> Iterator[tuple[str, Jso
 
 
 def map_subschemas(keyword: str, value: JsonValue, rewrite: Callable[[JsonValue], JsonValue]) -> JsonValue:
-    """Return a keyword's value with each direct subschema replaced by the result of `rewrite`, a function."""
+    """Return a keyword's value with each direct subschema replaced by `rewrite(subschema)`."""
     if keyword in MAPS and type(value) is dict:
         return {name: rewrite(inner) for name, inner in value.items()}
     if type(value) is list and (keyword in LISTS or keyword == "items"):

@@ -129,13 +129,13 @@ def _string_fixes(fault: "ValidationError") -> list[_Choice]:
     return list(dict.fromkeys(cures))
 
 
-def _with_parsed_strings(value: JsonValue, places: _Choice) -> tuple[JsonValue] | None:
-    """Return a copy of a value with the strings at `places` parsed, in a 1-tuple.
+def _with_parsed_strings(value: JsonValue, paths: _Choice) -> tuple[JsonValue] | None:
+    """Return a copy of a value with the strings at `paths` parsed, in a 1-tuple.
 
     The result is None if a string does not contain JSON.
     """
     root: list[JsonValue] = [parse(dump(value))]
-    for place in sorted(places, key=len):
+    for place in sorted(paths, key=len):
         inner: list[JsonValue] | dict[str, JsonValue] = root
         key: str | int = 0
         for part in place:

@@ -62,7 +62,7 @@ class SchemaCost:
     def can_explain(self, value: JsonValue) -> bool:
         """Return True if the errors of a value can be listed within `MAX_EXPLAINED` visits.
 
-        A schema without recursion always can, because `why_too_costly` already limits its cost.
+        The result is always True for a schema without recursion, because `why_too_costly` already limits its cost.
         """
         try:
             return not self._is_recursive or self._count_visits(self.root, value, {}) <= MAX_EXPLAINED

@@ -83,17 +83,17 @@ def paused_result(state: SessionState, calls: tuple[PendingCall, ...]) -> AskRes
     )
 
 
-def publisher_at(state: SessionState, ledger: Ledger, number: int = 0) -> Publisher:
+def publisher_at(state: SessionState, ledger: Ledger, round_number: int = 0) -> Publisher:
     """Return a publisher that continues in the open turn at the end of a log, as if it had read the complete log.
 
     Args:
         state: The session's state at the log's end.
         ledger: The ledger at the log's end.
-        number: The last round of the turn. Ignored for a paused turn, whose state contains the number.
+        round_number: Number of the turn's last round. Ignored for a paused turn, whose state contains the number.
     """
     progress = AskProgress()
     if (pause := state.pause) is not None:
-        progress, number = pause.awaited.ask_so_far, pause.awaited.turn_so_far.rounds
+        progress, round_number = pause.awaited.ask_so_far, pause.awaited.turn_so_far.rounds
     calls = _calls_as_scheduled(state, ledger) if state.history.length else ()
     batch, known = OpenBatch.of(calls), [ledger.get(call.id) for call in calls]
     for item in known:
@@ -101,7 +101,7 @@ def publisher_at(state: SessionState, ledger: Ledger, number: int = 0) -> Publis
             batch.ends[item.call_id] = outcome_of(item.end, item.cancelled)
             batch.repeated += is_repeated(item.end)
     ask = AskFold(state.bound or Binding("none", ""), list(progress.attempts), progress.rounds)
-    return Publisher(0, state.turns, number, ask, batch)
+    return Publisher(0, state.turns, round_number, ask, batch)
 
 
 def late_result(state: SessionState) -> AskResult:
@@ -109,13 +109,13 @@ def late_result(state: SessionState) -> AskResult:
     return AskResult("", "late", state.bound or Binding("none", ""), (), 0, Usage(), LATE, turn=state.turns)
 
 
-def _calls(state: SessionState) -> tuple[ToolCall, ...]:
+def _last_calls(state: SessionState) -> tuple[ToolCall, ...]:
     return state.history[-1].calls
 
 
 def _calls_as_scheduled(state: SessionState, ledger: Ledger) -> tuple[ToolCall, ...]:
     """Return the calls of the last message with the arguments of their `Scheduled` events, which may be repaired."""
-    known = [(call, ledger.get(call.id)) for call in _calls(state)]
+    known = [(call, ledger.get(call.id)) for call in _last_calls(state)]
     return tuple(
         [
             call if item is None or item.arguments is None else call.as_scheduled(item.arguments)

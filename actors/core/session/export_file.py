@@ -61,7 +61,7 @@ class ExportFile:
         first, *below = self._logs
         lines = list[bytes]()
         for session, log in self._logs.items():
-            lines += (log.opening(session, below if session == first else []), *log.lines)
+            lines += (log.first_line(session, below if session == first else []), *log.lines)
         return b"\n".join((*lines, b""))
 
 
@@ -79,27 +79,27 @@ class _LogExport:
         self._digest.update(b"\n")
         return len(line)
 
-    def opening(self, session: str, below: Sequence[str]) -> bytes:
-        """Return the first line of the log, which describes it. `below` are the ids of the session's subagents."""
+    def first_line(self, session: str, subagents: Sequence[str]) -> bytes:
+        """Return the first line of the log, which describes the session. `subagents` are the ids of its subagents."""
         opening: Line = {
             "actors": "session",
             "v": VERSION,
             "session": session,
             "records": len(self.lines),
             "sha256": self._digest.hexdigest(),
-            **({"below": below} if below else {}),
+            **({"below": subagents} if subagents else {}),
         }
         return json.encode(opening)
 
 
-def import_logs(file: bytes | str) -> list[Log]:
-    """Parse an export file. Return the session's own log, followed by the logs of its subagents.
+def import_logs(content: bytes | str) -> list[Log]:
+    """Parse the content of an export file. Return the session's own log, followed by the logs of its subagents.
 
     Raises:
         TranscriptError: The file is not an export, is truncated or changed, or contains an invalid log. The message
             names the line.
     """
-    lines = deque(line for line in enumerate(_decode_file(file).split("\n"), 1) if line[1].strip())
+    lines = deque(line for line in enumerate(_decode_file(content).split("\n"), 1) if line[1].strip())
     if not lines:
         raise TranscriptError("The file is empty; pass a file that `actors sessions export` wrote")
     announced = _parse_object(*lines[0]).get("below", [])
@@ -115,31 +115,32 @@ def import_logs(file: bytes | str) -> list[Log]:
 
 def _pop_log(lines: deque[tuple[int, str]]) -> Log:
     """Remove the lines of one session from the front of `lines`, and return its log."""
-    place, line = lines.popleft()
-    opening = _parse_object(place, line)
+    first_line_number, line = lines.popleft()
+    opening = _parse_object(first_line_number, line)
     if opening.get("actors") != "session":
-        raise TranscriptError(f"line {place}: expected the first line of an exported session")
+        raise TranscriptError(f"line {first_line_number}: expected the first line of an exported session")
     if opening.get("v") != VERSION:
         raise TranscriptError(
-            f"line {place}: format version {opening.get('v')!r} is not supported; expected {VERSION}"
+            f"line {first_line_number}: format version {opening.get('v')!r} is not supported; expected {VERSION}"
         )
     records, lines_read = list[tuple[int, bytes]](), list[bytes]()
     while lines and len(records) != opening.get("records"):
-        number, line = lines.popleft()
-        records.append((number, _parse_record(number, line, len(records) + 1)))
+        line_number, line = lines.popleft()
+        records.append((line_number, _parse_record(line_number, line, len(records) + 1)))
         lines_read.append(line.strip().encode("utf-8", "replace"))
     if len(records) != opening.get("records"):
         raise TranscriptError(
-            f"line {place}: expected {opening.get('records')!r} records, found {len(records)}; the file is truncated"
+            f"line {first_line_number}: expected {opening.get('records')!r} records, found {len(records)}; "
+            "the file is truncated"
         )
-    events = list(_decode_records(place, records))
+    events = list(_decode_records(first_line_number, records))
     if _lines_digest(lines_read) != opening.get("sha256"):
         raise TranscriptError(
-            f"line {place}: the records were changed after the export, because their sha256 differs"
+            f"line {first_line_number}: the records were changed after the export, because their sha256 differs"
         )
     if isinstance(first := events[0], Opened) and opening.get("session") != first.session:
         raise TranscriptError(
-            f"line {place}: the session id differs from the id {first.session!r} in the log; "
+            f"line {first_line_number}: the session id differs from the id {first.session!r} in the log; "
             "to rename the session, pass an id to the import"
         )
     return events
@@ -178,46 +179,48 @@ def _opening_event(log: Log) -> Opened:
     return log[0]
 
 
-def _decode_file(file: bytes | str) -> str:
-    if not isinstance(file, str | bytes | bytearray):
-        raise TranscriptError(f"An exported session must be bytes or a string, not {type(file).__name__}")
+def _decode_file(content: bytes | str) -> str:
+    if not isinstance(content, str | bytes | bytearray):
+        raise TranscriptError(f"An exported session must be bytes or a string, not {type(content).__name__}")
     try:
-        return file if isinstance(file, str) else file.decode()
+        return content if isinstance(content, str) else content.decode()
     except UnicodeDecodeError as error:
         raise TranscriptError(f"The file is not UTF-8: {error.reason} at byte {error.start}") from None
 
 
-def _parse_object(number: int, line: str) -> Line:
+def _parse_object(line_number: int, line: str) -> Line:
     try:
         return json.decode(line, type=Line)
     except MsgspecError as error:
-        raise TranscriptError(f"line {number}: not a JSON object: {error}") from None
+        raise TranscriptError(f"line {line_number}: not a JSON object: {error}") from None
 
 
-def _parse_record(number: int, line: str, seq: int) -> bytes:
-    fields = _parse_object(number, line)
+def _parse_record(line_number: int, line: str, seq: int) -> bytes:
+    fields = _parse_object(line_number, line)
     if fields.get("seq") != seq:
-        raise TranscriptError(f"line {number}: expected record {seq}, found {fields.get('seq')!r}")
+        raise TranscriptError(f"line {line_number}: expected record {seq}, found {fields.get('seq')!r}")
     try:
         return b64decode(fields.get("record", ""), validate=True)
     except (TypeError, ValueError):
-        raise TranscriptError(f"line {number}: the value of 'record' is not valid base64") from None
+        raise TranscriptError(f"line {line_number}: the value of 'record' is not valid base64") from None
 
 
-def _decode_records(place: int, records: Iterable[tuple[int, bytes]]) -> Iterator[LogEvent]:
+def _decode_records(first_line_number: int, records: Iterable[tuple[int, bytes]]) -> Iterator[LogEvent]:
     """Yield the events of the records, after checking that each event may follow the preceding ones."""
     state = SessionState()
-    for number, record in records:
+    for line_number, record in records:
         try:
             event = decode_event(record)
         except JournalError as error:
-            raise TranscriptError(f"line {number}: {error}") from None
+            raise TranscriptError(f"line {line_number}: {error}") from None
         if (why := order_violation(state, event)) is not None:
-            raise TranscriptError(f"line {number}: {why}")
+            raise TranscriptError(f"line {line_number}: {why}")
         state = state.apply(event)
         yield event
     if not state.session:
-        raise TranscriptError(f"line {place}: the log is empty, but it must begin with an 'opened' event")
+        raise TranscriptError(
+            f"line {first_line_number}: the log is empty, but it must begin with an 'opened' event"
+        )
 
 
 def _lines_digest(lines: Iterable[bytes]) -> str:

@@ -61,13 +61,13 @@ class Requests(Struct):
     ledger: Ledger
     seals: bool
 
-    def merge(self, other: "Requests") -> bool:
-        """Append the requests of `other` and return True if a single render can replay all of them; otherwise return
+    def try_merge(self, other: "Requests") -> bool:
+        """Append the requests of `other` and return True if a single render can replay all requests. Otherwise, return
         False.
 
         In a request that seals nothing, every call has a result or an older seal. A later ledger can differ from the
-        ledger of such a request only in late results, so the requests can be merged if both have the same number of
-        late results.
+        ledger of that request only in late results, so the requests can be merged if both have the same number of late
+        results.
         """
         if self.seals or len(self.ledger.late) != len(other.ledger.late):
             return False
@@ -89,7 +89,7 @@ class PendingLane(Struct):
     def add(self, step: Step) -> None:
         """Append a step. Requests are merged with preceding requests if possible."""
         last = self.steps[-1] if self.steps else None
-        if not (isinstance(last, Requests) and isinstance(step, Requests) and last.merge(step)):
+        if not (isinstance(last, Requests) and isinstance(step, Requests) and last.try_merge(step)):
             self.steps.append(step)
 
 
@@ -106,13 +106,13 @@ class Lanes:
         self._imported = 0  # number of messages with which the session was opened; compaction reduces it
 
     def of(self, binding: Binding) -> Lane:
-        """Return the last adopted version of a lane; an empty lane if the binding was never used."""
-        return run_slices(self._of(binding))
+        """Return the last adopted version of a binding's lane; an empty lane if the binding was never used."""
+        return run_slices(self._computed_lane(binding))
 
-    def _of(self, binding: Binding) -> Slices[Lane]:
+    def _computed_lane(self, binding: Binding) -> Slices[Lane]:
         lane = self._lanes.get(binding)
         if isinstance(lane, PendingLane):
-            lane = self._lanes[binding] = yield from self._fold(binding, lane)
+            lane = self._lanes[binding] = yield from self._apply_steps(binding, lane)
         return lane or empty_lane(self._rules(binding)[0], self._imported)
 
     def unrendered_messages(self, binding: Binding, history: History) -> int:
@@ -123,7 +123,7 @@ class Lanes:
             lane = lane.lane
         is_new = lane is None or lane._state.outdated is not None
         unsent = history.length if is_new or lane is None else history.length - lane._state.cursor
-        # The replay renders the messages of earlier requests, even those that were compacted since.
+        # The replay renders the messages of earlier requests, even messages that were compacted since.
         return max(unsent, replayed)
 
     @property
@@ -141,16 +141,16 @@ class Lanes:
             binding: The binding for which to render.
             history: The session's history.
             ledger: The session's ledger.
-            aside: True if the last message does not belong to the session, as in a summary request. If the lane has
-                already rendered more messages than those before it, the request begins an epoch.
+            aside: True if the last message of `history` belongs only to this request, as in a request for a summary. If
+                the lane has rendered more than the messages before the last message, the request begins an epoch.
         """
-        return run_slices(self.rendering(binding, history, ledger, aside=aside))
+        return run_slices(self.render_in_slices(binding, history, ledger, aside=aside))
 
-    def rendering(
+    def render_in_slices(
         self, binding: Binding, history: History, ledger: Ledger, *, aside: bool = False
     ) -> Slices[Rendered]:
         """Do the same as `render`, but in slices. The lanes must not change between slices."""
-        lane = yield from self._of(binding)
+        lane = yield from self._computed_lane(binding)
         return (yield from self._render_lane(binding, lane, history, ledger, aside=aside))
 
     def _render_lane(
@@ -169,7 +169,7 @@ class Lanes:
         """Replace the binding's lane by the rendered version that was sent."""
         self._lanes[binding] = lane
 
-    def begin(self, event: EpochBegan, epoch_start: int) -> None:
+    def begin_epoch(self, event: EpochBegan, epoch_start: int) -> None:
         """Begin a new epoch in a binding's lane. `epoch_start` is the current length of the history."""
 
         def restart(lane: Lane) -> Lane:
@@ -178,11 +178,13 @@ class Lanes:
         self._defer(event.binding, restart)
 
     def mark_stale(self) -> None:
-        """Make the next request begin an epoch in each lane that binds reasoning to the system prompt and the tools."""
+        """Mark the lanes that bind reasoning to the system prompt and the tools, so that their next requests begin an
+        epoch.
+        """
         for binding in self._lanes:
-            self._defer(binding, partial(self._after_configuring, binding))
+            self._defer(binding, partial(self._lane_after_configuring, binding))
 
-    def _after_configuring(self, binding: Binding, lane: Lane) -> Lane:
+    def _lane_after_configuring(self, binding: Binding, lane: Lane) -> Lane:
         is_bound = self._rules(binding)[0].reasoning.binding == "prefix"
         return _mark_stale(lane, "configured") if is_bound else lane
 
@@ -197,11 +199,11 @@ class Lanes:
                 sent = Requests([event.cursor], before.history, before.ledger, bool(event.seals))
                 self._defer(event.binding, sent)
             case EpochBegan():
-                self.begin(event, before.history.length)
+                self.begin_epoch(event, before.history.length)
             case events.Opened():
                 self._imported = after.history.length
             case events.ResultsTrimmed() | events.Compacted():
-                self.shrink(event)
+                self.apply_shortening(event)
             case events.Rewound():
                 self.rewind(after.history.length)
             case events.Configured() if before.config_digest != after.config_digest:
@@ -209,22 +211,23 @@ class Lanes:
             case _:
                 pass
 
-    def shrink(self, event: events.ResultsTrimmed | events.Compacted) -> None:
-        """Make the next request begin an epoch in every lane, after results were trimmed or messages were compacted.
+    def apply_shortening(self, event: events.ResultsTrimmed | events.Compacted) -> None:
+        """Mark every lane, so that its next request begins an epoch, after results were trimmed or messages were
+        compacted.
 
         Also adjust each lane's count of messages before its epoch, whose provider state is not replayed. A summary
         counts as one message.
         """
         if isinstance(event, events.Compacted):
-            self._imported = _remaining(self._imported, event)
+            self._imported = _remaining_count(self._imported, event)
         for binding in self._lanes:
-            self._defer(binding, partial(_after_shrinking, event))
+            self._defer(binding, partial(_lane_after_shortening, event))
 
     def rewind(self, length: int) -> None:
-        """Make the next request begin an epoch in every lane, after the history was cut to `length` messages."""
+        """Mark every lane, so that its next request begins an epoch, after the history was cut to `length` messages."""
         self._imported = min(self._imported, length)
         for binding in self._lanes:
-            self._defer(binding, partial(_after_rewind, length))
+            self._defer(binding, partial(_lane_after_rewind, length))
 
     def _defer(self, binding: Binding, step: Step) -> None:
         """Apply a step to a lane now if the step needs no rendering, otherwise at the lane's next use."""
@@ -236,9 +239,9 @@ class Lanes:
             lane = self._lanes[binding] = PendingLane(lane, self._imported)
         lane.add(step)
 
-    def _fold(self, binding: Binding, unfolded: PendingLane) -> Slices[Lane]:
-        lane = unfolded.lane or empty_lane(self._rules(binding)[0], unfolded.imported)
-        for step in unfolded.steps:
+    def _apply_steps(self, binding: Binding, pending: PendingLane) -> Slices[Lane]:
+        lane = pending.lane or empty_lane(self._rules(binding)[0], pending.imported)
+        for step in pending.steps:
             lane = (
                 (yield from self._replay_requests(binding, lane, step))
                 if isinstance(step, Requests)
@@ -252,7 +255,7 @@ class Lanes:
         history, ledger = sent.history.upto(sent.lengths[-1]), sent.ledger
         for at, length in enumerate(sent.lengths):
             state = lane._state
-            # A render may fix the upstream of a lane that has none, and then decides which reasoning it can send.
+            # If the lane has no upstream yet, a render chooses one, which decides the reasoning that it can send.
             is_pinned = dialect.reasoning.binding != "upstream" or state.upstream is not None
             if is_pinned and state.outdated is None and state.late_count == len(ledger.late):
                 lengths = sent.lengths[at:]
@@ -262,14 +265,14 @@ class Lanes:
         return lane
 
 
-def _after_shrinking(event: events.ResultsTrimmed | events.Compacted, lane: Lane) -> Lane:
+def _lane_after_shortening(event: events.ResultsTrimmed | events.Compacted, lane: Lane) -> Lane:
     if isinstance(event, events.Compacted):
-        epoch_start = _remaining(lane._state.epoch_start, event)
+        epoch_start = _remaining_count(lane._state.epoch_start, event)
         lane = replace(lane, _state=lane._state._replace(epoch_start=epoch_start))
     return _mark_stale(lane, "compaction")
 
 
-def _after_rewind(length: int, lane: Lane) -> Lane:
+def _lane_after_rewind(length: int, lane: Lane) -> Lane:
     epoch_start = min(lane._state.epoch_start, length)
     return _mark_stale(replace(lane, _state=lane._state._replace(epoch_start=epoch_start)), "rewind")
 
@@ -278,6 +281,6 @@ def _mark_stale(lane: Lane, why: EpochReason) -> Lane:
     return replace(lane, _state=lane._state._replace(outdated=lane._state.outdated or why))
 
 
-def _remaining(count: int, event: events.Compacted) -> int:
+def _remaining_count(count: int, event: events.Compacted) -> int:
     """Return how many of the first `count` messages are left after a compaction; the summary counts as one message."""
     return count if count <= event.start else event.start + 1 + count - min(event.stop, count)

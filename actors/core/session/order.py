@@ -26,29 +26,29 @@ def order_violation(state: SessionState, event: LogEvent) -> str | None:
         case events.TurnStarted(turn=turn) if state.bound is not None or turn != state.turns + 1:
             return f"turn {turn} begins after turn {state.turns}{'' if state.bound is None else ', which is open'}"
         case events.RequestSent(turn=turn) | events.RoundEnded(turn=turn) | events.TurnPaused(turn=turn):
-            return _out_of_turn(state, turn)
+            return _turn_violation(state, turn)
         case events.TurnResumed(turn=turn) if state.pause is None:
             return f"turn {turn} resumes, but no turn is paused"
         case events.TurnEnded(turn=turn):
-            return _out_of_turn(state, turn)
+            return _turn_violation(state, turn)
         case events.Compacted(start=start, stop=stop) if not 0 <= start < stop <= state.history.length:
             return f"a summary replaces messages {start} to {stop}, but the history has {state.history.length} messages"
         case events.Rewound(turn=turn):
-            return _unreachable(state, turn)
+            return _rewind_violation(state, turn)
         case CallEventBase(call_id=call_id) if not _is_known(state, call_id):
             return f"no model message contains the call {call_id!r}"
         case _:
             return None
 
 
-def _out_of_turn(state: SessionState, turn: int) -> str | None:
+def _turn_violation(state: SessionState, turn: int) -> str | None:
     if state.bound is None or turn != state.turns:
         current = "no turn" if state.bound is None else f"turn {state.turns}"
         return f"an event belongs to turn {turn}, but {current} is open"
     return None
 
 
-def _unreachable(state: SessionState, turn: int) -> str | None:
+def _rewind_violation(state: SessionState, turn: int) -> str | None:
     if state.bound is not None:
         return f"the history was rewound while turn {state.turns} was open"
     if end_of(state.ends, turn) is None:

@@ -91,7 +91,7 @@ _CANCELLED: dict[Reason, CallOutcome] = {
 
 
 def outcome_of(end: End | None, reason: Reason | None = None) -> CallOutcome:
-    """Return the outcome of a call with the completion `end`, or closed for `reason` without a completion."""
+    """Return the outcome of a call whose completion is `end`. A call without a completion was closed for `reason`."""
     if end is not None:
         return _OUTCOMES.get(type(end), "returned")
     return "cancelled" if reason is None else _CANCELLED.get(reason, "cancelled")
@@ -111,7 +111,7 @@ def interrupted_result(bound: Binding | None, why: str, turn: int) -> AskResult:
 
 
 class AskFold(Struct):
-    """The fields of an ask's result that the log determines, while the log is read.
+    """The fields of an ask's result that the log determines. They are updated while the log is read.
 
     Args:
         usage_by_binding: The usage of each binding; `usage` is the sum.
@@ -133,10 +133,10 @@ class AskFold(Struct):
         """True if the last turn was handed over to another binding."""
         return bool(self.attempts) and self.attempts[-1].status == "handed_over"
 
-    def record_request(self, turn: int, number: int) -> None:
+    def record_request(self, turn: int, round_number: int) -> None:
         self.finish = self.cut = None
-        self.rounds += self.request != (turn, number)
-        self.request = turn, number
+        self.rounds += self.request != (turn, round_number)
+        self.request = turn, round_number
 
     def record_answer(self, event: RoundEnded, message: Message) -> None:
         self.finish, self.cut = event.finish, event.cut
@@ -209,15 +209,15 @@ class OpenBatch(Struct):
         by_id = {call.id: call for call in calls}
         return OpenBatch(by_id, dict.fromkeys(by_id))
 
-    def schedule(self, event: Scheduled) -> None:
+    def update_arguments(self, event: Scheduled) -> None:
         """Update the arguments of a call if they were repaired when it was scheduled."""
         call = self.calls.get(event.call_id)
         if call is not None and event.repaired:
             self.calls[event.call_id] = call.as_scheduled(event.arguments)
 
-    def close(self, event: Completion | Cancelled) -> tuple[CallEnd, ...]:
-        """Record the end of a call. Return the outcomes of all calls if no call is open any more, otherwise an empty
-        tuple.
+    def close_call(self, event: Completion | Cancelled) -> tuple[CallEnd, ...]:
+        """Record the end of a call. If this was the last open call, return the outcomes of all calls, otherwise an
+        empty tuple.
 
         A late result changes nothing.
         """
@@ -236,7 +236,7 @@ class Publisher:
     Args:
         seq: The number of the last event before the first event to publish.
         turn: The number of the last turn before that event.
-        number: The number of the last round, if publishing begins in a paused turn.
+        round_number: The number of the last round, if publishing begins in a paused turn.
         ask, batch: The open ask and the batch of the last message before that event.
     """
 
@@ -246,11 +246,11 @@ class Publisher:
         self,
         seq: int = 0,
         turn: int = 0,
-        number: int = 0,
+        round_number: int = 0,
         ask: AskFold | None = None,
         batch: OpenBatch | None = None,
     ) -> None:
-        self.seq, self._turn, self._round = seq, turn, number
+        self.seq, self._turn, self._round = seq, turn, round_number
         self._ask = ask or AskFold()
         self._suspended: AskFold | None = None
         self._batch = batch or OpenBatch()
@@ -285,7 +285,7 @@ class Publisher:
             case RoundEnded():
                 return self._publish_round(event)
             case Scheduled():
-                self._batch.schedule(event)
+                self._batch.update_arguments(event)
                 place = seq, turn, self._round, event.call_id
                 return (
                     (CallRepairedEvent(*place, event.tool, event.repaired),) if event.repaired else _NOTHING
@@ -293,16 +293,18 @@ class Publisher:
             case Started() | events.SubagentUsage():
                 return _NOTHING
             case Returned() | Failed() | Denied() | Refused() | Cancelled():
-                results = self._batch.close(event)
+                results = self._batch.close_call(event)
                 ended = ToolResultsEvent(seq, turn, self._round, results, self._batch.repeated)
                 return (ended,) if results else _NOTHING
             case events.EpochBegan():
                 return (LaneRewrittenEvent(seq, turn, event.binding, event.reason, event.why),)
             case events.ApprovalAsked():
-                pending = self._pending(event)
+                pending = self._pending_call(event)
                 return () if pending is None else (ApprovalRequestedEvent(seq, turn, self._round, pending),)
             case events.ApprovalDecided():
-                return (ApprovalDecidedEvent(seq, turn, self._round, event.verdict, self._pending(event)),)
+                return (
+                    ApprovalDecidedEvent(seq, turn, self._round, event.verdict, self._pending_call(event)),
+                )
             case TurnPaused():
                 return self._publish_pause(event)
             case events.TurnResumed():
@@ -368,7 +370,7 @@ class Publisher:
             *[ToolCallEvent(*place, call.id, call.name, call.arguments, call is not last) for call in calls],
         )
 
-    def _pending(self, event: events.ApprovalAsked | events.ApprovalDecided) -> PendingCall | None:
+    def _pending_call(self, event: events.ApprovalAsked | events.ApprovalDecided) -> PendingCall | None:
         call = self._batch.calls.get(event.call_id)
         return None if call is None else PendingCall(call, "approval", event.digest)
 

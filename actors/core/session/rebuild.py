@@ -35,7 +35,7 @@ class LogFold:
             lanes.apply(event, before, state)
         self._state, self._happened = state, happened
 
-    def end(self) -> tuple[SessionState, Lanes]:
+    def result(self) -> tuple[SessionState, Lanes]:
         """Return the state and the lanes after the events added so far."""
         return self._state.with_call_events(self._happened), self._lanes
 
@@ -44,4 +44,4 @@ def rebuild(log: Iterable[LogEvent], rules: Rules) -> tuple[SessionState, Lanes]
     """Return the state and the lanes of a session, given its complete log."""
     folding = LogFold(rules)
     folding.add(log)
-    return folding.end()
+    return folding.result()

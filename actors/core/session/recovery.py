@@ -83,10 +83,10 @@ def fork_log(events: Sequence[LogEvent], session: str, key: str) -> tuple[LogEve
         state = state.apply(event)
     if state.bound is None or (state.pause is not None and pending_calls(state, state.ledger)):
         return log
-    return (*log, *_ends(state), TurnEnded(state.turns, "interrupted", FORKED))
+    return (*log, *_closing_events(state), TurnEnded(state.turns, "interrupted", FORKED))
 
 
-def _ends(state: SessionState) -> list[Cancelled]:
+def _closing_events(state: SessionState) -> list[Cancelled]:
     """Return the events that close every open call of a forked log."""
     calls = state.history[-1].calls if state.history.length else ()
     ends = [Cancelled(call.id, "never_started") for call in calls if call.id not in state.ledger]

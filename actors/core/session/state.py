@@ -87,7 +87,7 @@ class SessionState(StoredRecord, frozen=True):
         config_digest: The digest of the system prompt and of the tools' declarations.
         asked_at: The index in the history at which the last ask begins.
         size: The size of the history's messages, in bytes.
-        measured: The input tokens that the last answer reported, and the history they cover; None before that.
+        measured: The input tokens that the last answer reported, and the history they cover; None without an answer.
         ends: The ends of turns, to which the history can be rewound.
         keys: The last `KEYS` asks with a key, oldest first.
     """
@@ -121,11 +121,13 @@ class SessionState(StoredRecord, frozen=True):
 
     @property
     def last_key(self) -> str:
-        """The key of the last ask; empty if it has none."""
+        """The key of the last ask; empty if the ask has no key."""
         return self.keys[-1].key.name if self.keys and self.keys[-1].ask == self.asks else ""
 
     def can_continue(self, ask: KeyedAsk) -> bool:
-        """Return True if a further turn can complete this ask: it is the last one, not ended and not rewound."""
+        """Return True if a further turn can complete this ask: the ask is the last one and has neither ended nor been
+        rewound.
+        """
         return not ask.is_ended and ask.ask == self.asks and self.asked_at < self.history.length
 
     @property
@@ -148,9 +150,9 @@ class SessionState(StoredRecord, frozen=True):
                 | events.SwitchSuperseded()
                 | events.SwitchFailed()
             ):
-                return self._switch(event)
+                return self._apply_switch_event(event)
             case events.ResultsTrimmed() | events.Compacted() | events.Rewound():
-                return self._shrink(event)
+                return self._apply_history_event(event)
             case events.Configured(system=system, preamble=preamble):
                 return replace(self, history=replace(self.history, system=system), config_digest=preamble)
             case events.EventsLost(first=first, last=last):
@@ -159,9 +161,9 @@ class SessionState(StoredRecord, frozen=True):
             case events.Closed():
                 return replace(self, closed=True)
             case _:
-                return self._go_on(event)
+                return self._apply_ask_event(event)
 
-    def _go_on(self, event: events.AskEvent) -> "SessionState":
+    def _apply_ask_event(self, event: events.AskEvent) -> "SessionState":
         """Return the state after an event of the ask in flight."""
         match event:
             case RequestSent():
@@ -204,10 +206,10 @@ class SessionState(StoredRecord, frozen=True):
         messages, used = () if event.message is None else (event.message,), self.used
         if used is not None and self.bound not in (None, RUNTIME):
             used = used.plus(self.bound, event.usage)
-        calls, measured = self.calls + event.calls, self._measure(event)
+        calls, measured = self.calls + event.calls, self._updated_report(event)
         return replace(self._with_messages(*messages), calls=calls, used=used, measured=measured)
 
-    def _switch(self, event: events.SwitchEvent) -> "SessionState":
+    def _apply_switch_event(self, event: events.SwitchEvent) -> "SessionState":
         match event:
             case events.SwitchQueued(target=target):
                 return replace(self, held=target)
@@ -216,7 +218,7 @@ class SessionState(StoredRecord, frozen=True):
             case events.SwitchSuperseded() | events.SwitchFailed():
                 return replace(self, held=None)
 
-    def _shrink(self, event: events.HistoryEvent) -> "SessionState":
+    def _apply_history_event(self, event: events.HistoryEvent) -> "SessionState":
         match event:
             case events.ResultsTrimmed(results=results):
                 history = shorten(self.history, results)
@@ -252,7 +254,7 @@ class SessionState(StoredRecord, frozen=True):
         """Return the state with these call events applied to its ledger."""
         return replace(self, ledger=self.ledger.apply(*happened)) if happened else self
 
-    def _measure(self, event: events.RoundEnded) -> ReportedRequest | None:
+    def _updated_report(self, event: events.RoundEnded) -> ReportedRequest | None:
         """Return the token report of an answer; the previous report after a failed answer or a summary (round 0)."""
         tokens = event.usage.input_tokens
         if self.bound is None or not (event.round and tokens) or event.fault is not None:
@@ -260,7 +262,7 @@ class SessionState(StoredRecord, frozen=True):
         return ReportedRequest(self.bound, self.history.length, tokens)
 
     def ledger_with_open_calls(self, ledger: Ledger) -> Ledger:
-        """Return `ledger` with the calls of the turn in flight. Calls that it does not contain yet are added as
+        """Return `ledger` with the calls of the turn in flight. Calls that `ledger` does not contain yet are added as
         scheduled.
         """
         calls = self.history[-1].calls if self.bound is not None and self.history.length else ()

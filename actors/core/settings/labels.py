@@ -32,7 +32,7 @@ characters.
 
 
 def checked_title(title: object) -> str:
-    """Return a valid title.
+    """Return the title if it is valid.
 
     Raises:
         ConfigError: The title is not a string, is too long, or contains control characters.
@@ -143,7 +143,7 @@ def metadata_text(metadata: Metadata) -> str:
 
 
 def metadata_entries(metadata: Metadata) -> tuple[str, ...]:
-    """Return, for each key and value, the text that `metadata_text` contains if a session has this entry."""
+    """Return the text of each entry, as the result of `metadata_text` contains it."""
     return tuple(f"\n{_literal(key)}:{_literal(value)}\n" for key, value in metadata)
 
 
@@ -156,6 +156,6 @@ def metadata_of(text: str) -> dict[str, Scalar]:
     return dict(json.loads(text)) if text else {}
 
 
-def contains_all(text: str, parts: Iterable[str]) -> bool:
-    """Return True if `text` contains every string in `parts`."""
-    return all(part in text for part in parts)
+def contains_all(text: str, substrings: Iterable[str]) -> bool:
+    """Return True if `text` contains every string in `substrings`."""
+    return all(substring in text for substring in substrings)

@@ -20,15 +20,15 @@ S = TypeVar("S", bound=Struct)
 
 
 class Range(Struct, frozen=True):
-    """The values that a setting accepts.
+    """The values that a setting accepts, with their description.
 
     Args:
-        words: A description of these values that completes the sentence "The setting must be ...".
+        description: The end of the sentence "The setting must be ...".
         accepts: Returns True for a value in the range.
         store: Converts an accepted value to its stored form.
     """
 
-    words: str
+    description: str
     accepts: Callable[[object], bool]
     store: Callable[[Any], Any] = lambda value: value  # Any: each setting has its own type
 
@@ -37,9 +37,9 @@ def _is_whole(value: object, least: int = 1, most: float = inf) -> bool:
     return type(value) is int and least <= value <= most
 
 
-def whole_range(words: str, least: int = 1, most: float = inf) -> Range:
-    """Return the range of the whole numbers from `least` to `most`, both included. `words` describes the range."""
-    return Range(words, lambda value: _is_whole(value, least, most))
+def whole_range(description: str, least: int = 1, most: float = inf) -> Range:
+    """Return the range of the whole numbers from `least` to `most`, both included, with this description."""
+    return Range(description, lambda value: _is_whole(value, least, most))
 
 
 def is_number(value: object) -> TypeGuard[float]:
@@ -47,9 +47,9 @@ def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and type(value) is not bool and abs(value) <= float_info.max
 
 
-def number_range(words: str, least: float, most: float = inf) -> Range:
-    """Return the range of the numbers from `least` to `most`, both included. `words` describes the range."""
-    return Range(words, lambda value: is_number(value) and least <= value <= most, float)
+def number_range(description: str, least: float, most: float = inf) -> Range:
+    """Return the range of the numbers from `least` to `most`, both included, with this description."""
+    return Range(description, lambda value: is_number(value) and least <= value <= most, float)
 
 
 def word_range(words: tuple[str, ...]) -> Range:
@@ -57,14 +57,14 @@ def word_range(words: tuple[str, ...]) -> Range:
     return Range(f"one of {', '.join(words)}", lambda value: type(value) is str and value in words)
 
 
-def text_range(words: str, most: int) -> Range:
-    """Return the range of the non-blank strings of at most `most` characters. `words` describes the range."""
-    return Range(words, lambda value: type(value) is str and bool(value.strip()) and len(value) <= most)
+def text_range(description: str, most: int) -> Range:
+    """Return the range of the non-blank strings of at most `most` characters, with this description."""
+    return Range(description, lambda value: type(value) is str and bool(value.strip()) and len(value) <= most)
 
 
-def positive_range(words: str) -> Range:
-    """Return the range of the finite numbers above 0. `words` describes the range."""
-    return Range(words, lambda value: is_number(value) and value > 0, float)
+def positive_range(description: str) -> Range:
+    """Return the range of the finite numbers above 0, with this description."""
+    return Range(description, lambda value: is_number(value) and value > 0, float)
 
 
 @lru_cache
@@ -92,6 +92,6 @@ def check_fields(struct: S, ranges: Mapping[str, Range], owner: str) -> S:
             continue
         if not allowed.accepts(value):
             more = ", or None" if is_optional else ""
-            raise ConfigError(f"{owner} has {name}={value!r}, but {name} must be {allowed.words}{more}")
+            raise ConfigError(f"{owner} has {name}={value!r}, but {name} must be {allowed.description}{more}")
         fields[name] = allowed.store(value)
     return replace(struct, **fields)

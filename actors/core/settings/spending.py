@@ -106,7 +106,7 @@ class Budget(StoredRecord, frozen=True):
         rounds: Answered requests.
         tokens: Tokens of requests and answers together.
         money: Cost, in the currency of the prices.
-        seconds: Seconds in which asks run. Only a session's budget may limit them.
+        seconds: Seconds in which asks run. Only a session's budget may limit seconds.
         per: The period after which a shared budget starts again; a `day` is 24 hours. None limits the complete life of
             the session or of the runtime.
     """
@@ -197,7 +197,7 @@ TENANT = 64
 
 
 def checked_tenant(tenant: str) -> str:
-    """Return a valid name of a tenant.
+    """Return a tenant's name if it is valid.
 
     Raises:
         ConfigError: The name is not a string, too long, or not printable.

@@ -67,7 +67,7 @@ def out_of_range(name: str, value: object) -> str | None:
     if value is None or (allowed := SETTINGS[name].range).accepts(value):
         return None
     close = nearest(value, EFFORTS) if name == "effort" and type(value) is str else None
-    return f"{allowed.words}, or None" + (f"; did you mean {close!r}?" if close else "")
+    return f"{allowed.description}, or None" + (f"; did you mean {close!r}?" if close else "")
 
 
 def stored_value(name: str, value: Any) -> Any:  # Any: each setting has its own type
@@ -101,7 +101,7 @@ def _is_effort(value: object) -> bool:
     return value in EFFORTS or nearest(value, EFFORTS) is None
 
 
-def _pairs(value: Any) -> Iterable[tuple[object, object]] | None:  # Any: an unchecked argument of a caller
+def _as_pairs(value: Any) -> Iterable[tuple[object, object]] | None:  # Any: an unchecked argument of a caller
     mapping: Mapping[object, object] = value
     if isinstance(value, Mapping):
         return mapping.items()
@@ -111,7 +111,7 @@ def _pairs(value: Any) -> Iterable[tuple[object, object]] | None:  # Any: an unc
 
 
 def _is_metadata(value: object) -> bool:
-    pairs = _pairs(value)
+    pairs = _as_pairs(value)
     return pairs is not None and len([*pairs]) <= _MAX_PAIRS and all(_is_pair(*pair) for pair in pairs)
 
 
@@ -284,7 +284,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         range=Range(
             f"a mapping of at most {_MAX_PAIRS} names to strings of at most {_MAX_VALUE} characters",
             _is_metadata,
-            lambda value: (*(_pairs(value) or ()),),
+            lambda value: (*(_as_pairs(value) or ()),),
         ),
         default=(),
         wire={"openai_chat": "metadata", "responses": "metadata", "converse": "requestMetadata"},

@@ -126,7 +126,8 @@ class _EventRecount:
         return self.counts.setdefault(self.backend, ToolCounts())
 
     def count_refusal(self) -> None:
-        """Count a request that was rejected for its structure, once, unless an answer has arrived in the meantime.
+        """Count the last request as rejected for its structure, unless the request was answered or has already been
+        counted.
 
         The request led to a rewritten lane or to the end of the turn.
         """

@@ -74,7 +74,7 @@ class RequestCounts(Struct):
     """The outcomes of requests to one model.
 
     Args:
-        statuses: Number of ended requests by HTTP status or by one of the labels above.
+        statuses: Number of ended requests by HTTP status, or by `none`, `cancelled` or `other`.
         first_token, answer: Durations until the first fragment and until the end of an answer.
         usage: Tokens of all requests.
     """

@@ -64,8 +64,8 @@ COUNTERS = ToolCounts.__struct_fields__
 """The names of the counters in `ToolCounts`."""
 
 
-def _rate(part: int, whole: int) -> float:
-    return part / whole if whole else 0.0
+def _rate(count: int, total: int) -> float:
+    return count / total if total else 0.0
 
 
 class Durations(Struct, frozen=True):
@@ -179,7 +179,7 @@ class Stalls(Struct, frozen=True):
 
     Args:
         count: Number of the stalls.
-        seconds: Their total duration.
+        seconds: Total duration of the stalls.
     """
 
     count: int = 0
@@ -216,7 +216,7 @@ class JournalStats(Struct, frozen=True):
         refused: Number of events that could not be written since the runtime was entered.
         waiting: Number of writes and reads in the journal's queue.
         damage: The first damage found since the runtime was entered, without any content; empty if there is none.
-        lag: Seconds that another event would wait.
+        lag: Estimated seconds that a new event would wait before it is written.
         lease: Seconds without renewal after which other hosts may take over; None for a storage without leases.
         lease_age: Seconds since this host last renewed its lease.
         sizes: Sizes of the journal's files.
@@ -406,7 +406,8 @@ class _Recount(Struct):
         return self.counts.setdefault(self.backend, ToolCounts())
 
     def count_refusal(self) -> None:
-        """Count a request that was rejected for its structure, once, unless an answer has arrived in the meantime.
+        """Count the last request as rejected for its structure, unless the request was answered or has already been
+        counted.
 
         The request led to a rewritten lane or to the end of the turn.
         """

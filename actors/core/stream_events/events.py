@@ -38,7 +38,7 @@ class DurableEvent(StreamEvent, frozen=True):
     """The base of all events that are stored in the session's log.
 
     Args:
-        seq: Position in the session's log, from 1. Events that follow from the same log record share it.
+        seq: Position in the session's log, from 1. Events that follow from the same log record share this position.
     """
 
     seq: int

@@ -31,9 +31,10 @@ class RoundText:
         return event.text
 
     def end_round(self, text: str, *, broken: bool) -> str:
-        """End the round and return the part of `text`, the complete message's text, that was not returned yet.
+        """End the round and return the rest of its text, which begins after the text that `add_delta` has returned.
 
-        The rest is empty if the answer broke off (`broken`) and no delta was missed.
+        `text` is the complete text of the message. The result is empty if the answer broke off (`broken`) and no delta
+        was missed.
         """
         returned, gap = self._returned, self._gap
         self._returned, self._next, self._gap = "", 0, False

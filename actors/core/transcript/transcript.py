@@ -37,8 +37,8 @@ class Loop(NamedTuple):
     """The current tool loop of a transcript, as manual thinking defines tool loops (ANT-40).
 
     A tool loop is a series of assistant messages with calls and user messages that contain only their results. With
-    manual thinking, the provider requires thinking at the start of the loop's first message; a message from another
-    provider has none.
+    manual thinking, the provider requires thinking at the start of the loop's first message. A message from another
+    provider does not begin with thinking.
     """
 
     thinks: bool | None = (
@@ -47,21 +47,25 @@ class Loop(NamedTuple):
     answered: bool = False  # whether the last user message contains results
     mixed: bool = False  # whether the last user message contains other content than results
 
-    def after_message(self, role: Role, last: Role | None, thinks: bool, results: bool) -> "Loop":
+    def after_message(
+        self, role: Role, previous_role: Role | None, thinks: bool, has_results: bool
+    ) -> "Loop":
         """Return the loop after a message.
 
         Args:
             role: The role of the message.
-            last: The role of the previous message; None for the first message.
+            previous_role: The role of the previous message; None for the first message.
             thinks: Whether the message begins with thinking.
-            results: Whether the message contains results.
+            has_results: Whether the message contains results.
         """
         opened, answered, mixed = self
         if role == "user":
-            if (answered or not results) and (mixed or results):
+            if (answered or not has_results) and (mixed or has_results):
                 return self
-            return Loop(opened, answered or results, mixed or not results)
-        if last == "assistant":  # messages of one role are merged, so this continues the same message
+            return Loop(opened, answered or has_results, mixed or not has_results)
+        if (
+            previous_role == "assistant"
+        ):  # messages of one role are merged, so this continues the same message
             return self
         return _LOOPS[opened if answered and not mixed and opened is not None else thinks]
 

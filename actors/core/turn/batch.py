@@ -93,7 +93,7 @@ class Plan(Struct, frozen=True):
 def plan(
     calls: tuple[ToolCall, ...],
     tools: Mapping[str, Runnable],
-    most: int,
+    max_calls: int,
     *,
     can_ask: bool,
     approved: bool = False,
@@ -106,19 +106,19 @@ def plan(
     Args:
         calls: The calls, in the order of the message.
         tools: The tools of the turn, by name.
-        most: How many calls may run; further calls are refused with an error for the model.
+        max_calls: How many calls may run; further calls are refused with an error for the model.
         can_ask: True if an `approve` callback exists. Without a callback, calls that need an approval wait.
         approved: True if the calls were approved.
         waited: True if the calls waited for that approval and are therefore scheduled already.
         disabled_tools: Tools that the model called with errors too often in this turn; their calls are refused.
         repair: How malformed arguments are interpreted. The plan contains the repaired arguments.
     """
-    taken, others = calls[:most], calls[most:]
+    taken, others = calls[:max_calls], calls[max_calls:]
     read = [
         _bind(call, None if call.name in disabled_tools else tools.get(call.name), repair) for call in taken
     ]
     found = [_plan_call(each, tools, disabled_tools, can_ask=can_ask, approved=approved) for each in read]
-    found += [_too_many_refusal(call, most) for call in others]
+    found += [_too_many_refusal(call, max_calls) for call in others]
     return Plan(
         tuple([each for each in found if isinstance(each, Planned)]),
         tuple([each for each in found if isinstance(each, Refused | Denied)]),
@@ -219,8 +219,10 @@ def _refusal(call: ToolCall, problem: dict[str, JsonValue]) -> Refused:
     return Refused(call.id, ingest(problem).json)
 
 
-def _too_many_refusal(call: ToolCall, most: int) -> Refused:
-    message = f"At most {most} calls of one message are run; repeat the remaining calls in your next message."
+def _too_many_refusal(call: ToolCall, max_calls: int) -> Refused:
+    message = (
+        f"At most {max_calls} calls of one message are run; repeat the remaining calls in your next message."
+    )
     return _refusal(call, {"tool_error": {"kind": "too_many_calls", "tool": call.name, "message": message}})
 
 

@@ -1,6 +1,6 @@
 """Compute the limits of a turn, and its policies for invalid and repeated calls.
 
-The turn (`actors.core.turn.turn`) and its driver use them.
+The turn (`actors.core.turn.turn`) and its driver apply these limits and policies.
 
 In:  the limits of a runtime, and the settings of an ask.
 Out: the bounds of the ask's turns.
@@ -22,7 +22,7 @@ class Bounds(Struct, frozen=True):
         max_rounds: Number of requests after which the model must write a final text.
         max_corrections: How many consecutive rounds may consist of refused calls only, and how often the format of an
             answer may be corrected.
-        form: True if the answer has a required format.
+        has_format: True if the answer has a required format.
         max_tool_corrections, on_repeat: See `actors.core.turn.guards`.
         forced: The tool choice to express as an instruction, because the model accepts no forced tool; None for none.
         repair: How malformed arguments and answers are interpreted.
@@ -30,7 +30,7 @@ class Bounds(Struct, frozen=True):
 
     max_rounds: int = 25
     max_corrections: int = 3
-    form: bool = False
+    has_format: bool = False
     max_tool_corrections: int = 5
     on_repeat: Repeats = "warn"
     forced: ToolChoiceSetting | None = None
@@ -52,6 +52,6 @@ class Bounds(Struct, frozen=True):
             self,
             max_rounds=1 if asked.tool_choice == "none" else asked.max_rounds or self.max_rounds,
             max_corrections=self.max_corrections if asked.max_corrections is None else asked.max_corrections,
-            form=asked.output is not None,
+            has_format=asked.output is not None,
             repair=asked.repair or self.repair,
         )

@@ -104,14 +104,14 @@ class TurnGuard:
         All calls in these messages must have ended.
         """
         for place in range(self._next_message, stop):
-            self._count(history[place].calls, ledger)
+            self._count_calls(history[place].calls, ledger)
         self._next_message = max(self._next_message, stop)
 
     def shift_position(self, fewer: int) -> None:
         """Adjust the position after a compaction that shortened the history before the turn by `fewer` messages."""
         self._next_message -= fewer
 
-    def _count(self, calls: Iterable[ToolCall], ledger: Ledger) -> None:
+    def _count_calls(self, calls: Iterable[ToolCall], ledger: Ledger) -> None:
         refused: set[str] = set()
         made: dict[tuple[str, str | bytes], End] = {}
         for call in calls:

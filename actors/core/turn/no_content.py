@@ -46,7 +46,7 @@ _INVISIBLE: Final = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff"))
 
 
 def content_cut(message: Message, *, has_tools: bool) -> Cut | None:
-    """Return the cut of an answer without content; None if the answer has content.
+    """Return the reason why an answer has no content (`empty` or `unparsed`); None if the answer has content.
 
     `has_tools` is True if the request declared tools.
     """

@@ -106,7 +106,9 @@ def candidates(text: str, repair: RepairMode) -> list[Candidate]:
             return []
     if (read := read_json(said, MAX_ANSWER)) is not None:
         return [Candidate(*read)]
-    return [Candidate(value, ("around", *kinds)) for value, kinds in _Words(_strip_reasoning(said)).values()]
+    return [
+        Candidate(value, ("around", *kinds)) for value, kinds in _JsonSearch(_strip_reasoning(said)).values()
+    ]
 
 
 def _strip_reasoning(text: str) -> str:
@@ -118,7 +120,7 @@ def _strip_reasoning(text: str) -> str:
     return behind if tag and "<think>" not in opened else rest
 
 
-class _Words:
+class _JsonSearch:
     """A search for JSON values in the text of an answer."""
 
     def __init__(self, text: str) -> None:
@@ -180,7 +182,7 @@ class _Words:
 
 
 def as_text(message: Message) -> Message:
-    """Return the answer with the arguments of the output tool as text in place of its call."""
+    """Return the answer with the call of the output tool replaced by a text, which consists of the call's arguments."""
     if not any(call.name == OUTPUT_TOOL for call in message.calls):
         return message
     blocks = [_answer_text(block) if type(block) is ToolCall else block for block in message.blocks]

@@ -96,7 +96,7 @@ class CheckStep(Struct, frozen=True):
 class InstructStep(Struct, frozen=True):
     """Send the model a correction, because its answer has the wrong format, no content, or no tool call."""
 
-    words: str
+    instruction: str
 
 
 class CloseStep(Struct, frozen=True):
@@ -174,7 +174,8 @@ class MediaRefused(Struct, frozen=True):
     Args:
         why: The message of the rejection.
         media: The attachments that the provider named.
-        others: Other attachments that may be the cause: those that no answered request contained, or else all.
+        others: Other attachments that may be the cause: the attachments that no answered request contained, or
+            all attachments if every one was contained in an answered request.
         cause: The cause of the rejection.
     """
 

@@ -38,7 +38,8 @@ CALL_TOKENS: Final[Mapping[str, tuple[str, ...]]] = {
         rf"<\|(?:start|channel)\|>\w*\s+to={_NAME}",
         r"<\|start\|>functions\.",
     ),
-    # Source: huggingface.co/deepseek-ai. First V3 and R1, then V3.2 and V4 (DSML); some hosts use ASCII bars for DSML.
+    # Source: huggingface.co/deepseek-ai. The first pattern is for V3 and R1, the second for V3.2 and V4 (DSML).
+    # Some hosts use ASCII bars for DSML.
     "deepseek": (
         r"<｜tool▁(?:calls?▁(?:begin|end)|sep)｜>",
         r"</?[｜|]DSML[｜|](?:function_calls|tool_calls|invoke|parameter)\b",
@@ -47,7 +48,7 @@ CALL_TOKENS: Final[Mapping[str, tuple[str, ...]]] = {
     "llama": (r"<\|python_(?:tag|start)\|>",),
     # Source: mistral-common. Tokenizer v3 writes a list; v11 and v13 write NAME[ARGS].
     "mistral": (rf"\[TOOL_CALLS\](?=\s*(?:[\[{{]|\Z|{_NAME}\s*[\[{{]))", r"\[ARGS\](?=\s*{)"),
-    # The first is from MiniMax M2; M1 writes JSON in <tool_calls>.
+    # The first pattern is for MiniMax M2, the second for M1, which writes JSON in <tool_calls>.
     "minimax": (r"<minimax:tool_call>", r"<tool_calls>(?=\s*(?:[\[{<]|\Z))"),
     # Claude's own format, which many open models have learned.
     "invoke": (rf"<invoke name=\"{_NAME}\">", r"<function_calls>(?=\s*<)"),
@@ -89,7 +90,10 @@ _TOKEN = re.compile(
 
 
 def holds_call(text: str) -> bool:
-    """Return True if a text contains a tool call that its host did not parse. A JSON object never counts as one."""
+    """Return True if a text contains the markup of a tool call, which the model's host failed to parse.
+
+    A plain JSON object does not count as a tool call.
+    """
     if _CALL.search(text) is None or parse_object(text.strip()) is not None:
         return False
     prose = _without_inline_code(_FENCED.sub("\n", text))
@@ -109,8 +113,8 @@ def without_tokens(text: str) -> str:
     return _TOKEN.sub("", text)
 
 
-def _is_quoted(text: str, found: re.Match[str]) -> bool:
-    before, behind = text[found.start() - 1 : found.start()], text[found.end() : found.end() + 1]
+def _is_quoted(text: str, token: re.Match[str]) -> bool:
+    before, behind = text[token.start() - 1 : token.start()], text[token.end() : token.end() + 1]
     return before in _QUOTES and _QUOTES[before] == behind
 
 

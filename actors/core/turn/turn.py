@@ -33,7 +33,7 @@ and the outcomes. This table lists the legal states; any other outcome is a prog
     checking     CheckStep(message)        Checked, valid                closing
                                            Checked, invalid              correcting; closing at a limit
                                            Stopped                       closing
-    correcting   InstructStep(words)       Ready                         rendering
+    correcting   InstructStep(instruction) Ready                         rendering
                                            Stopped                       closing
     closing      CloseStep(status)         -                             idle (the generator ends)
 
@@ -110,7 +110,7 @@ def turn(bounds: Bounds, waited: AwaitStep | None = None, malformed: int = 0) ->
         malformed: Number of answers that were corrected in earlier turns of the ask.
     """
     rules = _TurnRules(bounds, waited.so_far if waited is not None else TurnProgress(malformed=malformed))
-    step: Step = waited or rules.render()
+    step: Step = waited or rules.render_step()
     while not isinstance(step, CloseStep):
         step = rules.next(step, (yield step))
     yield step
@@ -133,14 +133,15 @@ class _TurnRules:
             "complete", "", rounds=so_far.rounds, usage=so_far.usage, malformed=so_far.malformed
         )
 
-    def render(self) -> RenderStep:
+    def render_step(self) -> RenderStep:
         return RenderStep(self._end.rounds, self._tools_off, omitted=self._omitted)
 
     def next(self, step: Step, outcome: Outcome) -> Step:  # noqa: C901  a case for each row
         """Return the step after this step and its outcome. Each case is a row of the table above."""
         match step, outcome:
             case _, Stopped():
-                self._record(outcome, cause=None)  # the cancellation replaces the cause of an earlier failure
+                # the cancellation replaces the cause of an earlier failure
+                self._record_outcome(outcome, cause=None)
                 return replace(
                     self._close("cancelled", "cancelled", outcome.message), awaited=outcome.awaited
                 )
@@ -151,16 +152,16 @@ class _TurnRules:
             case CheckStep(), Checked():
                 return self._after_check(outcome.correction, outcome.lacks)
             case RewriteStep() | InstructStep(), Ready():
-                return self.render()
+                return self.render_step()
             case RenderStep() | GenerateStep(), TranscriptRefused():
                 return self._rewrite(outcome)
             case GenerateStep(), ParameterRefused() if self._refusals < PARAMETER_REFUSALS:
                 self._refusals += 1
                 self._omitted += outcome.omitted
                 self._forced = outcome.forced or self._forced
-                return self.render()
+                return self.render_step()
             case GenerateStep(), MediaRefused():
-                return self._leave_out(outcome)
+                return self._replace_media(outcome)
             case GenerateStep(), Answered():
                 self._shrinks = 0
                 self._media = self._refusals = 0
@@ -168,14 +169,16 @@ class _TurnRules:
                 return self._after_answer(outcome)
             case GenerateStep(), RequestFailed(too_long=True) if self._shrinks < SHRINKS:
                 self._shrinks += 1
-                self._record(outcome, cause=outcome.cause)
+                self._record_outcome(outcome, cause=outcome.cause)
                 return ShrinkStep(outcome.why, again=self._shrinks > 1)
             case ShrinkStep(why=why), CompactionEnded(done=done):
-                self._record(outcome)
+                self._record_outcome(outcome)
                 failed = f"{why}; {outcome.why}"
-                return self.render() if done else self._close("failed", failed, elsewhere=True)
+                return self.render_step() if done else self._close("failed", failed, elsewhere=True)
             case GenerateStep(), RequestFailed():
-                self._record(outcome, visible=self._end.visible or outcome.visible, cause=outcome.cause)
+                self._record_outcome(
+                    outcome, visible=self._end.visible or outcome.visible, cause=outcome.cause
+                )
                 return self._close("failed", outcome.why, outcome.message, outcome.elsewhere)
             case BatchStep(approved=True), BatchOutcome(stuck=stuck):
                 return self._next_round(stuck)
@@ -188,12 +191,12 @@ class _TurnRules:
                     f"{type(outcome).__name__} is not a legal outcome of {type(step).__name__}"
                 )
 
-    def _record(
-        self, outcome: Answered | RequestFailed | CompactionEnded | Stopped, **more: Any
+    def _record_outcome(
+        self, outcome: Answered | RequestFailed | CompactionEnded | Stopped, **fields: Any
     ) -> None:  # Any: values for fields of `CloseStep`
         end = self._end
         message, usage = outcome.message or end.message, end.usage + outcome.usage
-        self._end = replace(end, message=message, usage=usage, **more)
+        self._end = replace(end, message=message, usage=usage, **fields)
 
     def _close(
         self, status: TurnStatus, why: str, unrun: Message | None = None, elsewhere: bool = False
@@ -203,7 +206,9 @@ class _TurnRules:
         return replace(self._end, status=status, why=why, unrun=calls, elsewhere=elsewhere)
 
     def _hand_over(self, handed: HandedOver) -> CloseStep:
-        """Return the step that ends the turn after a handoff. Its last round counts for the next turn."""
+        """Return the step that ends the turn after a handoff. The round that has just begun has sent no request and is
+        not counted.
+        """
         end = replace(self._end, rounds=self._end.rounds - 1, handover=None if handed.why else handed.target)
         status: TurnStatus = "failed" if handed.why else "handed_over"
         return replace(end, status=status, why=handed.why or f"the model handed over to {handed.target}")
@@ -221,7 +226,7 @@ class _TurnRules:
         self._rewritten = "bare" if unfit.reasoning and self._rewritten == "no" else "plain"
         return RewriteStep(unfit.why, plain=self._rewritten == "plain")
 
-    def _leave_out(self, refused: MediaRefused) -> Step:
+    def _replace_media(self, refused: MediaRefused) -> Step:
         """Replace rejected attachments by notes. After the last attempt, end the turn, so that another backend can
         serve.
         """
@@ -234,7 +239,7 @@ class _TurnRules:
         return RewriteStep(refused.why, plain=False, media=media)
 
     def _after_answer(self, answered: Answered) -> Step:
-        self._record(answered, cause=None)
+        self._record_outcome(answered, cause=None)
         calls = answered.message.calls
         if answered.cut in ("empty", "unparsed"):
             return self._after_empty_answer(answered, is_unparsed=answered.cut == "unparsed")
@@ -247,7 +252,7 @@ class _TurnRules:
             words, self._forced = forced_instruction(self._forced), None
             self._end = replace(self._end, rounds=self._end.rounds + 1)
             return InstructStep(words)
-        if not self._bounds.form:
+        if not self._bounds.has_format:
             why = "the limit of rounds was reached" if calls else ""
             return self._close("complete", why, answered.message)
         if calls:
@@ -260,14 +265,14 @@ class _TurnRules:
         With a required format, an unparsed call counts as an answer with the wrong format.
         """
         note = unparsed_note(tools_off=self._tools_off) if is_unparsed else NUDGE
-        if is_unparsed and self._bounds.form:
+        if is_unparsed and self._bounds.has_format:
             return self._after_check(note, "it is a tool call as text")
         if not self._is_lacking:
             self._is_lacking = True
             self._end = replace(self._end, rounds=self._end.rounds + 1)
             says = is_unparsed or self._has_called
-            return InstructStep(note) if says else replace(self.render(), again=EMPTY)
-        if self._bounds.form:
+            return InstructStep(note) if says else replace(self.render_step(), again=EMPTY)
+        if self._bounds.has_format:
             return CheckStep(answered.message)
         if is_unparsed or self._has_called:
             return self._close("complete", "")
@@ -300,4 +305,4 @@ class _TurnRules:
             or self._misses >= self._bounds.max_corrections
         ):
             self._tools_off = True
-        return replace(self.render(), follows_batch=True)
+        return replace(self.render_step(), follows_batch=True)

@@ -59,8 +59,9 @@ class ProviderState(StoredRecord, frozen=True):
 
     @property
     def is_bound(self) -> bool:
-        """True if the state may depend on the preceding content. A `phase` does not, because it labels the text that
-        follows.
+        """True if the state may depend on the preceding content.
+
+        A state of kind `phase` does not, because it only labels the text that follows.
         """
         return self.kind != "phase"
 

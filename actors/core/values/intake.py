@@ -51,7 +51,7 @@ class ImportReport(StoredRecord, frozen=True):
     left_out: tuple[tuple[str, int], ...] = ()
 
     def then(self, later: "ImportReport") -> "ImportReport":
-        """Return one report of this import and of the later import of further messages."""
+        """Return a report that combines this import with a later import of further messages."""
         return ImportReport(
             self.findings + later.findings,
             self.dedupe + later.dedupe,
@@ -61,14 +61,16 @@ class ImportReport(StoredRecord, frozen=True):
 
 
 class NameTally:
-    """A counter of names. Once it has counted `KINDS` different names, all further names share one count."""
+    """A counter of names. Once it has counted `KINDS` different names, it counts all further names under the name
+    `others`.
+    """
 
     def __init__(self, others: str = "other keys") -> None:
         self._others = others
         self._counts: dict[str, int] = {}
 
     def add(self, name: str) -> str:
-        """Count a name. Return the name under which it is counted: the name itself, or the shared name."""
+        """Count a name. Return the name under which it is counted: the name itself, or `others`."""
         name = sanitise(name)
         if name not in self._counts and len(self._counts) >= KINDS:
             name = self._others
@@ -90,14 +92,14 @@ class ReportBuilder:
         self._tally = NameTally(_OTHERS)
         self._lines: dict[str, list[str]] = {_OTHERS: []}
 
-    def add(self, place: str, kind: str, *about: str) -> None:
-        """Add a note about the content at `place`.
+    def add(self, position: str, kind: str, *values: str) -> None:
+        """Add a note about the content at `position`.
 
-        `kind` is the text that similar notes share; `about` contains the value for each `%s` in that text.
+        `kind` is the text that similar notes share; `values` contains the value for each `%s` in that text.
         """
         lines = self._lines.setdefault(counted := self._tally.add(kind), [])
         if len(lines) < LISTED and counted != _OTHERS:
-            lines.append(f"{place}: {sanitise(kind % about if about else kind)}")
+            lines.append(f"{position}: {sanitise(kind % values if values else kind)}")
 
     def lines(self) -> tuple[str, ...]:
         """Return the first notes of each kind, and for each kind the number of further notes."""

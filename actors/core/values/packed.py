@@ -75,7 +75,7 @@ def unpack(packed: Packed) -> Message:
 
 @lru_cache(maxsize=4096)
 def intern_binding(binding: Binding) -> Binding:
-    """Return the same object for all equal bindings, to save memory: many values refer to each of a few bindings."""
+    """Return the same object for all equal bindings. This saves memory, because many values refer to a few bindings."""
     return binding
 
 
@@ -106,7 +106,7 @@ def pack_host_message(value: object) -> Packed:
 
 
 def seal_of(block: Block) -> ProviderState | None:
-    """Return the provider state of a block; None if it has none."""
+    """Return the provider state of a block; None if the block has none."""
     if type(block) is ToolCall:
         return block.native
     return block.seal if type(block) is Thinking or type(block) is ProviderBlock else None

@@ -44,7 +44,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "caches: a tool loop without thinking stays open for a model with a budget",
-        "actors/core/render/walk.py:RenderWalk._is_in_unthinking_loop",
+        "actors/core/render/walk.py:RenderWalk._is_in_loop_without_thinking",
         "self._ends_unthinking_loops and self._loop.answered and (not self._loop.mixed) and ...",
         "False and self._loop.answered and (not self._loop.mixed) and ...",
         ("tests/adapters/test_settings.py::test_an_open_tool_loop_is_closed_by_fillers_only_once_per_lane",),

@@ -46,8 +46,8 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: a history is cut within a turn",
-        f"{RULES}:_is_inside_turn",
-        "later is not None and later.turn == messages[last].turn",
+        f"{RULES}:_is_added_within_turn",
+        "later is not None and later.turn == messages[answer_index].turn",
         "False",
         (f"{CORE}::test_compaction_cuts_only_at_the_start_of_a_turn",),
     ),
@@ -81,7 +81,7 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: lanes continue as if the history were unchanged",
-        f"{LANES}:_after_shrinking",
+        f"{LANES}:_lane_after_shortening",
         '_mark_stale(lane, "compaction")',
         "lane",
         (f"{CORE}::test_a_shortened_result_is_sent_as_a_mark_and_stays_complete_in_the_ledger",),
@@ -178,14 +178,14 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: an ask is assumed to begin with its turn",
-        f"{STATE}:SessionState._go_on",
+        f"{STATE}:SessionState._apply_ask_event",
         "replace(self, turns=turn, turn_ask=ask, bound=binding)",
         "replace(self, turns=turn, turn_ask=ask, bound=binding, asked_at=self.history.length)",
         ("tests/core/test_state.py",),
     ),
     Mutation(
         "compaction: the start of an ask does not move when earlier messages are replaced",
-        f"{STATE}:SessionState._shrink",
+        f"{STATE}:SessionState._apply_history_event",
         "max(0, self.asked_at - (stop - start) + 1)",
         "self.asked_at",
         ("tests/core/test_state.py",),

@@ -18,7 +18,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "configure: every lane is rewritten",
-        "actors/core/session/lanes.py:Lanes._after_configuring",
+        "actors/core/session/lanes.py:Lanes._lane_after_configuring",
         '... == "prefix"',
         '... != ""',
         (f"{LANES}::test_a_changed_configuration_starts_an_epoch_only_in_lanes_with_bound_reasoning",),
@@ -32,7 +32,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "configure: a walk over hosts that bind reasoning is refused",
-        "actors/core/session/lanes.py:Lanes._after_configuring",
+        "actors/core/session/lanes.py:Lanes._lane_after_configuring",
         '_mark_stale(lane, "configured") if is_bound else lane',
         "lane",
         (f"{WALKS}::test_a_random_walk_has_no_refusal_and_never_changes_sent_messages",),

@@ -34,7 +34,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "pairing: calls of one message accept results although one is missing",
         "actors/core/normalize/pairing.py:_Pairing._certain_results",
-        "len(pool) == count",
+        "len(result_indexes) == count",
         "pool",
         (PAIRING,),
     ),
@@ -155,7 +155,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "codec: invalid JSON is accepted",
         "actors/core/log/codec.py:_check_json",
         """
-        if text.startswith(begins) and (text.isascii() or text.decode()):
+        if text.startswith(prefix) and (text.isascii() or text.decode()):
             return text
         """,
         "return text",
@@ -281,14 +281,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "state: after a compaction the old number of messages counts as imported",
-        "actors/core/session/lanes.py:Lanes.shrink",
-        "self._imported = _remaining(self._imported, event)",
+        "actors/core/session/lanes.py:Lanes.apply_shortening",
+        "self._imported = _remaining_count(self._imported, event)",
         "pass",
         (STATE,),
     ),
     Mutation(
         "state: after a compaction the old number of messages counts as before the lane's epoch",
-        "actors/core/session/lanes.py:_after_shrinking",
+        "actors/core/session/lanes.py:_lane_after_shortening",
         "lane._state._replace(epoch_start=epoch_start)",
         "lane._state._replace()",
         (STATE,),

@@ -139,14 +139,14 @@ last = 1
     ),
     Mutation(
         "finishing: a lead has no effect",
-        "actors/core/policy/fair.py:_Flows._push",
+        "actors/core/policy/fair.py:_Flows._push_flow",
         "tag - lead",
         "tag",
         (BEGUN, NO_MORE),
     ),
     Mutation(
         "finishing: a request with a lead is not charged",
-        "actors/core/policy/fair.py:_Flows.serve",
+        "actors/core/policy/fair.py:_Flows.charge_first",
         "rank, _, name, tag = heapq.heappop(self._heap)",
         "tag, _, name, _ = heapq.heappop(self._heap); rank = tag",
         (NO_MORE,),
@@ -154,8 +154,8 @@ last = 1
     Mutation(
         "finishing: a tenant overtakes others with its turns",
         "actors/core/policy/fair.py:FairQueue.put",
-        "self._tenants.join(tenant)",
-        "self._tenants.join(tenant, self._lead(item))",
+        "self._tenants.add_flow(tenant)",
+        "self._tenants.add_flow(tenant, self._lead(item))",
         (TENANTS,),
     ),
 )

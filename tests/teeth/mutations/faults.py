@@ -76,7 +76,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a call beyond the batch stays unanswered",
         "actors/core/turn/batch.py:plan",
-        "calls[:most]",
+        "calls[:max_calls]",
         "calls[: most + 1]",
         (f"{_CALLS}::test_calls_beyond_the_limit_of_a_message_are_answered_with_errors",),
     ),

@@ -110,7 +110,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "hosts: a cloud may receive any version",
-        "actors/core/check/anthropic.py:Anthropic._check_route",
+        "actors/core/check/anthropic.py:Anthropic._check_route_fields",
         "(version := body.get('anthropic_version')) not in _VERSIONS[route]",
         "(version := body.get('anthropic_version')) is None",
         (f"{CLAUDE}::test_strict_server_and_checker_reject_the_requests_that_the_cloud_rejects",),

@@ -24,7 +24,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "openai_chat.py:OpenAIChat._begin_message",
         """
         if self.open_calls:
-            self.fault_unanswered(f"before this {role} message")
+            self.report_unanswered(f"before this {role} message")
         """,
         "self.open_calls.clear()",
         RULES,
@@ -34,7 +34,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "state.py:CheckState.check_end",
         """
         if self.open_calls:
-            self.fault_unanswered("at the end")
+            self.report_unanswered("at the end")
         """,
         "",
         RULES,
@@ -135,7 +135,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     _demands(
         "responses: outputs may stand anywhere",
-        "responses.py:Responses._answer_command",
+        "responses.py:Responses._match_output",
         "call_id in self.stale_calls",
         "False",
         RULES,
@@ -240,7 +240,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     _demands(
         "faults keep native ids",
         "__init__.py:with_canonical_ids",
-        "[_with_canonical_ids(fault, known, calls) if fault.call_ids else fault for fault in faults]",
+        "[_with_canonical_ids(fault, canonical_id_of, all_call_ids) if fault.call_ids else fault for fault in faults]",
         "list(faults)",
         ("tests/core/test_check_canonical.py",),
     ),
@@ -262,7 +262,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     _reads(
         "it alone reads a request that repeats an epoch",
         "__init__.py:check_fragment",
-        "not whole and (quick := check_quickly(state, *pieces)) is not None",
+        "not strict and (quick := check_quickly(state, *pieces)) is not None",
         "(quick := check_quickly(state, *pieces)) is not None",
     ),
     _reads(

@@ -74,8 +74,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "images: more images than allowed follow a large one",
         "actors/core/render/attach.py:Attachments._many_images_reason",
-        "(self._large or self._is_large(header)) and self._images >= few",
-        "self._is_large(header) and self._images >= few",
+        "(self._large or self._is_large(header)) and self._image_count >= few",
+        "self._is_large(header) and self._image_count >= few",
         (LIMITS,),
     ),
     Mutation(

@@ -80,7 +80,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "no content: a value is read from a call written as text",
         "actors/core/turn/turn.py:_TurnRules._after_empty_answer",
-        "is_unparsed and self._bounds.form",
+        "is_unparsed and self._bounds.has_format",
         "False",
         (TURN, SESSIONS),
     ),
@@ -108,7 +108,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "turn: a repeated request counts the previous round's handoff",
         "actors/core/turn/turn.py:_TurnRules._next_round",
-        "replace(self.render(), follows_batch=True)",
+        "replace(self.render_step(), follows_batch=True)",
         "self.render()",
         ("tests/core/test_turn.py",),
     ),

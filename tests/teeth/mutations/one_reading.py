@@ -104,7 +104,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "answers: a part of broken JSON is used as the answer",
-        "actors/core/turn/output.py:_Words._bracket_value",
+        "actors/core/turn/output.py:_JsonSearch._bracket_value",
         "self._at = stop or start + 1",
         "self._at = start + 1",
         (f"{HERE}::test_an_answer_with_no_interpretation_or_with_several_is_corrected",),

@@ -59,7 +59,7 @@ MUTATIONS = (
     Mutation(
         "fork: executed calls run again in a fork",
         f"{RECOVERY_RULES}:fork_log",
-        '(*log, *_ends(state), TurnEnded(state.turns, "interrupted", FORKED))',
+        '(*log, *_closing_events(state), TurnEnded(state.turns, "interrupted", FORKED))',
         'log or TurnEnded(state.turns, "interrupted", FORKED)',
         (f"{CARRIED}::test_a_session_can_be_forked_at_every_event_without_rerunning_calls",),
     ),

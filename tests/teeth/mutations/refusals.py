@@ -59,7 +59,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "refusals: media are omitted from one request without a limit",
-        "actors/core/turn/turn.py:_TurnRules._leave_out",
+        "actors/core/turn/turn.py:_TurnRules._replace_media",
         "if self._media == MEDIA_REFUSALS:\n    ...",
         "",
         (TURN,),

@@ -114,7 +114,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "normalize: a result before its call is an orphan",
         "actors/core/normalize/settle.py:Normalizer._pair_results",
-        "not self._minted",
+        "not self._mint_ids",
         "False",
         (NORMALIZATION,),
     ),
@@ -336,14 +336,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "order: a provider's call id is not compared",
-        "actors/core/render/order.py:_is_as_said",
+        "actors/core/render/order.py:_is_sent_unchanged",
         "call.native.data[1:-1] == call_id.encode() or call.native_id == call_id",
         "True",
         (ORDER,),
     ),
     Mutation(
         "order: a changed tool name is not compared",
-        "actors/core/render/order.py:_is_as_said",
+        "actors/core/render/order.py:_is_sent_unchanged",
         "call.native is None or call.is_malformed or call.is_free or call.name != name",
         "call.native is None or call.is_malformed or call.is_free",
         (ORDER,),
@@ -504,7 +504,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "walk: a transcript may end with the assistant",
         "actors/core/render/walk.py:RenderWalk._end_transcript",
-        "self._last_role not in self._dialect.turns.last_roles or self._is_in_unthinking_loop()",
+        "self._last_role not in self._dialect.turns.last_roles or self._is_in_loop_without_thinking()",
         "self._last_role is None",
         (RENDER,),
     ),
@@ -559,7 +559,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "plain: a result is omitted from the plain render",
-        "actors/core/render/walk.py:RenderWalk._write_plainly",
+        "actors/core/render/walk.py:RenderWalk._write_as_text",
         "f\"[The tool {('failed' if failed else 'answered')}: {unquote(words)}]\"",
         "f\"[The tool {('failed' if failed else 'answered')}.]\"",
         (RENDER,),
@@ -667,7 +667,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "flat: the judge reads a request from its beginning",
         "actors/core/lanes/lane.py:_write_in_slices",
-        "check_fragment(check_state, *fragment, whole=whole)",
+        "check_fragment(check_state, *fragment, strict=strict)",
         'check_fragment(initial_state(judge.dialect), b"".join((*segments, *fragment)))',
         ("tests/runtime/test_flat_turns.py",),
     ),

@@ -31,7 +31,7 @@ MUTATIONS = (
     Mutation(
         "rewinding: lanes continue unchanged",
         "actors/core/session/lanes.py:Lanes.rewind",
-        "self._defer(binding, partial(_after_rewind, length))",
+        "self._defer(binding, partial(_lane_after_rewind, length))",
         "pass",
         (f"{CORE}::test_after_a_rewind_every_lane_starts_an_epoch_that_its_provider_accepts",),
     ),
@@ -82,7 +82,7 @@ MUTATIONS = (
     ),
     Mutation(
         "rewinding: a foreign log is rewound to any turn",
-        "actors/core/session/order.py:_unreachable",
+        "actors/core/session/order.py:_rewind_violation",
         "end_of(state.ends, turn) is None",
         "False",
         (f"{CORE}::test_a_foreign_log_is_rewound_only_to_valid_positions",),

@@ -173,7 +173,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "simulated: a recovered refusal is the cause of a cancelled turn",
         "actors/core/turn/turn.py:_TurnRules.next",
-        "self._record(outcome, cause=None)",
+        "self._record_outcome(outcome, cause=None)",
         "self._take(outcome)",
         (
             "tests/core/test_turn.py::test_a_rejection_followed_by_an_accepted_retry_is_not_the_cause_of_a_cancelled_turn",

@@ -114,7 +114,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulation: a round's usage is not added",
-        "actors/core/turn/turn.py:_TurnRules._record",
+        "actors/core/turn/turn.py:_TurnRules._record_outcome",
         "(*..., end.usage + outcome.usage)",
         "(*..., outcome.usage)",
         SEEDS,

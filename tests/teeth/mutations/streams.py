@@ -36,7 +36,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "streams: a resumed turn does not report the results of its batch",
         "actors/core/session/awaiting.py:publisher_at",
-        "Publisher(0, state.turns, number, ask, batch)",
+        "Publisher(0, state.turns, round_number, ask, batch)",
         "Publisher(0, state.turns, number, ask)",
         (WAITS,),
     ),
@@ -69,7 +69,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "streams: a rewritten request counts as another round",
         "actors/core/session/publishing.py:AskFold.record_request",
-        "self.request != (turn, number)",
+        "self.request != (turn, round_number)",
         "1",
         (LOG,),
     ),
@@ -152,7 +152,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "stats: late readers do not learn of repetitions",
-        "actors/core/session/publishing.py:OpenBatch.close",
+        "actors/core/session/publishing.py:OpenBatch.close_call",
         "self.repeated += is_repeated(event)",
         "self.repeated = 0",
         (REPEATED,),

@@ -174,7 +174,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "guards: every call of a message is a separate fault",
-        "actors/core/turn/guards.py:TurnGuard._count",
+        "actors/core/turn/guards.py:TurnGuard._count_calls",
         "self._refusals.update(refused)",
         "self._refusals.update([call.name for call in calls if call.name in refused])",
         (f"{GUARDS}::test_ten_wrong_calls_in_one_message_count_as_one_fault",),
@@ -202,7 +202,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "guards: a different result is a repetition too",
-        "actors/core/turn/guards.py:TurnGuard._count",
+        "actors/core/turn/guards.py:TurnGuard._count_calls",
         "seen is not None and _is_same(end, seen.end)",
         "seen is not None",
         (f"{GUARDS}::test_equal_calls_with_new_results_or_in_one_message_are_not_a_repetition",),
