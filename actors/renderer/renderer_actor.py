@@ -97,7 +97,7 @@ class RendererActor(Actor[RendererCommand]):
     async def _render_slices(self, command: Render) -> None:
         """Render a long history in slices. The actor handles nothing else meanwhile, but other sessions continue."""
         slices = self.lanes.render_in_slices(
-            command.binding, command.history, command.ledger, aside=command.aside
+            command.binding, command.history, command.ledger, aside=command.is_side_request
         )
         command.reply.send(await run_slices(slices))
         self._count_lanes()

@@ -158,8 +158,9 @@ class Compactor:
             compaction.results_to_trim,
             history,
             ledger,
-            self._settings, include_small=include_small,
-            before=before
+            self._settings,
+            include_small=include_small,
+            before=before_index,
         )
         return await compute(work, is_long=history.length > LONG)
 
