@@ -46,7 +46,7 @@ def page() -> str:
 def ranges() -> list[str]:
     """Return a table of the ranges."""
     rows = [
-        f"| `{name}` | {each.range.words} | {_places(each)} |"
+        f"| `{name}` | {each.range.description} | {_places(each)} |"
         for name, each in SETTINGS.items()
         if each.scopes
     ]

@@ -1,6 +1,9 @@
 """The mutations match the tree: each can be applied, and its tests exist."""
 
+import builtins
+from collections.abc import Iterator
 from functools import cache
+from symtable import SymbolTable, symtable
 
 from actors.core.dialects.profiles import PROFILES
 from tests import naming
@@ -17,6 +20,41 @@ def test_every_mutation_can_be_applied_and_its_tests_exist() -> None:
             for test in mutation.tests:
                 file, _, name = test.partition("::")
                 assert f"def {name.partition('[')[0]}" in _text(file)
+
+
+def test_no_mutation_introduces_an_undefined_name() -> None:
+    for mutation in MUTATIONS:  # a `NameError` would be caught in place of the misunderstanding
+        with naming.case(mutation.what):
+            text = _text(mutation.edit.file)
+            assert undefined_names(mutation.edit.apply(text)) <= _undefined_names(mutation.edit.file)
+
+
+@cache
+def _undefined_names(file: str) -> frozenset[str]:
+    return undefined_names(_text(file))
+
+
+def undefined_names(text: str) -> frozenset[str]:
+    """Return the names that a module reads, and that neither the module nor Python defines."""
+    table = symtable(text, "module", "exec")
+    known = {
+        each.get_name()
+        for each in table.get_symbols()
+        if each.is_assigned() or each.is_imported() or each.is_namespace()
+    }
+    read = {
+        each.get_name()
+        for scope in _scopes(table)
+        for each in scope.get_symbols()
+        if each.is_global() and each.is_referenced()
+    }
+    return frozenset(read - known - set(dir(builtins)))
+
+
+def _scopes(table: SymbolTable) -> Iterator[SymbolTable]:
+    yield table
+    for child in table.get_children():
+        yield from _scopes(child)
 
 
 @cache

@@ -48,7 +48,7 @@ MUTATIONS = (
         "behind: a lost connection loses clock notes",
         f"{POSTGRES_CLOCK}:observe_clock",
         "connection.transaction()",
-        "suppress()",
+        "connection.cursor()",
         (f"{CLOCK}::test_a_connection_lost_during_a_clock_note_loses_no_note",),
     ),
     Mutation(

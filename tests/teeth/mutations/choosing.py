@@ -46,14 +46,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "choosing: an unknown tool is accepted",
         "actors/runtime/delivery.py:SessionCaller._submit",
         "self._lifecycle.configuration.check_forced_tool(said := parse_settings(*...))",
-        "said = asked(*...)",
+        "said = parse_settings(*...)",
         CHOICE,
     ),
     Mutation(
         "choosing: a preview of an unknown tool is returned",
         "actors/runtime/handle.py:Session.preview",
         "self._lifecycle.configuration.check_forced_tool(said := parse_settings(*...))",
-        "said = asked(*...)",
+        "said = parse_settings(*...)",
         CHOICE,
     ),
     Mutation(

@@ -131,7 +131,7 @@ MUTATIONS = (
         "compaction: a summary is requested although marks suffice",
         f"{COMPACTOR}:Compactor.shrink_next_request",
         "short and self._tokens_after_shortening(ledger, short) <= tokens",
-        "not known",
+        "not short",
         (f"{SESSIONS}::test_no_summary_is_written_if_trimming_large_results_saves_enough",),
     ),
     Mutation(

@@ -35,7 +35,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "pairing: calls of one message accept results although one is missing",
         "actors/core/normalize/pairing.py:_Pairing._certain_results",
         "len(result_indexes) == count",
-        "pool",
+        "result_indexes",
         (PAIRING,),
     ),
     Mutation(
@@ -172,7 +172,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "codec: a field with a default may be missing or written differently",
         "actors/core/log/codec.py:_decode_strictly",
         "_ENCODER.encode(record) != data",
-        '_ENCODER.encode(form) == b""',
+        '_ENCODER.encode(record) == b""',
         ("tests/core/test_codec.py",),
     ),
     Mutation(

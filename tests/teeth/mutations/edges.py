@@ -19,7 +19,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "host tasks: cancelled work appears complete",
         "actors/runtime/host_task.py:HostTask.result",
         "not self._is_done",
-        "error is not None",
+        "self._error is not None",
         (f"{TASKS}::test_a_task_cancelled_by_leaving_the_runtime_raises_shutting_down",),
     ),
     Mutation(

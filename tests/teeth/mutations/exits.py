@@ -80,7 +80,10 @@ MUTATIONS = (
         except StopAsyncIteration:
             return pieces
         """,
-        "return pieces",
+        """
+        first = None
+        return pieces
+        """,
         ("tests/journeys/test_web_servers.py",),
     ),
     Mutation(

@@ -77,7 +77,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "a call beyond the batch stays unanswered",
         "actors/core/turn/batch.py:plan",
         "calls[:max_calls]",
-        "calls[: most + 1]",
+        "calls[: max_calls + 1]",
         (f"{_CALLS}::test_calls_beyond_the_limit_of_a_message_are_answered_with_errors",),
     ),
     Mutation(

@@ -106,7 +106,7 @@ if True:
         "sleep: a damaged log crashes the session until it has ended",
         "actors/runtime/session_actors.py:RESTART",
         "(JournalError,)",
-        "(Fenced,)",
+        "(ShuttingDown,)",
         (f"{SLEEP}::test_a_session_with_an_unreadable_log_wakes_once_it_is_readable",),
     ),
     Mutation(

@@ -110,7 +110,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "schemas: a refusal of patterns has no effect",
         "actors/adapters/settings.py:_fit_schema",
         '"schema_patterns" in refused and (without := host_schema(schema, "none", pattern)) != fitted',
-        "False",
+        "(without := fitted) is None",
         (REFUSED,),
     ),
     Mutation(

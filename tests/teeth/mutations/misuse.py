@@ -11,7 +11,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "misuse: the results of a toolset are not checked",
         "actors/tools/toolsets/owner.py:ToolsetOwner._publish_tools",
         "not is_tool_list(opened)",
-        "given is ...",
+        "opened is ...",
         ("tests/tools/test_toolsets.py::test_a_toolset_that_does_not_yield_a_list_of_tools_is_rejected",),
     ),
     Mutation(

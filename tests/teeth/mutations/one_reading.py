@@ -82,7 +82,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "repair: a waiting call is shown with its original arguments",
         "actors/core/session/awaiting.py:pending_calls",
         "_calls_as_scheduled(state, ledger)",
-        "_calls(state)",
+        "_last_calls(state)",
         (
             f"{HERE}::test_a_pending_call_is_reported_and_run_with_its_repaired_arguments",
             f"{HERE}::test_a_pending_external_call_is_reported_with_its_repaired_arguments",

@@ -27,7 +27,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "reading: a verdict of one walk applies under other settings",
         f"{READING}:key_of_check",
         "object()",
-        "walk",
+        "check_name",
         TESTS,
     ),
     Mutation(

@@ -287,7 +287,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "choose: the recorded reason is not shown",
         "actors/core/render/choose.py:Choice._synthetic_answer",
         'reason = "lost" if known is None else known.reason or "lost"',
-        'reason: Reason = "lost"',
+        'reason = "lost"',
         (RENDER,),
     ),
     Mutation(
@@ -668,7 +668,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "flat: the judge reads a request from its beginning",
         "actors/core/lanes/lane.py:_write_in_slices",
         "check_fragment(check_state, *fragment, strict=strict)",
-        'check_fragment(initial_state(judge.dialect), b"".join((*segments, *fragment)))',
+        'check_fragment(initial_state(walk._dialect), b"".join((*segments, *fragment)))',
         ("tests/runtime/test_flat_turns.py",),
     ),
 )

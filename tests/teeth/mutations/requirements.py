@@ -17,7 +17,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "results: the last of several results for one call is sent",
         "actors/core/normalize/settle.py:Normalizer._record_answer",
         "replace(known, duplicates=(*known.duplicates, kept))",
-        "replace(known, end=kept, duplicates=(*known.duplicates, first))",
+        "replace(known, end=kept, duplicates=(*known.duplicates, known.end))",
         (f"{_BATCHES}::test_the_first_of_several_results_for_a_call_is_sent",),
     ),
     Mutation(

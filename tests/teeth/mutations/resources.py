@@ -231,7 +231,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "mcp: an untrusted tool runs without approval",
         f"{SERVER}:ServerTools._approval",
         'rule or ("allow" if effects == "pure" else "ask")',
-        'said or "allow"',
+        'rule or "allow"',
         (MCP,),
     ),
     Mutation(

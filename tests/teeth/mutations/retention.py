@@ -61,7 +61,7 @@ MUTATIONS = (
         "export: the logs of subagents are not exported",
         "actors/runtime/journal_admin.py:JournalAdmin.export",
         "file.add(session, ...)",
-        "session == name and file.add(session, events[first : first + SLICE])",
+        "session == name and file.add(session, event)",
         (f"{CARRIED}::test_subagents_are_imported_with_their_parent_under_unused_ids",),
     ),
     Mutation(
@@ -82,7 +82,7 @@ MUTATIONS = (
         "resume: the type of an answer is dropped",
         "actors/runtime/replays.py:unfinished_asks",
         "output is None",
-        "form is not None",
+        "output is not None",
         ("tests/runtime/test_resume.py::test_a_pending_answer_has_the_output_type_passed_to_resume",),
     ),
     Mutation(

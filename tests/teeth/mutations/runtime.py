@@ -61,7 +61,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "log: a message is decoded to be stored",
         "actors/core/session/state.py:SessionState._end_round",
         "event.message is None",
-        "event.message is None or not unpack(event.message).blocks",
+        """event.message is None or not __import__(
+            "actors.core.values.packed", fromlist=["unpack"]
+        ).unpack(event.message).blocks""",
         ("tests/core/test_one_form.py",),
     ),
     Mutation(

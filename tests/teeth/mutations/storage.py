@@ -261,7 +261,7 @@ MUTATIONS = (
         "storage: an entry is read despite a wrong checksum",
         f"{RECORDS}:decode_row",
         "not is_intact",
-        "is_whole is None",
+        "is_intact is None",
         (DAMAGE,),
     ),
     Mutation(

@@ -37,7 +37,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "streams: a resumed turn does not report the results of its batch",
         "actors/core/session/awaiting.py:publisher_at",
         "Publisher(0, state.turns, round_number, ask, batch)",
-        "Publisher(0, state.turns, number, ask)",
+        "Publisher(0, state.turns, round_number, ask)",
         (WAITS,),
     ),
     Mutation(

@@ -101,7 +101,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "await _check_decision(refs, decision, _awaited_call(decision, awaited), resolve.variables)",
         """
         await _check_decision(refs, decision, _awaited_call(decision, awaited), resolve.variables)
-        await log.write(_decision_event(decision, waits[decision.call_id]))
+        await log.write(_decision_event(decision, awaited[decision.call_id]))
         """,
         (f"{APPROVALS}::test_if_one_of_several_decisions_is_rejected_none_is_recorded",),
     ),
@@ -197,7 +197,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "guards: a result with a note is a different result",
         "actors/core/turn/guards.py:_is_same",
         "_comparable_result(_with_repeat_note(first))",
-        "_said(first)",
+        "_comparable_result(first)",
         (f"{GUARDS}::test_the_result_of_a_repeated_call_notes_the_repetition",),
     ),
     Mutation(
