@@ -69,10 +69,15 @@ Prepare: TypeAlias = Callable[[], tuple[AskStream, Callable[[], Awaitable[None]]
 
 
 class InterruptibleAsk:
-    """An ask on the event loop's thread, which is cancelled if its blocking caller is interrupted."""
+    """An ask on the event loop's thread, which is cancelled if its blocking caller is interrupted.
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    Args:
+        session: The session of the ask.
+        is_shared: Whether the ask has a key, so that other callers may wait for it. Then it is not cancelled.
+    """
+
+    def __init__(self, session: Session, *, is_shared: bool = False) -> None:
+        self._session, self._is_shared = session, is_shared
         self._stream: AskStream | None = None
         self._is_interrupted = False
 
@@ -100,7 +105,7 @@ class InterruptibleAsk:
     async def interrupt(self) -> None:
         """Cancel this ask. If the ask is still queued, cancel it as soon as it begins; other asks continue."""
         stream = self._stream
-        if stream is not None and not self._is_interrupted:
+        if stream is not None and not self._is_interrupted and not self._is_shared:
             self._is_interrupted = True
             await stream.wait_begun()
             if not stream.has_ended:
@@ -310,7 +315,7 @@ class BlockingSession:
         **settings: Unpack[AskSettings],
     ) -> AskResult:
         """Send a message to the model, and wait for the result of the ask. See `actors.Session.ask`."""
-        ask = InterruptibleAsk(self._session)
+        ask = InterruptibleAsk(self._session, is_shared=key is not None)
         prepare = partial(self._session._prepare_stream, message, results, approvals, settings, output, key)
         result = self._runtime._wait(partial(ask.outcome, prepare), ask)
         return self._check(result) if check else result
@@ -329,7 +334,7 @@ class BlockingSession:
 
         The first iteration sends the ask. See `actors.Session.stream`.
         """
-        ask = InterruptibleAsk(self._session)
+        ask = InterruptibleAsk(self._session, is_shared=key is not None)
         prepare = partial(self._session._prepare_stream, message, results, approvals, settings, output, key)
         return Steps(self._runtime, _AskEvents(partial(ask.submit, prepare)).next, ask)
 
@@ -346,7 +351,7 @@ class BlockingSession:
 
         The first iteration sends the ask. See `actors.Session.stream_text`.
         """
-        ask = InterruptibleAsk(self._session)
+        ask = InterruptibleAsk(self._session, is_shared=key is not None)
         given = partial(
             self._session.stream_text, message, results=results, approvals=approvals, key=key, **settings
         )

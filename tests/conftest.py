@@ -135,7 +135,7 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorten the delay before a retry to a hundredth. The decision whether to retry stays unchanged."""
-    monkeypatch.setattr(Retries, "wait", short_wait)
+    monkeypatch.setattr(Retries, "wait_seconds", short_wait)
 
 
 @pytest.fixture

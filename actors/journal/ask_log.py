@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from actors.core.log.events import AskStarted, LogEvent, TurnStarted
+from actors.core.log.events import AskStarted, LogEvent, TurnEnded, TurnStarted
 from actors.core.session.publishing import AskFold, Publisher
 from actors.core.stream_events.events import CompleteEvent, ErrorEvent, SessionEvent, TerminalEvent
 from actors.errors import JournalError
@@ -47,6 +47,8 @@ def make_ask_log(log: Sequence[LogEvent], earlier_events: int) -> AskLog:
                 events.append(published)
             elif not is_aside:
                 terminal = published
+        if isinstance(event, TurnEnded) and event.ends_ask and not is_aside:
+            break  # a compaction or a change of the configuration may follow
     return AskLog(events, terminal, publisher.totals)
 
 
@@ -54,6 +56,7 @@ async def read_ask(journal: Ref[JournalCommand], session: str, ask: int) -> AskL
     """Return the stream events of the ask with this number.
 
     Raises:
+        JournalBehind: The journal has lost the ask.
         JournalError: The log cannot be read, or does not contain the ask.
     """
     end: int = (await journal.ask(ReadLog(session, most=1, urgent=True))).last
@@ -67,7 +70,17 @@ async def read_ask(journal: Ref[JournalCommand], session: str, ask: int) -> AskL
                     return make_ask_log(log[at:], before + at)
                 del log[at:]  # these events belong to a later ask
         end = before
-    raise JournalError(f"Session {session!r} has no ask {ask} in its log")
+    raise await missing_ask_error(journal, session, ask)
+
+
+async def missing_ask_error(journal: Ref[JournalCommand], session: str, ask: int) -> JournalError:
+    """Return the error for an ask that the log does not contain, or not completely.
+
+    Raises:
+        JournalBehind: The journal has lost the ask.
+    """
+    await journal.ask(ReadLog(session, most=1, as_writer=True))
+    return JournalError(f"Session {session!r} has no result of ask {ask} in its log")
 
 
 async def _read_between(

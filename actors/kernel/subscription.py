@@ -45,6 +45,7 @@ class Subscription(ObjectReceiveStream[T | Lost], Generic[T]):
         self._is_closed = self._is_left = False
         self._lost = 0
         self._resync = False
+        self._room: Changes | None = None
 
     def put(self, item: T) -> None:
         """Append `item`. If the stream is full, drop items by the rule of the class. No effect after either end was
@@ -56,6 +57,12 @@ class Subscription(ObjectReceiveStream[T | Lost], Generic[T]):
             self._queue.append(item)
             self._changes.notify()
 
+    async def wait_for_room(self, items: int) -> None:
+        """Wait until this many items fit, or an end is closed. For a sender that can wait for the reader."""
+        room = self._room = self._room or Changes(event_loop())
+        while self._capacity - len(self._queue) < items and not (self._is_closed or self._is_left):
+            await room.wait_for_change()
+
     def close(self) -> None:
         """Close the sender's end. The reader gets the remaining items, then `anyio.EndOfStream`."""
         self._is_closed = True
@@ -66,6 +73,7 @@ class Subscription(ObjectReceiveStream[T | Lost], Generic[T]):
         self._is_left = True
         self._queue.clear()
         self._changes.notify()
+        self._notify_sender()
 
     async def aclose(self) -> None:
         self.close_reader()
@@ -89,7 +97,13 @@ class Subscription(ObjectReceiveStream[T | Lost], Generic[T]):
             return lost
         if not self._queue:
             raise anyio.EndOfStream
-        return self._queue.popleft()
+        item = self._queue.popleft()
+        self._notify_sender()
+        return item
+
+    def _notify_sender(self) -> None:
+        if self._room is not None:
+            self._room.notify()
 
     def _try_make_room(self, item: T) -> bool:
         """Make room for `item` by dropping queued droppable items. Return False if `item` itself was dropped."""

@@ -30,7 +30,7 @@ from actors.core.policy.routing import Pool, resolve_switch
 from actors.core.session.awaiting import digest, paused_result, pending_calls
 from actors.core.session.publishing import AskFold
 from actors.core.settings.asking import Asked, forced_instruction
-from actors.core.settings.values import ToolChoiceSetting
+from actors.core.settings.values import ToolChoice, ToolChoiceSetting
 from actors.core.turn import steps
 from actors.core.turn import turn as turns
 from actors.core.turn.bounds import Bounds
@@ -106,12 +106,27 @@ class TurnDriver:
         """
         state = self.ask.log.state
         self.ask.tally = AskTotals.from_log(totals, self.ask.resolver)
-        self.ask.has_answered = any(message.calls for message in state.history.since(state.asked_at))
+        self._find_instructions()
         last = state.history[-1]
         if last.role == "assistant" and not last.calls:
             self.ask.add_instruction(AGAIN)
-        pool, selector = self._pool(state.target), self._member_selector(state.asks)
+        with self._handing:
+            handed = await self._handing.requested_handover()
+            if handed is not None and not handed.why and handed.target != state.target:
+                await self._handing.apply_handover(handed.target)
+        pool, selector = self._pool(self.ask.log.state.target), self._member_selector(state.asks)
         await self._run_turns(pool, selector, await selector.first_member(pool))
+
+    def _find_instructions(self) -> None:
+        """Find the instructions that the interrupted turns of the ask have given, so that they are not repeated."""
+        state = self.ask.log.state
+        if (asked := state.asked) is None:
+            return
+        texts = [message.text for message in state.history.since(state.asked_at) if message.role == "user"]
+        if asked.output is not None:
+            self.ask.is_instructed = any(instruction(asked.output) in text for text in texts)
+        if asked.tool_choice == "required" or isinstance(asked.tool_choice, ToolChoice):
+            self.ask.is_forced = any(forced_instruction(asked.tool_choice) in text for text in texts)
 
     async def _run_turns(self, pool: Pool, selector: MemberSelector, member: str) -> None:
         """Drive the turns of the ask, the first one on this member of the pool."""
@@ -156,7 +171,6 @@ class TurnDriver:
         assert pause is not None
         assert binding is not None
         self.ask.tally = AskTotals.from_pause(pause.awaited, state.history[-1].text)
-        self.ask.has_answered = True
         self._began = anyio.current_time()
         resumed = TurnResumed(state.turns)
         # The log must show the resumption before any call runs. Otherwise, a crash could run the call twice.
@@ -404,6 +418,15 @@ class TurnDriver:
         """Seconds since the turn began or resumed."""
         return anyio.current_time() - self._began
 
+    def _has_forced_call(self) -> bool:
+        """Return True if the model has already called the tool that the ask forces."""
+        state = self.ask.log.state
+        choice = None if state.asked is None else state.asked.tool_choice
+        if choice != "required" and not isinstance(choice, ToolChoice):
+            return False
+        calls = [call for message in state.history.since(state.asked_at) for call in message.calls]
+        return any(choice in ("required", ToolChoice(call.name)) for call in calls)
+
     async def _choose_next(
         self, pool: Pool, selector: MemberSelector, tried: list[str], ended: CloseStep
     ) -> tuple[Pool, str | None]:
@@ -457,7 +480,8 @@ class TurnDriver:
             return ServedTurn(binding, CloseStep("failed", str(error), elsewhere=True))
         self._hold_turn_start(TurnStarted(number, ask, served.binding))
         self._add_missing_instruction(served.backend)
-        forced = None if self.ask.has_answered else self._instruct_forced_tool(served.backend)
+        self.ask.has_forced_call = self._has_forced_call()
+        forced = None if self.ask.has_forced_call else self._instruct_forced_tool(served.backend)
         bounds = replace(self._turn_bounds(), forced=forced)
         conversation = turns.turn(bounds, malformed=self.ask.tally.malformed)
         step = await self._run_steps(served, conversation, next(conversation))

@@ -224,7 +224,7 @@ class AskInFlight(Struct):
         output: The type of the answer.
         is_instructed: Whether the history contains an instruction with the output schema.
         is_forced: Whether the history contains an instruction to call the forced tool.
-        has_answered: Whether the model has answered in this ask, which ends a forced tool choice.
+        has_forced_call: Whether the model has called the forced tool in an earlier turn of the ask.
         pending_calls: The calls that the turn waits for, set when the log contains the pause.
         share: The part of the shared budgets that the current turn uses.
     """
@@ -244,7 +244,7 @@ class AskInFlight(Struct):
     output: Output[Any] | None = None  # Any: the type of the answer
     is_instructed: bool = False
     is_forced: bool = False
-    has_answered: bool = False
+    has_forced_call: bool = False
     pending_calls: tuple[PendingCall, ...] = ()
     share: Share | None = None
     _stop: Stop | None = None

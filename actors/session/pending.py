@@ -27,6 +27,7 @@ from actors.core.values.packed import Packed
 from actors.errors import CompactionFailed, ConfigError, JournalError, QueueFull, SessionError
 from actors.kernel import Query
 from actors.kernel.host_code import call_host
+from actors.kernel.variables import call_with_variables
 from actors.session.output import Output
 from actors.session.records import SessionAskTracker
 
@@ -143,10 +144,14 @@ class Submit(Query[None], frozen=True):
         """End the stream of a repeated ask with the result of the first ask."""
         result = event.result
         if self.output is not None and result.status == "complete":
-            read = self.output.parse(result.text, "unambiguous")
+            parse = partial(self.output.parse, result.text, "unambiguous")
+            read = call_with_variables(self.variables, parse)
             result = replace(result, output=read[0] if isinstance(read, tuple) else None)
-        self.pass_on(terminal_event(result, event.seq))
-        self.sink.close()
+        self.sink.put(terminal_event(result, event.seq))
+
+    def has_key(self, key: str) -> bool:
+        """Return True if the ask has this key. No ask has an empty key."""
+        return self.key is not None and self.key.name == key
 
 
 class Decision(Struct, frozen=True):
@@ -263,7 +268,7 @@ class PendingAsks(Struct):
         return [
             each
             for each in (self.current, *self.waiting)
-            if isinstance(each, Submit) and each.key is not None and each.key.name == key_name
+            if isinstance(each, Submit) and each.has_key(key_name)
         ]
 
     def join_ask(self, submit: Submit, key: str) -> None:
@@ -288,7 +293,10 @@ class PendingAsks(Struct):
     def deliver_result(self) -> AskResult | None:
         """Deliver the result of the ask in flight and end its stream. Return the result, or None if none is stored."""
         self._deliver()
-        self._end_joined(self.key)
+        if not any(
+            each.has_key(self.key) for each in self.waiting
+        ):  # such an ask will answer those that joined
+            self._answer_joined()
         event, self.current, self.terminal, self.key = self.terminal, None, None, ""
         self.on_rest()
         return None if event is None else event.result
@@ -300,8 +308,13 @@ class PendingAsks(Struct):
             if is_ask(self.current):
                 self.current.variables.copy().run(self.record.record_end, self.terminal.result)
             self.current.sink.put(self.terminal)
-        if self.terminal is not None:
-            for repeated in self.joined.pop(self.key, ()):
+
+    def _answer_joined(self) -> None:
+        """End the streams of the asks that joined the ask in flight with its result, if there is one."""
+        for repeated in self.joined.pop(self.key, ()):
+            if self.terminal is None:
+                repeated.sink.close()
+            else:
                 repeated.answer(self.terminal)
 
     def _end_joined(self, key: str, error: Exception | None = None) -> None:
@@ -351,6 +364,8 @@ class PendingAsks(Struct):
                 self.record.record_dropped(is_ask(self.current))
             self._deliver()
             self.current.sink.close(copy_error(error))
+        if self.terminal is not None:
+            self._answer_joined()
         for key in list(self.joined):
             self._end_joined(key, error)
         self.current, self.terminal, self.key = None, None, ""

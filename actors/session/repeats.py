@@ -9,8 +9,11 @@
 The log has the keys (`AskStarted.key`), so they are valid on every host and after a kill.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
+import anyio
+from msgspec import json
 from msgspec.structs import replace
 
 from actors.core.log.events import AskKey
@@ -18,19 +21,24 @@ from actors.core.session.phases import Phase
 from actors.core.session.publishing import terminal_event
 from actors.core.session.state import SessionState
 from actors.core.settings.asking import Asked
-from actors.core.stream_events.events import TerminalEvent
+from actors.core.stream_events.events import SessionEvent, TerminalEvent
+from actors.core.values.content import ToolCall
 from actors.core.values.identity import content_name
 from actors.core.values.packed import Packed
-from actors.errors import ActorsError, ConfigError, JournalError, KeyReused, QueueFull, SessionError
-from actors.journal.ask_log import read_ask
+from actors.errors import ActorsError, ConfigError, JournalBehind, KeyReused, QueueFull, SessionError
+from actors.journal.ask_log import missing_ask_error, read_ask
 from actors.journal.commands import JournalCommand
 from actors.kernel import Context, Ref
-from actors.session.pending import PendingAsks, Submit
+from actors.session.pending import PendingAsks, Submit, copy_error
+from actors.session.streams import BUFFER, AskStream
 
 MAX_LENGTH = 200
 """Characters of a key, at most."""
 MAX_REPEATED = 256
 """Repeated asks of one session that may wait for the result of their first ask, at most."""
+READING = 60.0
+"""Seconds that the reader of a repeated ask may take for the events in the log. Then the rest follows at once."""
+_SLICE = BUFFER // 2
 
 
 def ask_key(name: str, message: Packed, ask_settings: Asked | None) -> AskKey:
@@ -48,7 +56,12 @@ def ask_key(name: str, message: Packed, ask_settings: Asked | None) -> AskKey:
         raise ConfigError(f"key= takes 1 to {MAX_LENGTH} printable characters, not {given[:40]!r}")
     schema = b"" if ask_settings is None or ask_settings.output is None else bytes(ask_settings.output)
     parts = (message,) if isinstance(message, bytes) else (message[0], *map(str.encode, message[1]))
-    return AskKey(name, content_name(b"\0".join((*parts, schema)))[:16])
+    return AskKey(name, content_name(b"\0".join((*parts, _canonical_json(schema))))[:16])
+
+
+def _canonical_json(schema: bytes) -> bytes:
+    """Return a schema with the keys of its objects in alphabetical order; an empty schema stays empty."""
+    return json.encode(json.decode(schema), order="sorted") if schema else schema
 
 
 class RepeatedAsks:
@@ -90,7 +103,8 @@ class RepeatedAsks:
         elif found is not None and (found.is_ended or (phase == "awaiting" and state.can_continue(found))):
             self._check_queue_space(state.session)
             self._reading += 1
-            context.start(self._answer_from_log, submit, state.session, found.ask, name="repeat")
+            calls = tuple([pending.call for pending in self._pending.record.pending_calls])
+            context.start(self._answer_from_log, submit, state.session, found.ask, calls, name="repeat")
         else:
             return False
         return True
@@ -105,14 +119,19 @@ class RepeatedAsks:
         if waiting >= MAX_REPEATED:
             raise QueueFull(f"Session {session!r} has {waiting} repeated asks waiting; try again later")
 
-    async def _answer_from_log(self, submit: Submit, session: str, ask_number: int) -> None:
+    async def _answer_from_log(
+        self, submit: Submit, session: str, ask_number: int, pending_calls: tuple[ToolCall, ...]
+    ) -> None:
+        """Answer a repeated ask from the log. `pending_calls`: the calls for which its turn waits, if it waits."""
         try:
             log = await read_ask(self._journal, session, ask_number)
             if log.terminal is None:
-                raise JournalError(f"Session {session!r}: the log has no result of ask {ask_number}")
-            for event in log.events:
-                submit.pass_on(event)
-            submit.answer(self._with_pending_calls(log.terminal))
+                raise await missing_ask_error(self._journal, session, ask_number)
+            await _pass_on(log.events, submit)
+            submit.answer(_with_pending_calls(log.terminal, pending_calls))
+        except JournalBehind as error:
+            submit.sink.close(copy_error(error))
+            raise  # the session's state is ahead of the log, so its actors have to read the log again
         except ActorsError as error:
             submit.sink.close(error)
         except BaseException:
@@ -122,13 +141,22 @@ class RepeatedAsks:
             self._reading -= 1
             self._pending.on_rest()
 
-    def _with_pending_calls(self, terminal: TerminalEvent) -> TerminalEvent:
-        """Return a terminal event with the calls for which the turn still waits."""
-        result = terminal.result
-        if result.status != "awaiting":
-            return terminal
-        calls = tuple([pending.call for pending in self._pending.record.pending_calls])
-        return terminal_event(replace(result, pending_calls=calls), terminal.seq)
+
+async def _pass_on(events: Sequence[SessionEvent], submit: Submit) -> None:
+    """Pass events to the caller of a repeated ask, no faster than it reads them, within `READING` seconds."""
+    reader = submit.own if isinstance(submit.own, AskStream) else None
+    with anyio.move_on_after(READING):
+        for number, event in enumerate(events):
+            if reader is not None and not number % _SLICE:
+                await reader.wait_for_room(_SLICE)
+            submit.pass_on(event)
+
+
+def _with_pending_calls(terminal: TerminalEvent, calls: tuple[ToolCall, ...]) -> TerminalEvent:
+    """Return a terminal event with the calls for which the turn still waits."""
+    if terminal.result.status != "awaiting":
+        return terminal
+    return terminal_event(replace(terminal.result, pending_calls=calls), terminal.seq)
 
 
 def _key_reused_error(session: str, name: str) -> KeyReused:

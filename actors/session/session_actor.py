@@ -136,7 +136,7 @@ class SessionActor(Actor[SessionCommand]):
         if self._phase == "recovering":
             if pending.current is not None:
                 publisher = awaiting.publisher_at(state, state.ledger, replay.round)
-                self._generation.live.begin(pending.current.sink, publisher)
+                self._generation.live.begin(pending.sink_for(pending.current.sink), publisher)
             self._recovery = Recovery(
                 self._log, self._refs, self._ledger, self._active_config, replay.seq, replay.repeatable
             )
@@ -144,6 +144,7 @@ class SessionActor(Actor[SessionCommand]):
         elif self._phase == "awaiting":
             self._continue_waiting_turn(replay)
         else:
+            self._deliver_result()  # of a waiting turn that was cancelled: its ask has no caller, but may be repeated
             self._start_next_ask()
         self._record_next()
 
@@ -159,7 +160,7 @@ class SessionActor(Actor[SessionCommand]):
             sink, variables = (current.sink, current.variables) if current else (NoSink(), copy_context())
             self._generation.live.begin(sink, awaiting.publisher_at(state, state.ledger))
             self._continue_turn("complete", sink, variables)
-        elif current is not None:
+        else:
             if pending.terminal is None:
                 pending.store_result(awaiting.paused_result(state, self.pending_calls), replay.seq)
             self._deliver_result()
@@ -311,6 +312,7 @@ class SessionActor(Actor[SessionCommand]):
         """Continue the last ask, which was interrupted."""
         state = self._log.state
         log = await read_ask(self._refs.journal, state.session, state.asks)
+        self._generation.live.begin(driver.ask.sink, Publisher(turn=state.turns, ask=log.totals))
         await driver.continue_ask(log.totals)
         await self._apply_changes_and_finish()
 
@@ -439,7 +441,7 @@ class SessionActor(Actor[SessionCommand]):
         sink = current.sink if current is not None else NoSink()
         if not is_ending:
             self._advance_phase("paused")
-        if not (is_ending or self._cancels):
+        if not (is_ending or self._cancels) or self._ask.is_leaving:
             self._deliver_result()
             self._limit_queue()
             return

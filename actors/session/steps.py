@@ -62,7 +62,7 @@ class TurnSteps:
         self._rendered: Rendered | None = None
         self._declined: tuple[bytes, str] | None = None  # the last rejected transcript, and the reason
         self._round = 0
-        self._was_limited = False
+        self._was_limited = self._has_answered = False
         self._refusals = 0  # number of rejected parameters in this round
         # The history and the ledger at the start of the turn.
         self._history, self._ledger = ask.log.state.history, NO_VIEW.ledger
@@ -88,7 +88,7 @@ class TurnSteps:
 
         `round_number`: the number of the turn's last round.
         """
-        history, self._round = self._history, round_number
+        history, self._round, self._has_answered = self._history, round_number, True
         length = history.length
         # The history at the start of the turn excludes the turn's own messages.
         while length and history[length - 1].turn == self._number:
@@ -207,7 +207,9 @@ class TurnSteps:
         if tools_off:
             return "none"
         asked = self._log.state.asked
-        return asked.tool_choice if asked is not None and not self._ask.has_answered else None
+        if asked is None or self._has_answered or self._ask.has_forced_call:
+            return None
+        return asked.tool_choice
 
     async def _generate(self, round_number: int) -> Outcome:
         """Send the request of this round, and log the answer."""
@@ -244,7 +246,7 @@ class TurnSteps:
         if self._ask.tally.cut is None:
             self._ask.tally.cut = content_cut(message, has_tools=bool(self.backend.settings.tools))
         is_empty = self._ask.tally.cut == "empty"
-        self._ask.has_answered |= self._ask.tally.cut not in ("empty", "unparsed")
+        self._has_answered |= self._ask.tally.cut not in ("empty", "unparsed")
         return Message(message.role, (), message.turn, message.origin) if is_empty else message
 
     async def _compact(self, again: bool) -> Outcome:

@@ -87,6 +87,10 @@ class AskStream:
         """True if the terminal event has arrived, or the stream was closed without a terminal event."""
         return self._terminal is not None or self._is_closed
 
+    async def wait_for_room(self, events: int) -> None:
+        """Wait until the buffer has room for this many events, or the reader has left the stream."""
+        await self._events.wait_for_room(events)
+
     async def wait_begun(self) -> None:
         """Wait until the ask is in flight or has ended. Only one task may wait at a time."""
         if not self.has_begun:

@@ -32,8 +32,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "asking: a forced tool is forced in every request",
         "actors/session/steps.py:TurnSteps._tool_choice",
-        "asked is not None and not self._ask.has_answered",
-        "asked is not None",
+        "asked is None or self._has_answered or self._ask.has_forced_call",
+        "asked is None",
         (SETTINGS,),
     ),
     Mutation(

@@ -101,8 +101,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "no content: a forced tool is not forced again",
         "actors/session/steps.py:TurnSteps._answer_message",
-        'self._ask.has_answered |= self._ask.tally.cut not in ("empty", "unparsed")',
-        "self._ask.has_answered = True",
+        'self._has_answered |= self._ask.tally.cut not in ("empty", "unparsed")',
+        "self._has_answered = True",
         (f"{SESSIONS}::test_a_forced_tool_is_forced_again_after_an_empty_answer",),
     ),
     Mutation(

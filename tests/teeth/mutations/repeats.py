@@ -3,6 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 HERE, KILLS = "tests/session/test_repeated_asks.py", "tests/session/test_repeated_after_kills.py"
+EDGES = "tests/session/test_repeated_edges.py"
 EVERY_KILL = f"{KILLS}::test_each_ask_key_has_one_result_after_a_kill_at_any_event"
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -78,10 +79,45 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "repeats: a continued ask is forced to call its tool again",
-        "actors/session/driver.py:TurnDriver.continue_ask",
-        "any(message.calls for message in state.history.since(state.asked_at))",
+        "actors/session/driver.py:TurnDriver._has_forced_call",
+        'any(choice in ("required", ToolChoice(call.name)) for call in calls)',
         "False",
         (EVERY_KILL,),
+    ),
+    Mutation(
+        "repeats: a continued ask loses its handoff",
+        "actors/session/driver.py:TurnDriver.continue_ask",
+        "await self._handing.requested_handover()",
+        "None",
+        (f"{EDGES}::test_a_handoff_before_a_kill_is_kept",),
+    ),
+    Mutation(
+        "repeats: a crash leaves the asks that joined a cancelled one waiting",
+        "actors/session/session_actor.py:SessionActor._continue_after_crash",
+        "self._deliver_result()",
+        "pass",
+        (f"{EDGES}::test_asks_that_joined_a_cancelled_ask_are_answered_after_a_crash",),
+    ),
+    Mutation(
+        "repeats: leaving the runtime cancels a turn that is about to wait",
+        "actors/session/session_actor.py:SessionActor._pause_ask",
+        "self._ask.is_leaving",
+        "False",
+        (f"{EDGES}::test_a_turn_that_pauses_while_its_runtime_is_left_still_waits",),
+    ),
+    Mutation(
+        "repeats: a long log overflows the stream of a repeated ask",
+        "actors/session/repeats.py:_pass_on",
+        "await reader.wait_for_room(_SLICE)",
+        "pass",
+        (f"{EDGES}::test_the_stream_of_a_repeated_ask_is_complete",),
+    ),
+    Mutation(
+        "repeats: an interrupt in a program without an event loop cancels the ask for every caller",
+        "actors/sync.py:InterruptibleAsk.interrupt",
+        "self._is_shared",
+        "False",
+        (f"{EDGES}::test_an_interrupted_blocking_caller_leaves_an_ask_with_a_key_running",),
     ),
     Mutation(
         "repeats: a compaction by the program ends an interrupted ask",
@@ -120,7 +156,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "repeats: a session that has ended leaves repeated asks waiting",
-        "actors/session/pending.py:PendingAsks._deliver",
+        "actors/session/pending.py:PendingAsks._answer_joined",
         "repeated.answer(self.terminal)",
         "pass",
         (f"{HERE}::test_repeated_asks_end_with_their_first_ask_when_the_session_closes",),

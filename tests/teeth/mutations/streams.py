@@ -43,7 +43,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "streams: a switch after a crash is not shown in its ask's stream",
         "actors/session/session_actor.py:SessionActor._continue_after_crash",
-        "self._generation.live.begin(pending.current.sink, publisher)",
+        "self._generation.live.begin(pending.sink_for(pending.current.sink), publisher)",
         "pass",
         (
             "tests/runtime/test_recovery_of_sessions.py::"
