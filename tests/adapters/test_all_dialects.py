@@ -72,7 +72,7 @@ def tools() -> list[Tool[..., Any]]:  # Any: any function
 async def ask_and_switch(session: Session, random: Random, ends: Counter[str]) -> None:
     """Ask random backends. Cancel some asks, and every ask whose tool waits forever.
 
-    No two sessions say the same: a host that remembers its reasoning by what stood before it must not mix them up.
+    No two sessions have the same text: a host that finds its reasoning by the preceding text must not confuse them.
     """
     for number in range(ASKS):
         await session.switch(random.choice((*NAMES, *POOLS)))

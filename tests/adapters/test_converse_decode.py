@@ -28,7 +28,7 @@ def decode_answer(stream: bytes) -> Message:
     return message
 
 
-def failed(stream: bytes) -> AnswerFault:
+def stream_fault(stream: bytes) -> AnswerFault:
     _, fault = run(decoder(), [stream])
     assert isinstance(fault, AnswerFault), fault
     return fault
@@ -99,14 +99,14 @@ def test_a_flipped_bit_before_the_end_of_a_stream_is_a_fault() -> None:
 def test_an_exception_inside_a_stream_is_classified_like_its_status(
     kind: str, more: dict[str, object], expected: tuple[str, str, int]
 ) -> None:
-    failure = failed(wire.HEAD + wire.exception(kind, message="Words.", **more)).failure
+    failure = stream_fault(wire.HEAD + wire.exception(kind, message="Words.", **more)).failure
     assert (failure.kind, failure.action, failure.status) == expected
     assert (failure.message, failure.code) == ("Words.", kind)
 
 
 def test_an_overflow_inside_a_stream_requests_compaction() -> None:
     words = "The model returned the following errors: prompt is too long: 9 tokens > 8 maximum"
-    failure = failed(wire.HEAD + wire.exception("validationException", message=words)).failure
+    failure = stream_fault(wire.HEAD + wire.exception("validationException", message=words)).failure
     assert (failure.kind, failure.rule) == ("overflow", "BED-12")
 
 

@@ -40,19 +40,19 @@ def sent_body(
     )
 
 
-def parsed(request: Request) -> Parsed:
+def parse_body(request: Request) -> Parsed:
     body: Parsed = json.loads(request.body)
     return body
 
 
 def content(*blocks: Any) -> list[Parsed]:  # Any: blocks of a transcript
-    held: list[Parsed] = parsed(sent_body([("user", blocks)]))["messages"][0]["content"]
+    held: list[Parsed] = parse_body(sent_body([("user", blocks)]))["messages"][0]["content"]
     return held
 
 
 def test_bedrock_blocks_have_one_key_and_results_have_a_status() -> None:
     failed = ("user", (Answer("tooluse_A", quote("boom"), True),))
-    assert parsed(sent_body())["messages"] == [
+    assert parse_body(sent_body())["messages"] == [
         {"role": "user", "content": [{"text": "u"}]},
         {
             "role": "assistant",
@@ -115,14 +115,14 @@ def test_encoding_messages_one_by_one_gives_the_same_bytes_as_at_once() -> None:
 def test_the_path_contains_the_model_and_the_method(stream: bool, action: str) -> None:
     request = sent_body(settings=replace(SETTINGS, stream=stream))
     assert request.path == f"/model/us.anthropic.claude-sonnet-5%3A0/{action}"
-    assert not {"model", "stream"} & parsed(request).keys()
+    assert not {"model", "stream"} & parse_body(request).keys()
     arn = replace(SETTINGS, model="arn:aws:bedrock:us-east-1::x/y", stream=stream)
     assert sent_body(settings=arn).path == f"/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A%3Ax%2Fy/{action}"
 
 
 def test_called_tools_are_declared_even_when_tools_are_off() -> None:
     request = sent_body(called=frozenset({"write", "read"}))
-    tools = [tool["toolSpec"] for tool in parsed(request)["toolConfig"]["tools"]]
+    tools = [tool["toolSpec"] for tool in parse_body(request)["toolConfig"]["tools"]]
     assert [tool["name"] for tool in tools] == ["read", "write"]
     assert all(tool["inputSchema"] == {"json": {"type": "object", "properties": {}}} for tool in tools)
     assert request.losses == ("tool_choice",)
@@ -132,7 +132,7 @@ def test_called_tools_are_declared_even_when_tools_are_off() -> None:
 
 def test_declared_tools_replace_the_declarations_derived_from_calls() -> None:
     request = sent_body(settings=replace(SETTINGS, tools=(READ,)), called=frozenset({"read", "ask"}))
-    tools = [tool["toolSpec"] for tool in parsed(request)["toolConfig"]["tools"]]
+    tools = [tool["toolSpec"] for tool in parse_body(request)["toolConfig"]["tools"]]
     assert tools == [
         {
             "name": "read",
@@ -156,12 +156,12 @@ def test_a_tool_choice_is_encoded_as_far_as_supported(
     choice: Any, thinking: Any, said: object, losses: tuple[str, ...]
 ) -> None:
     request = sent_body(settings=replace(SETTINGS, tools=(READ,), tool_choice=choice, thinking=thinking))
-    assert parsed(request)["toolConfig"].get("toolChoice") == said
+    assert parse_body(request)["toolConfig"].get("toolChoice") == said
     assert request.losses == losses
 
 
 def test_settings_are_encoded_in_the_fields_of_the_converse_api() -> None:
-    body = parsed(
+    body = parse_body(
         sent_body(
             settings=replace(
                 SETTINGS,
@@ -174,13 +174,13 @@ def test_settings_are_encoded_in_the_fields_of_the_converse_api() -> None:
     )
     assert body["system"] == [{"text": "Be brief."}]
     assert body["inferenceConfig"] == {"maxTokens": 9, "temperature": 0.5}
-    assert "system" not in parsed(sent_body(settings=replace(SETTINGS, system=" ")))
-    assert parsed(sent_body()).keys() == {"messages"}
+    assert "system" not in parse_body(sent_body(settings=replace(SETTINGS, system=" ")))
+    assert parse_body(sent_body()).keys() == {"messages"}
 
 
 def test_thinking_is_requested_in_each_vendors_form() -> None:
     def asked(**more: Any) -> Any:  # Any: fields of Settings, and parsed JSON
-        return parsed(sent_body(settings=replace(SETTINGS, **more))).get("additionalModelRequestFields")
+        return parse_body(sent_body(settings=replace(SETTINGS, **more))).get("additionalModelRequestFields")
 
     assert asked(thinking="adaptive") == {"thinking": {"type": "adaptive"}}
     assert asked(thinking="off") == {"thinking": {"type": "disabled"}}
@@ -191,19 +191,21 @@ def test_thinking_is_requested_in_each_vendors_form() -> None:
     assert asked() is None
     hot = sent_body(settings=replace(SETTINGS, thinking="adaptive", temperature=0.5))
     assert hot.losses == ("temperature",)
-    assert parsed(sent_body(settings=replace(SETTINGS, effort="low")))["outputConfig"] == {"effort": "low"}
+    assert parse_body(sent_body(settings=replace(SETTINGS, effort="low")))["outputConfig"] == {
+        "effort": "low"
+    }
 
 
 def test_an_output_schema_is_sent_as_json_text() -> None:
     schema = dump({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
     settings = replace(SETTINGS, model="us.anthropic.claude-opus-4-6-v1", output=schema)
-    form = parsed(sent_body(settings=settings))["outputConfig"]["textFormat"]
+    form = parse_body(sent_body(settings=settings))["outputConfig"]["textFormat"]
     told = form["structure"]["jsonSchema"]
     assert form["type"] == "json_schema"
     assert told["name"] == "answer"
     assert json.loads(told["schema"]) == {**json.loads(schema), "additionalProperties": False}
     words = replace(settings, model="us.amazon.nova-pro-v1:0")
-    assert "outputConfig" not in parsed(sent_body(settings=words))
+    assert "outputConfig" not in parse_body(sent_body(settings=words))
 
 
 def test_thinking_is_not_requested_from_a_model_without_a_thinking_switch() -> None:

@@ -13,7 +13,7 @@ from actors.core.values.stream import Finish, StreamEvent, ThinkingDelta, Usage
 from tests.adapters.wire_streams import GOOGLE, Fields, dump_json, gemini_chunk, gemini_stream, run
 
 
-def streamed(*chunks: object) -> tuple[list[StreamEvent], Message]:
+def decode_stream(*chunks: object) -> tuple[list[StreamEvent], Message]:
     events, message = run(decode(GEMINI, GOOGLE), [gemini_stream(*chunks)])
     assert isinstance(message, Message), message
     return events, message
@@ -34,7 +34,7 @@ def decode_body(body: object) -> Message | AnswerFault:
         return found
 
 
-def sealed(signature: str, text: str = "", kind: str = "thought_signature") -> Thinking:
+def sealed_thinking(signature: str, text: str = "", kind: str = "thought_signature") -> Thinking:
     return Thinking(text, ProviderState(kind, quote(signature), GOOGLE))
 
 
@@ -44,9 +44,9 @@ def call(name: str = "read", **more: object) -> Fields:
 
 def test_a_truncated_signed_call_is_dropped_with_its_signature() -> None:
     signed = {"functionCall": {"name": "read", "args": {}}, "thoughtSignature": "cw=="}
-    _, message = streamed(gemini_chunk({"text": "a"}), gemini_chunk(signed, finish="MAX_TOKENS"))
+    _, message = decode_stream(gemini_chunk({"text": "a"}), gemini_chunk(signed, finish="MAX_TOKENS"))
     assert message.blocks == (Text("a"),)
-    _, message = streamed(gemini_chunk(signed, finish="STOP"))
+    _, message = decode_stream(gemini_chunk(signed, finish="STOP"))
     assert [type(block) for block in message.blocks] == [Thinking, ToolCall]
     decoder = decode(GEMINI, GOOGLE)
     run(decoder, [gemini_stream(gemini_chunk(signed))])  # cut after a complete call
@@ -60,16 +60,25 @@ BLANK = "signed_blank"
     ("parts", "blocks"),
     [
         ([{"text": "a"}, {"text": "b"}], [Text("ab")]),
-        ([{"text": "a"}, {"text": "b", "thoughtSignature": "cw=="}], [Text("a"), sealed("cw=="), Text("b")]),
-        ([{"text": "a", "thoughtSignature": "cw=="}, {"text": "b"}], [sealed("cw=="), Text("a"), Text("b")]),
-        ([{"text": "a"}, {"text": "", "thoughtSignature": "cw=="}], [Text("a"), sealed("cw==", "", BLANK)]),
+        (
+            [{"text": "a"}, {"text": "b", "thoughtSignature": "cw=="}],
+            [Text("a"), sealed_thinking("cw=="), Text("b")],
+        ),
+        (
+            [{"text": "a", "thoughtSignature": "cw=="}, {"text": "b"}],
+            [sealed_thinking("cw=="), Text("a"), Text("b")],
+        ),
+        (
+            [{"text": "a"}, {"text": "", "thoughtSignature": "cw=="}],
+            [Text("a"), sealed_thinking("cw==", "", BLANK)],
+        ),
         (
             [{"text": "\n", "thoughtSignature": "cw=="}, {"text": "b"}],
-            [sealed("cw==", "\n", BLANK), Text("b")],
+            [sealed_thinking("cw==", "\n", BLANK), Text("b")],
         ),
         ([{"text": "t", "thought": True}, {"text": "a"}], [Thinking("t"), Text("a")]),
         ([{"text": "t", "thought": True, "thoughtSignature": "cw=="}], [Thinking("t")]),
-        ([{"thoughtSignature": "cw=="}], [sealed("cw==", "", BLANK)]),
+        ([{"thoughtSignature": "cw=="}], [sealed_thinking("cw==", "", BLANK)]),
     ],
 )
 @pytest.mark.parametrize("in_one_chunk", [True, False])
@@ -77,17 +86,17 @@ def test_a_signature_stays_with_the_part_that_carries_it(
     parts: Sequence[Fields], blocks: Sequence[object], in_one_chunk: bool
 ) -> None:
     chunks = [gemini_chunk(*parts)] if in_one_chunk else [gemini_chunk(part) for part in parts]
-    _, message = streamed(*chunks, gemini_chunk(finish="STOP"))
+    _, message = decode_stream(*chunks, gemini_chunk(finish="STOP"))
     assert list(message.blocks) == blocks
     assert decode_body(gemini_chunk(*parts, finish="STOP")) == message
 
 
 def test_the_signature_of_a_call_comes_directly_before_it() -> None:
-    _, message = streamed(
+    _, message = decode_stream(
         gemini_chunk({"text": "t"}, call(thoughtSignature="cw=="), call("run"), finish="STOP")
     )
     made = [ToolCall(f"hist_tool_{number}", name, {"p": 1}) for number, name in ((1, "read"), (2, "run"))]
-    assert list(message.blocks) == [Text("t"), sealed("cw=="), *made]
+    assert list(message.blocks) == [Text("t"), sealed_thinking("cw=="), *made]
 
 
 def test_absent_and_non_object_arguments_are_accepted() -> None:
@@ -95,7 +104,7 @@ def test_absent_and_non_object_arguments_are_accepted() -> None:
         {"functionCall": {"name": "read"}},
         {"functionCall": {"name": "read", "args": [1]}},
     ]
-    _, message = streamed(gemini_chunk(*parts, finish="STOP"))
+    _, message = decode_stream(gemini_chunk(*parts, finish="STOP"))
     assert [(made.json, made.raw) for made in message.calls] == [(b"{}", None), (b"{}", "[1]")]
 
 
@@ -118,7 +127,7 @@ def test_a_partial_call_is_never_returned_as_a_call(given: Fields) -> None:
 
 def test_usage_figures_of_a_later_chunk_replace_earlier_figures() -> None:
     figures = {"promptTokenCount": 9, "toolUsePromptTokenCount": 1, "cachedContentTokenCount": 4}
-    events, _ = streamed(
+    events, _ = decode_stream(
         gemini_chunk({"text": "a"}, usageMetadata=figures),
         gemini_chunk(
             finish="STOP", usageMetadata={**figures, "candidatesTokenCount": 3, "thoughtsTokenCount": 2}
@@ -130,7 +139,7 @@ def test_usage_figures_of_a_later_chunk_replace_earlier_figures() -> None:
 
 @pytest.mark.requirement("U-11")
 def test_thoughts_become_thinking_blocks() -> None:
-    events, _ = streamed(gemini_chunk({"text": "hm", "thought": True}, finish="STOP"))
+    events, _ = decode_stream(gemini_chunk({"text": "hm", "thought": True}, finish="STOP"))
     assert ThinkingDelta("hm") in events
 
 
@@ -161,7 +170,7 @@ def test_a_blocked_prompt_is_a_refusal() -> None:
 def test_a_safety_stop_is_a_refusal_only_if_the_answer_has_no_text() -> None:
     assert fault({"candidates": [{"finishReason": "SAFETY"}]}).failure.kind == "refusal"
     for reason in ("SAFETY", "OTHER"):
-        _, message = streamed(gemini_chunk({"text": "so far"}), gemini_chunk(finish=reason))
+        _, message = decode_stream(gemini_chunk({"text": "so far"}), gemini_chunk(finish=reason))
         assert message.text == "so far"
 
 
@@ -197,7 +206,7 @@ def test_a_stream_without_a_finish_reason_keeps_its_complete_parts() -> None:
     assert isinstance(found, AnswerFault)
     assert list(decoder.partial_message().blocks) == [
         Text("a"),
-        sealed("cw=="),
+        sealed_thinking("cw=="),
         ToolCall("hist_tool_1", "read", {"p": 1}),
     ]
     assert isinstance(decode_body(gemini_chunk({"text": "a"})), AnswerFault)

@@ -33,7 +33,7 @@ FAILED = Answer("a1", quote("boom"), failed=True, name="read")
 U, GO = Message("user", [Text("u")]), Message("user", [Text("go")])
 
 
-def sealed(signature: str, origin: Binding = HOME) -> Thinking:
+def sealed_thinking(signature: str, origin: Binding = HOME) -> Thinking:
     return Thinking("", ProviderState("thought_signature", quote(signature), origin))
 
 
@@ -80,7 +80,7 @@ def test_tool_results_precede_text_within_one_content() -> None:
 
 def test_a_signature_is_written_on_the_next_part_or_an_empty_text() -> None:
     blank = Thinking("\n", ProviderState("signed_blank", quote("b"), HOME))
-    blocks = (sealed("a"), Text("t"), blank, CALL, sealed("c"), sealed("d"))
+    blocks = (sealed_thinking("a"), Text("t"), blank, CALL, sealed_thinking("c"), sealed_thinking("d"))
     (content,) = contents(("assistant", blocks))
     assert content["parts"] == [
         {"text": "t", "thoughtSignature": "a"},
@@ -113,7 +113,7 @@ def signatures(content: Any) -> list[str | None]:  # Any: JSON
 
 
 def test_a_native_step_keeps_its_signature_and_parallel_calls_get_none() -> None:
-    _, step, _ = sent_body([U, *calls(Text("t"), sealed("bmF0"), ONE, TWO)])
+    _, step, _ = sent_body([U, *calls(Text("t"), sealed_thinking("bmF0"), ONE, TWO)])
     assert signatures(step) == [None, "bmF0", None]
 
 
@@ -129,7 +129,7 @@ def test_a_native_step_keeps_its_signature_and_parallel_calls_get_none() -> None
 )
 def test_only_the_first_call_of_a_foreign_step_gets_the_signature_sentinel(origin: Binding) -> None:
     _, first, _, second, _ = sent_body(
-        [U, *calls(Text("t"), sealed("Zm9y", origin), ONE, TWO), *calls(ToolCall("c3", "read"))]
+        [U, *calls(Text("t"), sealed_thinking("Zm9y", origin), ONE, TWO), *calls(ToolCall("c3", "read"))]
     )
     assert signatures(first) == [None, SENTINEL, None]
     assert signatures(second) == [SENTINEL]
@@ -143,18 +143,26 @@ def test_the_signature_of_a_blank_text_does_not_sign_the_next_call() -> None:
 
 def test_native_and_foreign_steps_may_be_mixed() -> None:
     foreign = Message("assistant", [Thinking("words"), Text("other"), TWO], origin=READERS["openai_chat"])
-    messages = [U, *calls(sealed("b25l"), ONE), foreign, Message("tool", [ToolResult("c2", "ok")]), GO]
+    messages = [
+        U,
+        *calls(sealed_thinking("b25l"), ONE),
+        foreign,
+        Message("tool", [ToolResult("c2", "ok")]),
+        GO,
+    ]
     _, own, _, theirs, last = sent_body(messages)
     assert (signatures(own), signatures(theirs)) == (["b25l"], [None, SENTINEL])
     assert [list(part) for part in last["parts"]] == [["functionResponse"], ["text"]]
 
 
 def test_thought_summaries_are_never_sent_back() -> None:
-    assert "summary" not in json.dumps(sent_body([U, *calls(Thinking("summary"), sealed("b25l"), ONE), GO]))
+    assert "summary" not in json.dumps(
+        sent_body([U, *calls(Thinking("summary"), sealed_thinking("b25l"), ONE), GO])
+    )
 
 
 def test_adjacent_model_texts_share_a_content_but_stay_separate_parts() -> None:
-    said = [Message("assistant", [Text("a")]), Message("assistant", [sealed("b25l"), Text("b")])]
+    said = [Message("assistant", [Text("a")]), Message("assistant", [sealed_thinking("b25l"), Text("b")])]
     _, content, _ = sent_body([U, *said, GO])
     assert content["parts"] == [{"text": "a"}, {"text": "b", "thoughtSignature": "b25l"}]
 

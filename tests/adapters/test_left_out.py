@@ -1,8 +1,8 @@
 """Check parts of answers other than text and calls: kept for their provider, described to others, or counted.
 
 A provider's own tools (a search, a code runner) put their calls and results into the answer. They are not our calls,
-and go back in their place to who made them. Citations and grounding stay in the history, beside the words that they are
-about. Generated images are media. What nothing can hold is counted by the provider's word for it.
+and later requests return them to the same provider in their place. Citations and grounding stay in the history, next to
+their text. Generated images are media. Other parts are counted under the name that the provider uses.
 """
 
 import json

@@ -29,7 +29,7 @@ OBJECT = json.dumps({"p": "é😀a " * 20_000}, ensure_ascii=False)
 """Acceptable arguments; four of them are not."""
 
 
-def streamed(*pieces: str) -> tuple[Decoder, Sequence[ToolCall]]:
+def decode_stream(*pieces: str) -> tuple[Decoder, Sequence[ToolCall]]:
     """Return the calls of an answer with one call, with its arguments in these pieces."""
     decoder = decode(PROFILES["openai_chat"], stream=True)
     decoder.feed(openai_stream(calls(fragment(0, "x", "f")), done=False))
@@ -69,7 +69,7 @@ def test_long_arguments_of_a_body_are_kept_verbatim(is_object: bool, escaped: bo
 )
 def test_an_arguments_object_is_extracted_from_a_longer_text(pieces: tuple[str, tuple[str, ...]]) -> None:
     assert sum(map(len, pieces[1])) > MAX_ARGUMENTS
-    _, (call,) = streamed(*pieces[1])
+    _, (call,) = decode_stream(*pieces[1])
     assert (call.json.decode(), call.is_malformed) == (OBJECT, False)
 
 
@@ -77,7 +77,7 @@ def test_an_arguments_object_is_extracted_from_a_longer_text(pieces: tuple[str, 
     "text", ["{}" + json.dumps({"p": LONG}), OBJECT + LONG, OBJECT * 3 + OBJECT[:-1], json.dumps([LONG])]
 )
 def test_arguments_text_without_exactly_one_object_is_kept_verbatim(text: str) -> None:
-    _, (call,) = streamed(*(text[at : at + 30_000] for at in range(0, len(text), 30_000)))
+    _, (call,) = decode_stream(*(text[at : at + 30_000] for at in range(0, len(text), 30_000)))
     assert (call.json, call.raw) == (b"{}", text)
 
 

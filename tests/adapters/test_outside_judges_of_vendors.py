@@ -45,7 +45,7 @@ OF_THE_HOST = (
     ),
     *("metadata", "service_tier"),
 )
-"""What never reaches a tokenizer. The SDK's type knows it."""
+"""Keys that never reach a tokenizer. The SDK's type knows them."""
 OWN_SETTINGS = ("thinking", "reasoning", "provider", "top_k")
 OWN_FIELDS = ("reasoning_content", "reasoning_details")
 

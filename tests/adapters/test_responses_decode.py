@@ -40,7 +40,7 @@ def completed_event(status: str = "completed", **response: object) -> Fields:
     return {"type": f"response.{status}", "response": {"status": status, **response}}
 
 
-def streamed(*events: Fields) -> Message:
+def decode_stream(*events: Fields) -> Message:
     return answer(OPENAI_RESPONSES, responses_stream(*events, done=False))
 
 
@@ -74,7 +74,7 @@ def test_a_body_and_its_stream_give_the_same_answer() -> None:
     assert Usage(9, 4, 3, 2) in events
     assert Finish("completed") in events
     whole = (item_done(at, **item) for at, item in enumerate(output))
-    assert streamed(*whole, completed_event(usage=usage)) == message
+    assert decode_stream(*whole, completed_event(usage=usage)) == message
 
 
 def test_an_item_that_occurs_only_in_its_end_event_is_read_completely() -> None:
@@ -88,12 +88,12 @@ def test_an_item_that_occurs_only_in_its_end_event_is_read_completely() -> None:
 
 
 def test_a_stream_of_only_the_last_event_is_read_completely() -> None:
-    message = streamed(completed_event(output=[words("Hi."), CALL]))
+    message = decode_stream(completed_event(output=[words("Hi."), CALL]))
     assert [block[0] for block in message_outline(message)] == ["text", "call"]
 
 
 def test_the_output_of_the_last_event_is_not_read_again() -> None:
-    message = streamed(
+    message = decode_stream(
         item_done(1, **words("Hi.")),
         item_done(2, **CALL),
         completed_event(output=[words("Hi.", "msg_9"), CALL]),
@@ -103,7 +103,7 @@ def test_the_output_of_the_last_event_is_not_read_again() -> None:
 
 @pytest.mark.parametrize("named", ["fc_rewritten", ""])
 def test_a_delta_of_an_unknown_item_is_assigned_by_index(named: str) -> None:
-    message = streamed(
+    message = decode_stream(
         item_added(0, **function_call("fc_1", "call_A", "read", "")),
         item_added(1, **function_call("fc_2", "call_B", "run", "")),
         item_delta("function_call_arguments", 0, named, '{"p":'),
@@ -116,11 +116,11 @@ def test_a_delta_of_an_unknown_item_is_assigned_by_index(named: str) -> None:
 
 def test_a_delta_without_ids_belongs_to_the_latest_item_of_its_kind() -> None:
     delta = {"type": "response.output_text.delta", "delta": "Hi"}
-    assert streamed(delta, delta, completed_event()).text == "HiHi"
+    assert decode_stream(delta, delta, completed_event()).text == "HiHi"
 
 
 def test_the_end_event_of_an_item_decides_its_arguments() -> None:
-    message = streamed(
+    message = decode_stream(
         item_added(0, **function_call("fc_1", "call_A", "read", "")),
         item_delta("function_call_arguments", 0, "fc_1", '{"p": 9'),
         item_done(0, **CALL),
@@ -147,7 +147,7 @@ def test_final_arguments_complete_earlier_fragments() -> None:
 
 @pytest.mark.parametrize("state", [None, "", 3])
 def test_reasoning_without_encrypted_content_is_only_text(state: object) -> None:
-    message = streamed(
+    message = decode_stream(
         item_done(0, **reasoning_item(encrypted_content=state)),
         item_done(1, **words("Hi.")),
         completed_event(),
@@ -157,7 +157,7 @@ def test_reasoning_without_encrypted_content_is_only_text(state: object) -> None
 
 @pytest.mark.parametrize("item_id", ["", "reasoning-1", "rs_é", "rs_" + "x" * 62])
 def test_reasoning_with_an_invalid_id_is_kept_without_it(item_id: str) -> None:
-    message = streamed(
+    message = decode_stream(
         item_done(0, **reasoning_item(id=item_id)), item_done(1, **words("Hi.")), completed_event()
     )
     again = json.loads(json.loads(message_outline(message)[0][2]))
@@ -173,7 +173,9 @@ def test_encrypted_content_is_read_only_from_the_end_of_its_item() -> None:
 
 def test_reasoning_keeps_its_content_but_no_unknown_fields() -> None:
     content = [{"type": "reasoning_text", "text": "raw"}]
-    message = streamed(item_done(0, **reasoning_item(status=None, zzz=1, content=content)), completed_event())
+    message = decode_stream(
+        item_done(0, **reasoning_item(status=None, zzz=1, content=content)), completed_event()
+    )
     again = json.loads(json.loads(message_outline(message)[0][2]))
     assert set(again) == {"type", "id", "summary", "content", "encrypted_content"}
     assert again["content"] == content
@@ -197,7 +199,7 @@ def test_withheld_reasoning_is_reported_except_at_the_end_of_a_turn() -> None:
 def test_a_refusal_is_read_as_model_text() -> None:
     parts = [{"type": "refusal", "refusal": "I cannot."}]
     assert (
-        streamed(item_done(0, type="message", id="msg_1", content=parts), completed_event()).text
+        decode_stream(item_done(0, type="message", id="msg_1", content=parts), completed_event()).text
         == "I cannot."
     )
 
@@ -210,7 +212,7 @@ def test_the_input_of_a_custom_tool_is_kept_verbatim() -> None:
         "name": "sql",
         "input": "select 1",
     }
-    message = streamed(
+    message = decode_stream(
         item_added(0, **{**item, "input": ""}),
         item_delta("custom_tool_call_input", 0, "ctc_1", "select"),
         item_done(0, **item),
@@ -222,7 +224,7 @@ def test_the_input_of_a_custom_tool_is_kept_verbatim() -> None:
 
 def test_items_of_the_providers_own_tools_keep_their_place() -> None:
     search = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
-    message = streamed(
+    message = decode_stream(
         item_added(0, **search), item_done(0, **search), item_done(1, **words("Hi.")), completed_event()
     )
     assert message_outline(message) == (("native", "web_search_call", "part"), ("text", "Hi."))
@@ -240,11 +242,11 @@ def test_items_of_the_providers_own_tools_keep_their_place() -> None:
 )
 def test_reasoning_after_unsendable_items_has_no_seal(between: Fields) -> None:
     items = (reasoning_item(), between, reasoning_item(id="rs_2"), words("Hi.", "msg_2", phase="commentary"))
-    message = streamed(*(item_done(at, **item) for at, item in enumerate(items)), completed_event())
+    message = decode_stream(*(item_done(at, **item) for at, item in enumerate(items)), completed_event())
     seals = [block.seal and block.seal.kind for block in message.blocks if isinstance(block, Thinking)]
     assert seals == ["reasoning_item", None, "phase"]
     kept = (reasoning_item(), words("So."), reasoning_item(id="rs_2"), CALL)
-    message = streamed(*(item_done(at, **item) for at, item in enumerate(kept)), completed_event())
+    message = decode_stream(*(item_done(at, **item) for at, item in enumerate(kept)), completed_event())
     assert [block.seal is None for block in message.blocks if isinstance(block, Thinking)] == [False, False]
 
 
@@ -277,7 +279,7 @@ def test_an_incomplete_response_keeps_finished_calls_and_drops_truncated_calls(c
 def test_free_text_of_a_completed_item_is_kept_in_an_incomplete_response(status: str) -> None:
     named = {"type": "custom_tool_call", "id": "ctc_1", "call_id": "call_B", "name": "patch"}
     item = item_done(0, **named, input="*** Begin", status=status)
-    message = streamed(
+    message = decode_stream(
         item, completed_event("incomplete", incomplete_details={"reason": "max_output_tokens"})
     )
     assert [call.raw for call in message.calls] == (["*** Begin"] if status == "completed" else [])
@@ -326,7 +328,7 @@ def test_an_end_event_without_name_or_namespace_keeps_the_earlier_ones() -> None
     call = {**function_call("fc_1", "call_A", "lookup", ""), "namespace": "crm"}
     done = {"type": "response.function_call_arguments.done", "output_index": 0, "item_id": "fc_1"}
     for name in ("lookup", ""):
-        message = streamed(
+        message = decode_stream(
             item_added(0, **call),
             {**done, "name": name, "arguments": '{"p":1}'},
             item_done(0, **function_call("fc_1", "call_A", name, '{"p":1}')),

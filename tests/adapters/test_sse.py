@@ -12,7 +12,7 @@ from actors.errors import StreamFault
 MEBIBYTE = 1024 * 1024
 
 
-def parsed(chunks: Sequence[bytes], parser: EventParser | None = None) -> list[ServerEvent]:
+def parse_events(chunks: Sequence[bytes], parser: EventParser | None = None) -> list[ServerEvent]:
     parser = parser or EventParser(MEBIBYTE)
     return [event for chunk in chunks for event in parser.feed(chunk)] + parser.close()
 
@@ -49,10 +49,10 @@ STREAMS = {
 def test_events_do_not_depend_on_how_the_bytes_are_split(name: str) -> None:
     data, expected = STREAMS[name]
     events = [ServerEvent(*event) for event in expected]
-    assert parsed([data]) == events
-    assert parsed(one_by_one(data)) == events
+    assert parse_events([data]) == events
+    assert parse_events(one_by_one(data)) == events
     for place in range(len(data)):
-        assert parsed([data[:place], b"", data[place:]]) == events
+        assert parse_events([data[:place], b"", data[place:]]) == events
 
 
 @given(
@@ -62,14 +62,14 @@ def test_events_do_not_depend_on_how_the_bytes_are_split(name: str) -> None:
 )
 def test_any_bytes_parse_the_same_in_one_piece_and_in_many(pieces: list[bytes]) -> None:
     data = b"".join(pieces)
-    assert parsed([data]) == parsed(one_by_one(data)) == parsed(pieces)
+    assert parse_events([data]) == parse_events(one_by_one(data)) == parse_events(pieces)
 
 
 def test_an_event_above_its_size_limit_is_a_fault_in_any_pieces() -> None:
     big = b"data: " + b"x" * 100
     for chunks in ([big + b"\n\n"], one_by_one(big), [b"data: " + b"x" * 40 + b"\n"] * 3, [b"y" * 101]):
         with pytest.raises(StreamFault, match="larger than 100 bytes"):
-            parsed(chunks, EventParser(max_event=100))
+            parse_events(chunks, EventParser(max_event=100))
 
 
 def test_a_flood_of_empty_data_lines_is_bounded() -> None:
@@ -90,7 +90,7 @@ def test_the_number_of_data_lines_of_an_event_is_bounded() -> None:
 def test_a_byte_order_mark_may_precede_a_large_data_line(size: int) -> None:
     data = b"\xef\xbb\xbfdata: " + b"x" * 2 * MEBIBYTE
     chunks = [data[:size], *(data[at : at + 64 * 1024] for at in range(size, len(data), 64 * 1024))]
-    (event,) = parsed(chunks, EventParser(3 * MEBIBYTE))
+    (event,) = parse_events(chunks, EventParser(3 * MEBIBYTE))
     assert len(event.data) == 2 * MEBIBYTE
 
 
@@ -107,10 +107,10 @@ def test_a_flood_of_comments_inside_one_event_is_skipped() -> None:
 
 def test_comments_in_large_events_are_allowed_but_other_lines_are_bounded() -> None:
     data = b"data: " + b"x" * 2 * MEBIBYTE + b"\n: keep-alive\n\n"
-    assert [len(event.data) for event in parsed([data], EventParser(3 * MEBIBYTE))] == [2 * MEBIBYTE]
+    assert [len(event.data) for event in parse_events([data], EventParser(3 * MEBIBYTE))] == [2 * MEBIBYTE]
     for line in (b"x" * 2 * MEBIBYTE, b'{"error": 1}\n' * 100_000, b": " + b"x" * 2 * MEBIBYTE):
         with pytest.raises(StreamFault, match="is not data is larger than 1048576 bytes"):
-            parsed([line], EventParser(3 * MEBIBYTE))
+            parse_events([line], EventParser(3 * MEBIBYTE))
 
 
 def test_an_event_of_exactly_the_size_limit_is_accepted() -> None:
@@ -120,4 +120,4 @@ def test_an_event_of_exactly_the_size_limit_is_accepted() -> None:
 
 def test_a_large_event_in_single_bytes_ends_in_a_fault() -> None:
     with pytest.raises(StreamFault, match="larger than 1048576 bytes"):
-        parsed([b"data: "] + [b"x"] * MEBIBYTE)
+        parse_events([b"data: "] + [b"x"] * MEBIBYTE)

@@ -193,7 +193,7 @@ WHOLE = [
 ]
 
 
-def routed(upstream: str | None, *, number: int = 0) -> Message:
+def routed_message(upstream: str | None, *, number: int = 0) -> Message:
     served = {"provider": upstream} if upstream else {}
     stream = openai_stream(
         *(chunk({"reasoning_details": [detail]}, **served) for detail in DETAILS),
@@ -207,7 +207,7 @@ def routed(upstream: str | None, *, number: int = 0) -> Message:
 
 
 def test_reasoning_details_are_sent_back_in_order_on_their_message() -> None:
-    message = routed("Anthropic")
+    message = routed_message("Anthropic")
     assert message.blocks[0] == Thinking(
         "Let me \u2026seeSo",
         ProviderState(
@@ -234,7 +234,11 @@ def test_reasoning_details_of_a_body_are_sent_back_unchanged() -> None:
 
 @pytest.mark.parametrize(("first", "second"), [("One", "Two"), (None, "Two"), ("One", None)])
 def test_reasoning_of_another_upstream_is_not_sent_back(first: str | None, second: str | None) -> None:
-    turns = [routed(first, number=1), routed(second, number=2), routed(first, number=3)]
+    turns = [
+        routed_message(first, number=1),
+        routed_message(second, number=2),
+        routed_message(first, number=3),
+    ]
     history = [GO]
     profile = dialect("openrouter")
     lane, sent = None, b""
@@ -248,7 +252,7 @@ def test_reasoning_of_another_upstream_is_not_sent_back(first: str | None, secon
     assert sent == b"".join(render(History(history), Ledger(), profile, binding=ROUTER).lane._segments)
 
 
-def _pinned(upstream: str, backend: str = "pinned") -> Binding:
+def _pinned_binding(upstream: str, backend: str = "pinned") -> Binding:
     return replace(ROUTER, backend=backend, upstream=upstream)
 
 
@@ -258,10 +262,10 @@ def test_reasoning_of_a_pinned_upstream_is_sent_only_with_the_same_pin() -> None
         calls(fragment(0, "call_1", "read", "{}")),
         chunk({}, "tool_calls"),
     )
-    message = decode_answer(_pinned("one"), stream)
-    for reader in (_pinned("one"), _pinned("one", "another")):
+    message = decode_answer(_pinned_binding("one"), stream)
+    for reader in (_pinned_binding("one"), _pinned_binding("one", "another")):
         assert replay_message(message, reader)["reasoning_details"] == WHOLE
-    for reader in (ROUTER, _pinned("two"), _pinned("One")):
+    for reader in (ROUTER, _pinned_binding("two"), _pinned_binding("One")):
         assert "reasoning_details" not in replay_message(message, reader)
 
 

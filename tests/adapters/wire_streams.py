@@ -32,7 +32,7 @@ def chunk(delta: Fields, finish: str | None = None, **more: object) -> dict[str,
 
 
 def fragment(index: int | None, id: str | None = None, name: str | None = None, text: str = "") -> Fields:  # noqa: A002
-    """One entry of `delta.tool_calls`. What is None is left out."""
+    """One entry of `delta.tool_calls`. Values that are None are omitted."""
     function = {"arguments": text} if name is None else {"name": name, "arguments": text}
     given = {"index": index, "id": id, "function": function}
     return {key: value for key, value in given.items() if value is not None}

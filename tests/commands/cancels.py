@@ -124,7 +124,7 @@ class Committing(MemoryStorage):
 
 @dataclass
 class Outcome:
-    """The result of the cancels: seconds by phase, and what was left."""
+    """The result of the cancels: seconds by phase, and the calls that were left open."""
 
     seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     ends: Counter[str] = field(default_factory=Counter)

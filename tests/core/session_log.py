@@ -203,7 +203,7 @@ def simulate(
 def find_fault(session: Simulated) -> str | None:
     """Return the first fault in the requests of a session, or None.
 
-    Each must be accepted, and begin with what the same epoch of its lane sent before.
+    Each must be accepted, and begin with the bytes that the same epoch of its lane sent before.
     """
     earlier: dict[tuple[Binding, int], bytes] = {}
     for number, (binding, epoch, rendered) in enumerate(session.sent):

@@ -56,22 +56,22 @@ def sent_body(rendered: Rendered) -> Any:  # Any: the messages of a body under t
     return json.loads(body(rendered))["messages"]
 
 
-def attached(rendered: Rendered) -> list[tuple[str, str]]:
+def attachment_pairs(rendered: Rendered) -> list[tuple[str, str]]:
     """Return the attachments of a Bedrock body in order: the kind, and the name of a document."""
-    return [found for message in sent_body(rendered) for found in _attached(message["content"])]
+    return [found for message in sent_body(rendered) for found in _content_pairs(message["content"])]
 
 
-def _attached(content: list[Any]) -> Iterator[tuple[str, str]]:  # Any: blocks of a body under test
+def _content_pairs(content: list[Any]) -> Iterator[tuple[str, str]]:  # Any: blocks of a body under test
     for block in content:
         ((kind, value),) = block.items()
         if kind in ("image", "document"):
             yield kind, value.get("name", "")
         elif kind == "toolResult":
-            yield from _attached(value["content"])
+            yield from _content_pairs(value["content"])
 
 
 def names(rendered: Rendered) -> list[str]:
-    return [name for kind, name in attached(rendered) if kind == "document"]
+    return [name for kind, name in attachment_pairs(rendered) if kind == "document"]
 
 
 def titling(titles: list[str]) -> Encoder:
@@ -151,7 +151,7 @@ def test_documents_and_images_beyond_the_limit_become_notes_and_count_as_lost(pi
         )
         rendered = simulated.send(HERE)
         lost += dict(rendered.report.losses).get("media", 0)
-    kinds = [kind for kind, _ in attached(rendered)]
+    kinds = [kind for kind, _ in attachment_pairs(rendered)]
     assert (kinds.count("document"), len(kinds)) == (5, 20)
     assert lost == text(rendered).decode().count(NOTED) == 28 - 20
     assert kinds[:4] == ["document", "image", "image", "image"]  # the oldest are shown
@@ -171,7 +171,7 @@ def test_media_once_sent_stay_media_and_notes_stay_notes_in_later_requests() -> 
 
 def test_images_are_sent_after_the_document_limit_is_reached() -> None:
     rendered = render_once(human(*map(page, range(6)), IMAGE))
-    assert attached(rendered)[-1] == ("image", "")
+    assert attachment_pairs(rendered)[-1] == ("image", "")
     assert len(names(rendered)) == 5
 
 
@@ -227,5 +227,5 @@ def test_media_that_cannot_be_sent_do_not_count_towards_the_limit() -> None:
     rendered = render_once(
         human(*never * 9, *[IMAGE] * 19), Message("assistant", [Text("so"), IMAGE]), human(IMAGE)
     )
-    assert len(attached(rendered)) == 20
+    assert len(attachment_pairs(rendered)) == 20
     assert NOTED not in text(rendered).decode()

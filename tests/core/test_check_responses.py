@@ -1,4 +1,4 @@
-"""Check what the judge of OpenAI Responses accepts, and that it judges fragments and whole requests alike."""
+"""Check the requests that the checker of OpenAI Responses accepts, and that it treats fragments and requests alike."""
 
 import json
 from random import Random

@@ -149,12 +149,12 @@ def test_a_session_rebuilt_from_half_of_its_log_continues_like_the_original() ->
 def test_reading_a_log_renders_no_lane_until_one_is_requested() -> None:
     asked: list[Binding] = []
 
-    def counted(binding: Binding) -> tuple[Dialect, Encoder, RenderTarget]:
+    def count_render(binding: Binding) -> tuple[Dialect, Encoder, RenderTarget]:
         asked.append(binding)
         return rules(binding)
 
     session = simulate(*history(3), 3)
-    state, lanes = rebuild(session.log, counted)
+    state, lanes = rebuild(session.log, count_render)
     assert (state, lanes.size, asked) == (session.state, 0, [])
     sent = [event.binding for event in session.log if isinstance(event, RequestSent)]
     assert lanes.of(sent[0]).size > 0
@@ -165,7 +165,7 @@ def test_consecutive_requests_are_rendered_together_with_their_boundaries() -> N
     """A filler separates consecutive user messages only at the end of a request."""
     asked: list[Binding] = []
 
-    def counted(binding: Binding) -> tuple[Dialect, Encoder, RenderTarget]:
+    def count_render(binding: Binding) -> tuple[Dialect, Encoder, RenderTarget]:
         asked.append(binding)
         return rules(binding)
 
@@ -178,7 +178,7 @@ def test_consecutive_requests_are_rendered_together_with_their_boundaries() -> N
                 live.write(RoundEnded(1, 1, pack(Message("assistant", [Text("so")]))))
             live.send(binding)
         asked.clear()
-        _, lanes = rebuild(live.log, counted)
+        _, lanes = rebuild(live.log, count_render)
         assert lanes.of(binding)._segments.size == lanes.size
         assert b"".join(lanes.of(binding)._segments) == b"".join(live.lanes.of(binding)._segments)
         assert lanes.of(binding)._state == live.lanes.of(binding)._state

@@ -1,6 +1,6 @@
 """List the parts of generated conversations: the simplest value first, then every unusual value ever observed.
 
-`tests.generated.histories` picks from these. The first of each is the plainest, so what shrinks ends there.
+`tests.generated.histories` picks from these. The first of each is the plainest, so shrinking ends there.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Check what every storage promises that several hosts can share: one host per session, and take-over after a lease.
+"""Check the promises of storages that several hosts share: one host per session, and take-over after a lease.
 
 Logs in memory have one host, so they are not here.
 """

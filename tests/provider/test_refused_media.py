@@ -99,7 +99,7 @@ def host(name: str, *turns: Turn, **faults: Any) -> LoopbackServer:  # Any: faul
     return server
 
 
-def sent(server: LoopbackServer) -> list[str]:
+def sent_media(server: LoopbackServer) -> list[str]:
     """Return the bodies a server received, as JSON."""
     return [exchange.body.decode() for exchange in server.requests]
 
@@ -124,7 +124,7 @@ async def test_a_refused_image_becomes_a_note_and_the_session_stays_usable(name:
         assert runtime.stats().backends["a"].refused_media == 1
         assert runtime._refusal_count == 0
         assert BAD in (await session.history())[0].blocks
-    first, second, third = sent(server)
+    first, second, third = sent_media(server)
     assert BAD.data in first
     assert BAD.data not in second + third
     assert NOTE in second
@@ -143,8 +143,8 @@ async def test_only_the_images_that_a_refusal_identifies_become_notes(name: str,
         assert (answer.status, answer.losses["media"]) == ("complete", 2)
         epochs = [event.media for event in log(runtime, session) if isinstance(event, EpochBegan)]
         assert epochs == [(media_name(BAD),), (media_name(WORSE),)]
-    assert sent(server)[-1].count(GOOD.data) == 2
-    assert sent(server)[-1].count(NOTE) == 2
+    assert sent_media(server)[-1].count(GOOD.data) == 2
+    assert sent_media(server)[-1].count(NOTE) == 2
 
 
 async def test_an_accepted_image_is_still_sent_after_a_new_image_is_refused() -> None:
@@ -154,8 +154,8 @@ async def test_an_accepted_image_is_still_sent_after_a_new_image_is_refused() ->
         session = await runtime.open("a")
         await session.ask(human(GOOD))
         assert (await session.ask(human(BAD))).text == "Two."
-    assert GOOD.data in sent(server)[-1]
-    assert BAD.data not in sent(server)[-1]
+    assert GOOD.data in sent_media(server)[-1]
+    assert BAD.data not in sent_media(server)[-1]
 
 
 async def test_all_images_become_notes_if_a_refused_request_has_no_new_image() -> None:
@@ -167,7 +167,7 @@ async def test_all_images_become_notes_if_a_refused_request_has_no_new_image() -
         session = await runtime.open("a")
         await session.ask(human(GOOD, BAD))
         assert (await session.ask("And?")).text == "Two."
-    assert sent(server)[-1].count(NOTE) == 2
+    assert sent_media(server)[-1].count(NOTE) == 2
 
 
 @tool
@@ -192,9 +192,9 @@ async def test_the_ledger_keeps_a_result_whose_image_was_refused(name: str, stre
         (interaction,) = (await session.ledger()).interactions()
         assert interaction.completion is not None
         assert interaction.completion.media == (BAD,)
-    assert BAD.data not in sent(server)[-1]
-    assert "A picture:" in sent(server)[-1]
-    assert NOTE in sent(server)[-1]
+    assert BAD.data not in sent_media(server)[-1]
+    assert "A picture:" in sent_media(server)[-1]
+    assert NOTE in sent_media(server)[-1]
     assert server.refusals == []
 
 
@@ -209,7 +209,7 @@ async def test_an_image_that_is_refused_inside_an_answer_becomes_a_note_too() ->
         async with runtime_with(a=server) as runtime:
             answer = await (await runtime.open("a")).ask(human(BAD))
             assert (answer.status, answer.text) == ("complete", "I see.")
-        assert NOTE in sent(server)[-1]
+        assert NOTE in sent_media(server)[-1]
 
 
 async def test_an_image_that_one_backend_refused_is_still_sent_to_another_backend() -> None:
@@ -220,7 +220,7 @@ async def test_an_image_that_one_backend_refused_is_still_sent_to_another_backen
         await session.ask(human(BAD))
         await session.switch("b")
         assert (await session.ask("And?")).text == "Two."
-    assert BAD.data in sent(two)[0]
+    assert BAD.data in sent_media(two)[0]
 
 
 async def test_a_pool_fails_over_if_a_member_keeps_refusing_attachments() -> None:
@@ -233,7 +233,7 @@ async def test_a_pool_fails_over_if_a_member_keeps_refusing_attachments() -> Non
         assert (answer.status, answer.text) == ("complete", "Two.")
         assert [each.binding.backend for each in answer.attempts] == ["a", "b"]
     assert one.received <= 5
-    assert BAD.data in sent(two)[0]
+    assert BAD.data in sent_media(two)[0]
 
 
 async def test_a_stream_shows_when_notes_replace_attachments() -> None:
@@ -257,7 +257,7 @@ async def test_a_refused_image_stays_a_note_after_the_session_is_rebuilt_and_com
             await session.ask(human(BAD) if number == 2 else "Go on.")
         await session.compact()
         await session.ask("And?")
-    assert BAD.data not in "".join(sent(server)[-2:])
+    assert BAD.data not in "".join(sent_media(server)[-2:])
 
 
 @pytest.mark.requirement("PROMISE-1")

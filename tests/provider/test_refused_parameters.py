@@ -49,7 +49,7 @@ def host(name: str, *turns: Turn, faults: Any = None) -> LoopbackServer:  # Any:
     return server
 
 
-def sent(server: LoopbackServer) -> list[Json]:
+def sent_bodies(server: LoopbackServer) -> list[Json]:
     """Return the bodies a server received."""
     return [json.loads(exchange.body) for exchange in server.requests]
 
@@ -276,7 +276,7 @@ async def test_an_unsupported_parameter_is_omitted_from_the_retry_and_from_later
         assert stats.backends["a"].refused_parameters == 1
         assert [list(fact.parameters) for fact in stats.learned] == [[loss]]
         assert runtime._refusal_count == 0
-    assert [at(body, path) is None for body in sent(server)] == [False, True, True]
+    assert [at(body, path) is None for body in sent_bodies(server)] == [False, True, True]
     assert server.refusals == []
     logged = [record for record in caplog.records if "parameter_refused" in record.getMessage()]
     assert len(logged) == 1
@@ -294,7 +294,7 @@ async def test_cache_marks_are_omitted_after_a_host_refuses_them(stream: bool) -
         first = await session.ask("Hello.")
         assert (first.status, first.losses["cache"]) == ("complete", 1)
         assert (await session.ask("And?")).status == "complete"
-    assert ["cache_control" in str(body) for body in sent(server)] == [True, False, False]
+    assert ["cache_control" in str(body) for body in sent_bodies(server)] == [True, False, False]
 
 
 async def test_a_parameter_that_is_refused_inside_an_answer_is_omitted_too() -> None:
@@ -336,7 +336,7 @@ async def test_a_rejected_value_of_a_parameter_is_omitted_but_another_value_is_s
             (),
         ]
         assert runtime.stats().learned == ()
-    assert [body.get("temperature") for body in sent(server)] == [0.2, None, None, 0.7]
+    assert [body.get("temperature") for body in sent_bodies(server)] == [0.2, None, None, 0.7]
 
 
 async def test_a_parameter_that_one_account_refused_is_still_sent_to_another_account() -> None:
@@ -352,7 +352,7 @@ async def test_a_parameter_that_one_account_refused_is_still_sent_to_another_acc
             await session.switch("two")
             assert "temperature" not in (await session.ask("And?", **settings)).losses
             assert [fact.binding.account for fact in runtime.stats().learned] == ["one"]
-    assert ["temperature" in body for body in sent(server)] == [True, False, True]
+    assert ["temperature" in body for body in sent_bodies(server)] == [True, False, True]
 
 
 async def test_at_most_three_parameters_are_omitted_from_one_request() -> None:
@@ -373,7 +373,7 @@ async def test_at_most_three_parameters_are_omitted_from_one_request() -> None:
         kinds = [each.kind for each in answer.refusals]
         assert kinds[:3] == ["parameter"] * 3
         assert "parameter" not in kinds[3:]
-    assert [sum(name in body for name in names) for body in sent(server)[:4]] == [4, 3, 2, 1]
+    assert [sum(name in body for name in names) for body in sent_bodies(server)[:4]] == [4, 3, 2, 1]
 
 
 async def test_a_parameter_that_is_refused_although_omitted_is_not_omitted_repeatedly() -> None:
@@ -394,7 +394,7 @@ async def test_a_refused_parameter_that_was_not_sent_is_not_learned_as_unsupport
         assert answer.status == "failed"
         assert "parameter" not in [each.kind for each in answer.refusals]
         assert runtime.stats().learned == ()
-    assert not ["temperature" for body in sent(server) if "temperature" in body]
+    assert not ["temperature" for body in sent_bodies(server) if "temperature" in body]
 
 
 @STREAMED
@@ -409,7 +409,7 @@ async def test_a_refused_tool_choice_falls_back_to_auto_and_is_reported_as_lost_
         answer = await (await runtime.open("a", tools=[look])).ask("Look.", tool_choice="required")
         assert (answer.status, answer.text) == ("complete", "Done.")
         assert answer.losses["tool_choice"] == 1
-    assert ["tool_choice" in body for body in sent(server)] == [True, False, False]
+    assert ["tool_choice" in body for body in sent_bodies(server)] == [True, False, False]
 
 
 async def test_if_tool_choice_is_refused_the_prompt_asks_for_a_call_and_corrects_the_model_once() -> None:
@@ -424,7 +424,7 @@ async def test_if_tool_choice_is_refused_the_prompt_asks_for_a_call_and_corrects
         assert first.losses["tool_choice"] == second.losses["tool_choice"] == 1
     told = [
         sum("call" in str(m["content"]).lower() for m in body["messages"] if m["role"] == "user")
-        for body in sent(server)
+        for body in sent_bodies(server)
     ]
     assert told == [0, 1, 2, 2, 3, 3]
 
@@ -453,8 +453,8 @@ async def test_if_an_output_schema_is_refused_the_prompt_describes_the_form_of_t
             ("complete", {"city": "Rome"})
         ] * 2
         assert first.losses["output"] == 1
-    bodies = [json.dumps(body) for body in sent(server)]
-    assert [at(body, path) is None for body in sent(server)] == [False, True, True]
+    bodies = [json.dumps(body) for body in sent_bodies(server)]
+    assert [at(body, path) is None for body in sent_bodies(server)] == [False, True, True]
     assert "JSON" not in bodies[0]
     assert bodies[1].count("JSON Schema") == 1
     assert server.refusals == []
@@ -508,5 +508,5 @@ async def test_a_learned_fact_changes_no_byte_of_the_lane(tools: tuple[Tool[...,
         session = await runtime.open("a", tools=tools)
         await session.ask("Hello.", **settings)
         await session.ask("And?", **settings)
-    first, second, _ = [body["messages"] for body in sent(server)]
+    first, second, _ = [body["messages"] for body in sent_bodies(server)]
     assert first == second

@@ -63,7 +63,7 @@ def host(broken: Callable[[Json], bool], message: str, vendor: str = "openai_com
     return server
 
 
-def sent(server: LoopbackServer) -> list[Json]:
+def sent_schemas(server: LoopbackServer) -> list[Json]:
     return [json.loads(exchange.body) for exchange in server.requests]
 
 
@@ -74,14 +74,16 @@ async def test_after_a_host_refuses_property_keys_it_gets_renamed_keys_and_the_t
         session = await runtime.open("a", tools=[TOOL])
         first = await session.ask("List.")
         assert first.text == "Done."
-        refused = len(sent(server)) - 2
+        refused = len(sent_schemas(server)) - 2
         assert refused == 1
         assert (await session.ask("Again.")).text == "Done."
-        assert len(sent(server)) == 5
-        assert not any(map(has_odd_key, sent(server)[1:]))
+        assert len(sent_schemas(server)) == 5
+        assert not any(map(has_odd_key, sent_schemas(server)[1:]))
         assert [(item.kind, item.without) for item in first.refusals] == [("schema", ("schema_keys",))]
         results = [
-            message["content"] for message in sent(server)[-1]["messages"] if message["role"] == "tool"
+            message["content"]
+            for message in sent_schemas(server)[-1]["messages"]
+            if message["role"] == "tool"
         ]
         assert results == ['{"$top": 3}', '{"$top": 3}']
         requests = [event for event in log(runtime, session) if isinstance(event, RequestSent)]
@@ -91,8 +93,8 @@ async def test_after_a_host_refuses_property_keys_it_gets_renamed_keys_and_the_t
         assert 'property_keys = "[a-zA-Z0-9_.-]{1,64}"' in fact.entry
         elsewhere = await runtime.open("b", tools=[TOOL])
         assert (await elsewhere.ask("List.")).text == "Done."
-    assert all(map(has_odd_key, sent(other)))
-    prefixes = [body["messages"] for body in sent(server)[1:]]
+    assert all(map(has_odd_key, sent_schemas(other)))
+    prefixes = [body["messages"] for body in sent_schemas(server)[1:]]
     assert all(after[: len(before)] == before for before, after in pairwise(prefixes))
 
 
@@ -106,9 +108,9 @@ async def test_patterns_are_omitted_after_a_host_rejects_one() -> None:
         assert [(item.without, item.reason) for item in result.refusals] == [
             (("schema_patterns",), f"{GRAMMAR} (tool 'list', key 'id')")
         ]
-        assert len(sent(server)) == 3
+        assert len(sent_schemas(server)) == 3
         assert (await session.ask("Again.")).text == "Done."
-        assert len(sent(server)) == 5
+        assert len(sent_schemas(server)) == 5
 
 
 @pytest.mark.anyio
@@ -121,9 +123,12 @@ async def test_a_schema_with_a_lookaround_pattern_works_on_a_host_that_builds_gr
         session = await runtime.open("a", tools=[Tool.from_schema("list", "List files.", schema, list_files)])
         result = await session.ask("List.")
     assert (result.text, dict(result.losses)) == ("Done.", {"schema.pattern": 1})
-    assert schemas(sent(server)[0])[0]["properties"] == {"id": {"type": "string"}, "day": fields["day"]}
+    assert schemas(sent_schemas(server)[0])[0]["properties"] == {
+        "id": {"type": "string"},
+        "day": fields["day"],
+    }
     first, second = (
-        message["content"] for message in sent(server)[-1]["messages"] if message["role"] == "tool"
+        message["content"] for message in sent_schemas(server)[-1]["messages"] if message["role"] == "tool"
     )
     assert "day: expected text matching ^[0-9]$" in first
     assert second == '{"id": "a", "day": "1"}'

@@ -61,9 +61,9 @@ class Scenario:
 
     Args:
         number: From 1.
-        title: What goes wrong.
+        title: The failure, in a few words.
         cases: Conversations in which it does.
-        proofs: Tests that show what no transcript can: `tests/...py::test_name`.
+        proofs: Tests of behaviour that no transcript shows: `tests/...py::test_name`.
     """
 
     number: int

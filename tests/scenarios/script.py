@@ -163,7 +163,7 @@ def _part(token: re.Match[str]) -> Part:
 
 
 def real_result(number: int) -> str:
-    """Return what the tool of a call returns: a mark that can be found in the bytes."""
+    """Return the value of a tool: a mark that can be found in the bytes of a request."""
     return f"R{number}."
 
 

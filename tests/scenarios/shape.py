@@ -4,8 +4,8 @@
 
 Runs of one side are one word, however many messages they are. The default texts are left out; `+` is a text or a
 thought that we put there ourselves, `N1` a note that holds the result of call 1, `c{}` a call without arguments.
-A result is named by the call it answers: `R1` holds what the tool of call 1 returned, `S1` does not, `R2!1` holds
-what belongs to call 2.
+A result is named by the call it answers: `R1` contains the value that the tool of call 1 returned, `S1` does not,
+and `R2!1` contains the value of call 2.
 """
 
 import json
@@ -25,8 +25,8 @@ class Item:
     """One item of a body, in order.
 
     Args:
-        text: A text, an argument text, or what a result says.
-        id: What pairs a call with its result: the id, or the place where the wire pairs by that.
+        text: The text of a message, of arguments or of a result.
+        id: The id that pairs a call with its result, or the position where the wire format pairs by position.
         name: A call's name.
         wire_id: A call's id as it stands in the body, empty where it has none.
     """

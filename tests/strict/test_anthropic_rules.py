@@ -1,4 +1,4 @@
-"""Check what the strict Anthropic rules accept, and what the official host accepts beyond them."""
+"""Check the requests that the strict Anthropic rules accept, and those that only the official host accepts."""
 
 from actors.strict.rules import validate
 from tests.rules.anthropic import answer, assistant, body, use, user

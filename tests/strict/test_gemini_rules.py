@@ -1,4 +1,4 @@
-"""Check what the strict generateContent rules accept, and the host that stands for each dialect."""
+"""Check the requests that the strict generateContent rules accept, and the host that represents each dialect."""
 
 import pytest
 
