@@ -7,7 +7,6 @@ generator that yields the next step (render, generate, run a batch, close) and r
 
 from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass, field
-from typing import Final
 
 import anyio
 from msgspec.structs import replace
@@ -29,20 +28,17 @@ from actors.core.log.events import (
 from actors.core.policy.routing import Pool, resolve_switch
 from actors.core.session.awaiting import digest, paused_result, pending_calls
 from actors.core.session.publishing import AskFold
-from actors.core.settings.asking import Asked, forced_instruction
-from actors.core.settings.values import ToolChoice, ToolChoiceSetting
+from actors.core.settings.asking import Asked
 from actors.core.turn import steps
 from actors.core.turn import turn as turns
 from actors.core.turn.bounds import Bounds
-from actors.core.turn.output import instruction
 from actors.core.turn.steps import AwaitStep, CloseStep, Outcome, Step
-from actors.core.values.content import Message, Text, ToolCall, ToolResult
+from actors.core.values.content import Message, ToolCall, ToolResult
 from actors.core.values.identity import RUNTIME, Binding, mint
-from actors.core.values.packed import Packed, pack, unpack
+from actors.core.values.packed import Packed, pack
 from actors.core.values.progress import Attempt, Cause
 from actors.errors import ConfigError
 from actors.ledger.ledger_actor import DurableLedger
-from actors.provider.backend import ResolvedBackend
 from actors.provider.choosing import Affinity, MemberSelector
 from actors.provider.resolver import compaction_limit
 from actors.scheduler.scheduler_actor import CloseCalls, RunBatch, StopBatch
@@ -50,15 +46,20 @@ from actors.scheduler.views import TurnView
 from actors.session.compactor import NOTHING_LEFT, Compactor
 from actors.session.handing_over import HandoverSteps
 from actors.session.inflight import AskInFlight, AskTotals, stopped_outcome
+from actors.session.instructions import (
+    AGAIN,
+    add_missing_instruction,
+    add_output_instruction,
+    find_instructions,
+    has_forced_call,
+    instruct_forced_tool,
+)
 from actors.session.pending import HostCall, HostCompaction, PendingAsks
 from actors.session.requests import TurnRequests
 from actors.session.served import ServedTurn, with_endpoint_change
 from actors.session.steps import TurnSteps
 from actors.session.tool_changes import ToolChanges
 from actors.telemetry import logger
-
-AGAIN: Final = "Your last answer was interrupted. Give the complete answer again."
-"""The instruction to a model whose interrupted answer is in the history."""
 
 
 @dataclass(slots=True)
@@ -91,7 +92,7 @@ class TurnDriver:
         pool = self._pool(log.state.target)
         selector = self._member_selector(number)
         member = await selector.first_member(pool)
-        message = self._add_output_instruction(member, message, ask_settings)
+        message = add_output_instruction(self.ask, member, message, ask_settings)
         log.hold(AskStarted(number, message, ask_settings, key))
         await self._run_turns(pool, selector, member)
 
@@ -106,7 +107,7 @@ class TurnDriver:
         """
         state = self.ask.log.state
         self.ask.tally = AskTotals.from_log(totals, self.ask.resolver)
-        self._find_instructions()
+        find_instructions(self.ask)
         last = state.history[-1]
         if last.role == "assistant" and not last.calls:
             self.ask.add_instruction(AGAIN)
@@ -116,17 +117,6 @@ class TurnDriver:
                 await self._handing.apply_handover(handed.target)
         pool, selector = self._pool(self.ask.log.state.target), self._member_selector(state.asks)
         await self._run_turns(pool, selector, await selector.first_member(pool))
-
-    def _find_instructions(self) -> None:
-        """Find the instructions that the interrupted turns of the ask have given, so that they are not repeated."""
-        state = self.ask.log.state
-        if (asked := state.asked) is None:
-            return
-        texts = [message.text for message in state.history.since(state.asked_at) if message.role == "user"]
-        if asked.output is not None:
-            self.ask.is_instructed = any(instruction(asked.output) in text for text in texts)
-        if asked.tool_choice == "required" or isinstance(asked.tool_choice, ToolChoice):
-            self.ask.is_forced = any(forced_instruction(asked.tool_choice) in text for text in texts)
 
     async def _run_turns(self, pool: Pool, selector: MemberSelector, member: str) -> None:
         """Drive the turns of the ask, the first one on this member of the pool."""
@@ -343,47 +333,6 @@ class TurnDriver:
 
         await log.write(event, on_durable)
 
-    def _add_output_instruction(self, member: str, message: Packed, ask_settings: Asked | None) -> Packed:
-        """Return the user's message, with an output-format instruction if the backend of `member` needs one."""
-        if ask_settings is None or ask_settings.output is None:
-            return message
-        try:
-            self.ask.is_instructed = self.ask.resolver.backend(member).needs_output_instruction(ask_settings)
-        except (
-            ConfigError
-        ):  # `_add_missing_instruction` adds the instruction for the backend that replaces `member`
-            return message
-        if not self.ask.is_instructed:
-            return message
-        said = unpack(message)
-        return pack(
-            Message(said.role, (*said.blocks, Text(instruction(ask_settings.output))), said.turn, said.origin)
-        )
-
-    def _add_missing_instruction(self, backend: ResolvedBackend) -> None:
-        """After a failover, add the output-format instruction if the new backend needs one and the history has none."""
-        asked = self.ask.log.state.asked
-        if (
-            asked is None
-            or asked.output is None
-            or self.ask.is_instructed
-            or not backend.needs_output_instruction(asked)
-        ):
-            return
-        self.ask.is_instructed = True
-        self.ask.add_instruction(instruction(asked.output))
-
-    def _instruct_forced_tool(self, backend: ResolvedBackend) -> ToolChoiceSetting | None:
-        """If the backend accepts no forced tool choice, instruct the model to call the tool instead.
-
-        Return the forced tool choice that the instruction replaces, or None.
-        """
-        choice = backend.instructed_tool_choice(self.ask.log.state.asked)
-        if choice is not None and not self.ask.is_forced:
-            self.ask.is_forced = True
-            self.ask.add_instruction(forced_instruction(choice))
-        return choice
-
     async def _log_turn_end(self, binding: Binding, ended: CloseStep, *, ends_ask: bool) -> None:
         """Log the end of a turn. `last`: whether the ask ends with this turn."""
         status: TurnStatus = ended.status if ends_ask else "handed_over"
@@ -417,15 +366,6 @@ class TurnDriver:
     def _elapsed_seconds(self) -> float:
         """Seconds since the turn began or resumed."""
         return anyio.current_time() - self._began
-
-    def _has_forced_call(self) -> bool:
-        """Return True if the model has already called the tool that the ask forces."""
-        state = self.ask.log.state
-        choice = None if state.asked is None else state.asked.tool_choice
-        if choice != "required" and not isinstance(choice, ToolChoice):
-            return False
-        calls = [call for message in state.history.since(state.asked_at) for call in message.calls]
-        return any(choice in ("required", ToolChoice(call.name)) for call in calls)
 
     async def _choose_next(
         self, pool: Pool, selector: MemberSelector, tried: list[str], ended: CloseStep
@@ -479,9 +419,9 @@ class TurnDriver:
             self._hold_turn_start(TurnStarted(number, ask, binding))
             return ServedTurn(binding, CloseStep("failed", str(error), elsewhere=True))
         self._hold_turn_start(TurnStarted(number, ask, served.binding))
-        self._add_missing_instruction(served.backend)
-        self.ask.has_forced_call = self._has_forced_call()
-        forced = None if self.ask.has_forced_call else self._instruct_forced_tool(served.backend)
+        add_missing_instruction(self.ask, served.backend)
+        self.ask.has_forced_call = has_forced_call(self.ask.log.state)
+        forced = None if self.ask.has_forced_call else instruct_forced_tool(self.ask, served.backend)
         bounds = replace(self._turn_bounds(), forced=forced)
         conversation = turns.turn(bounds, malformed=self.ask.tally.malformed)
         step = await self._run_steps(served, conversation, next(conversation))
@@ -564,7 +504,7 @@ class TurnDriver:
             return None
         handed = await self._handing.requested_handover()
         if handed is None and not step.tools_off and await self._changes.declare_changes(served, step.round):
-            self._add_missing_instruction(served.backend)
+            add_missing_instruction(self.ask, served.backend)
         return handed or (steps.Stopped() if self.ask.cancelled else None)
 
     async def _must_end_turn(self, binding: Binding) -> bool:

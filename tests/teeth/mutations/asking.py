@@ -117,7 +117,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "output: a failover does not pass on the format",
         "actors/session/driver.py:TurnDriver._serve_turn",
-        "self._add_missing_instruction(served.backend)",
+        "add_missing_instruction(self.ask, served.backend)",
         "",
         (OUTPUT,),
     ),

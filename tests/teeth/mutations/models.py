@@ -101,8 +101,8 @@ MUTATIONS = (
     ),
     Mutation(
         "forced: a model without forced tools gets no instruction",
-        "actors/session/driver.py:TurnDriver._instruct_forced_tool",
-        "self.ask.add_instruction(forced_instruction(choice))",
+        "actors/session/instructions.py:instruct_forced_tool",
+        "ask.add_instruction(forced_instruction(choice))",
         "",
         (FORCED,),
     ),
