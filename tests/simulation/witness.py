@@ -223,14 +223,17 @@ class Witness:
     def _on_bound(self, session: str, seen: Sighting, event: events.TurnStarted) -> None:
         if seen.bound is not None:
             self._wrong("one turn at a time", session, event.turn)
-        if event.ask != seen.ask and seen.held is not None:
+        ask = (
+            event.ask or seen.ask
+        )  # a compaction for the program has no ask, and may use the previous backend
+        if ask != seen.ask and seen.held is not None:
             self._wrong("a held switch is settled before the next ask", session, seen.held)
-        if event.ask != seen.ask or seen.is_next:  # a continuation may use any member of its pool
+        if ask != seen.ask or seen.is_next:  # a continuation may use any member of its pool
             is_asked = event.binding != RUNTIME  # otherwise the program makes the call
             if is_asked and event.binding.backend not in self._members.get(seen.target, ()):
                 seen.elsewhere = f"turn {event.turn} on {event.binding.backend}, not {seen.target}"
         seen.is_next = False
-        seen.bound, seen.ask, seen.left, seen.requests = event.binding, event.ask, False, 0
+        seen.bound, seen.ask, seen.left, seen.requests = event.binding, ask, False, 0
 
     def _on_sent(self, session: str, seen: Sighting, event: events.RequestSent) -> None:
         if seen.left:

@@ -94,9 +94,10 @@ class ConfiguredRequests:
     def _on_bound(self, session: str, event: events.TurnStarted) -> None:
         known = self._known[session]
         known.is_bound = True
-        if known.ask == event.ask:
+        ask = event.ask or known.ask  # a compaction for the program has no ask
+        if known.ask == ask:
             return  # the configuration of a turn stays for its ask
-        known.ask = event.ask
+        known.ask = ask
         if (
             event.turn > known.until
         ):  # a turn may wait long before it is bound, and begins with the configuration of that moment
