@@ -31,6 +31,7 @@
     │   ├── SessionExists           the session id is in use
     │   ├── SessionUnknown          the session id has no log
     │   ├── SessionLeased           another host owns the session
+    │   ├── HostUnavailable         the other host is gone, or accepts no more sessions
     │   ├── ReentrantCall           a tool asked the session that is waiting for this tool
     │   ├── UnknownSeq              the log has no event with this number
     │   ├── SubagentDepthExceeded   a tool opened a subagent nested too deeply
@@ -54,6 +55,7 @@
         ├── AskOrderError           an actor asked another actor against the order that prevents deadlocks
         ├── WrongEventLoop          a call from outside the runtime's thread and event loop
         └── ShuttingDown            the system is shutting down
+            └── HostDraining        the runtime moves its sessions to other hosts, and opens no more
 
 A message names the object, its value and the fix on one line. No error contains a request, a header or a secret.
 Expected outcomes, such as a cancelled call or a failed tool, are values and not in this tree.
@@ -76,6 +78,8 @@ __all__ = [  # without `ActorsError` and `AskFailed`, which `actors` exports
     "DecisionRefused",
     "Fault",
     "Fenced",
+    "HostDraining",
+    "HostUnavailable",
     "JournalBehind",
     "JournalDamaged",
     "JournalError",
@@ -305,12 +309,18 @@ class SessionLeased(SessionError):
         message: One line.
         host: The name of that host.
         seconds: Seconds until the host's lease expires unless it is renewed.
+        address: The `address` of that host's `Runtime`; empty if none was given.
     """
 
-    def __init__(self, message: str, *, host: str = "", seconds: float = 0.0) -> None:
+    def __init__(self, message: str, *, host: str = "", seconds: float = 0.0, address: str = "") -> None:
         super().__init__(message)
         self.host = host
         self.seconds = seconds
+        self.address = address
+
+
+class HostUnavailable(SessionError):
+    """A session cannot be handed over, because the other host is gone, is unknown, or accepts no more sessions."""
 
 
 class ReentrantCall(SessionError):
@@ -463,6 +473,10 @@ class WrongEventLoop(KernelError):
 
 class ShuttingDown(KernelError):
     """The system is shutting down and accepts no new work."""
+
+
+class HostDraining(ShuttingDown):
+    """The runtime is draining (`Runtime.drain`), so it opens no more sessions. Use another host."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -399,6 +399,9 @@ class BlockingSession:
     @_blocking_method(Session.rewind)
     def rewind(self) -> None: ...
 
+    @_blocking_method(Session.release)
+    def release(self) -> None: ...
+
     @_blocking_method(Session.close)
     def close(self) -> None: ...
 
@@ -440,6 +443,9 @@ class BlockingRuntime:
 
     @_blocking_opener(Runtime.resume)
     def resume(self) -> None: ...
+
+    @_blocking_opener(Runtime.claim)
+    def claim(self) -> None: ...
 
     def session(self, id: str) -> BlockingSession:  # noqa: A002  callers expect the name `id`
         """Return an open session by its id. See `actors.Runtime.session`."""

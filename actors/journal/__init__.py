@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from actors.journal.storage.clock import ObservedClock, UnobservedTime
     from actors.journal.storage.deletion import Deletion, RemainingData
     from actors.journal.storage.directory import Page, SessionFilter, StoredSession
+    from actors.journal.storage.hosts import ClaimedSession, Host, HostStatus, Movement
     from actors.journal.storage.memory import MemoryStorage
     from actors.journal.storage.postgres.storage import PostgresStorage
     from actors.journal.storage.sqlite.storage import SqliteStorage
@@ -25,12 +26,16 @@ if TYPE_CHECKING:
 __all__ = [
     "Appended",
     "Claim",
+    "ClaimedSession",
     "Deletion",
     "Durability",
     "Entry",
+    "Host",
+    "HostStatus",
     "JournalAdmin",
     "LogPage",
     "MemoryStorage",
+    "Movement",
     "ObservedClock",
     "Page",
     "PostgresStorage",
@@ -49,6 +54,7 @@ _HOMES = {
     "journal.storage.clock": ("ObservedClock", "UnobservedTime"),
     "journal.storage.deletion": ("Deletion", "RemainingData"),
     "journal.storage.directory": ("Page", "SessionFilter", "StoredSession"),
+    "journal.storage.hosts": ("ClaimedSession", "Host", "HostStatus", "Movement"),
     "journal.storage.memory": ("MemoryStorage",),
     "journal.storage.postgres.storage": ("PostgresStorage",),
     "journal.storage.sqlite.storage": ("SqliteStorage",),

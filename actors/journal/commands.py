@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar, TypeAlias, TypeVar
 
 from actors.core.log.events import LogEvent
-from actors.errors import JournalError, SessionLeased
+from actors.errors import HostUnavailable, JournalError, SessionLeased
 from actors.journal.live_events import LiveEvents
 from actors.journal.storage import PAGE, Claim, Entry, LogPage
 from actors.journal.storage.clock import ObservedClock
 from actors.journal.storage.deletion import RemainingData
 from actors.journal.storage.directory import EVERY, Page, SessionFilter, StoredSession
+from actors.journal.storage.hosts import ClaimedSession, Host, HostStatus
 from actors.kernel import Query
 
 R = TypeVar("R")
@@ -86,7 +87,7 @@ class LogQuery(Query[R], frozen=True):
 
     def fail(self, error: Exception) -> None:
         """Send an error to the caller; errors of other packages become a `JournalError`."""
-        if isinstance(error, JournalError | SessionLeased):
+        if isinstance(error, JournalError | SessionLeased | HostUnavailable):
             self.reply.fail(error)
             return
         why = f"The log of session {self.session!r} could not be {self.participle}: {type(error).__name__}: {error}"
@@ -181,12 +182,56 @@ class ObserveClock(LogQuery[ObservedClock], frozen=True):
 
 
 class RenewLease(LogQuery[None], frozen=True):
-    """Renew this host's lease of the storage, so that other hosts do not take over its sessions."""
+    """Renew this host's lease of the storage, so that other hosts do not take over its sessions.
+
+    `status`: the host's address, state and lag; None to keep the previous status.
+    """
 
     participle = "kept"
     session: str = ""
+    status: HostStatus | None = None
 
 
-Read: TypeAlias = ReadLog | ListSessions | FindSession
-Ask: TypeAlias = Read | ClaimSession | ReleaseSession | DeleteLog | Vacuum | ObserveClock | RenewLease
+class AssignSession(LogQuery[None], frozen=True):
+    """Make the host named `host` the owner of a session that was claimed with `fence`."""
+
+    participle = "handed over"
+    fence: int
+    host: str
+
+
+class ReleaseAll(LogQuery[None], frozen=True):
+    """Release all sessions of this host, and mark the host as draining."""
+
+    participle = "released"
+    session: str = ""
+
+
+class ListHosts(LogQuery[Sequence[Host]], frozen=True):
+    """Return the live hosts of the journal."""
+
+    participle = "read"
+    session: str = ""
+
+
+class ListOwned(LogQuery[Sequence[ClaimedSession]], frozen=True):
+    """Return a page of the sessions of this host, after the id `after`. See `Storage.owned`."""
+
+    participle = "listed"
+    session: str = ""
+    after: str = ""
+
+
+Read: TypeAlias = ReadLog | ListSessions | FindSession | ListHosts | ListOwned
+Ask: TypeAlias = (
+    Read
+    | ClaimSession
+    | ReleaseSession
+    | AssignSession
+    | ReleaseAll
+    | DeleteLog
+    | Vacuum
+    | ObserveClock
+    | RenewLease
+)
 JournalCommand: TypeAlias = Append | Ask

@@ -26,14 +26,18 @@ from actors.errors import Fenced, JournalBehind, JournalDamaged, JournalUnavaila
 from actors.journal.commands import (
     Append,
     Ask,
+    AssignSession,
     ClaimSession,
     DeleteLog,
     FindSession,
     JournalCommand,
+    ListHosts,
+    ListOwned,
     ListSessions,
     ObserveClock,
     Read,
     ReadLog,
+    ReleaseAll,
     ReleaseSession,
     RenewLease,
     Vacuum,
@@ -157,31 +161,48 @@ class JournalActor(Actor[JournalCommand]):
             return
         tell()  # outside the try block: an error of a callback is not an error of the storage
 
-    def _storage_call(
-        self, command: Ask
-    ) -> Callable[[], Any]:  # Any: each command has its own type of answer
-        """Return the storage's method for a query, with its arguments bound."""
+    def _read_call(self, command: Read) -> Callable[[], Any]:  # Any: each command has its own type of answer
+        """Return the storage's method for a query that reads, with its arguments bound."""
         storage = self._storage
         match command:
             case ReadLog(session=session, after=after, most=most):
                 return partial(storage.page, session, after, most)
-            case ClaimSession(session=session, existing=existing):
-                return partial(storage.claim, session, existing=existing)
-            case ReleaseSession(session=session, fence=fence):
-                return partial(storage.release, session, fence)
             case ListSessions(which=which, limit=limit, page=page):
                 return partial(storage.sessions, which, limit=limit, after=page)
             case FindSession(session=session):
                 return partial(storage.find, session)
+            case ListHosts():
+                return storage.hosts
+            case ListOwned(after=after):
+                return partial(storage.owned, after)
+            case _:
+                assert_never(command)
+
+    def _storage_call(
+        self, command: Ask
+    ) -> Callable[[], Any]:  # Any: each command has its own type of answer
+        """Return the storage's method for a query, with its arguments bound."""
+        if isinstance(command, Read):
+            return self._read_call(command)
+        storage = self._storage
+        match command:
+            case ClaimSession(session=session, existing=existing):
+                return partial(storage.claim, session, existing=existing)
+            case ReleaseSession(session=session, fence=fence):
+                return partial(storage.release, session, fence)
             case DeleteLog(session=session, others=others):
                 return partial(storage.delete, session, *others)
             case Vacuum(most=most):
                 return partial(storage.vacuum, most)
             case ObserveClock(now=now, elapsed=elapsed):
                 return partial(storage.look_at_clock, now, elapsed)
-            case RenewLease():
+            case AssignSession(session=session, fence=fence, host=host):
+                return partial(storage.assign, session, fence, host)
+            case ReleaseAll():
+                return storage.release_all
+            case RenewLease(status=status):
                 self._threads.begin_renewal()
-                return storage.renew_lease
+                return partial(storage.renew_lease, status)
             case _:
                 assert_never(command)
 
@@ -359,7 +380,7 @@ class JournalActor(Actor[JournalCommand]):
             self._ends.record_claim(command.session, answer)
         elif isinstance(command, DeleteLog):
             self._ends.forget(command.session, *command.others)
-        elif isinstance(command, ReleaseSession):
+        elif isinstance(command, ReleaseSession | AssignSession):
             self._ends.forget(command.session)
         command.answer(answer)
 

@@ -201,6 +201,7 @@ class SessionCaller:
         command: object = query
         if isinstance(command, Submit | Resolve | Switch | Configure):
             self._lifecycle.host.check_capacity()
+            await self._lifecycle.wait_departed()
         if self._lifecycle.is_ending:
             await self._lifecycle.actors_ended()
         try:
@@ -217,6 +218,6 @@ class SessionCaller:
 
     def _ended_error(self) -> ActorsError:
         """Return the error for callers of a session that has ended."""
-        return copy_error(self._lifecycle.fenced) or SessionClosed(
+        return copy_error(self._lifecycle.end_error) or SessionClosed(
             f"Session {self.id!r} has ended; open another"
         )

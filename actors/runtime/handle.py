@@ -23,8 +23,10 @@ from actors.errors import (
 from actors.journal.session_events import SessionEvents
 from actors.ledger.ledger_actor import DurableLedger
 from actors.renderer.renderer_actor import Render
+from actors.runtime import departure
 from actors.runtime.delivery import SessionCaller
 from actors.runtime.lifecycle import SessionLifecycle
+from actors.runtime.validation import check_nonnegative
 from actors.session.commands import Cancel, Configure, GetState, Switch
 from actors.session.pending import HostCompaction, HostRewind
 from actors.session.preview import preview_of
@@ -144,6 +146,7 @@ class Session(SessionCaller):
             ReentrantCall: A tool of this session called this method.
             WrongEventLoop: The caller is not on the runtime's event loop.
             SessionClosed: The session has ended, or ended before the ask.
+            SessionLeased: The session was handed over to another host. Send the ask to the `address` of this error.
             SessionError: The session crashed before it accepted the ask, so the ask can be sent again; or the role of
                 the message is not `user`.
             JournalError: The log cannot be written (`JournalUnavailable`), or another host has claimed the session
@@ -364,6 +367,29 @@ class Session(SessionCaller):
             QueueFull: Too many asks are queued.
         """
         return (call := HostRewind(to)).value(self.id, await self._run_operation(call))
+
+    async def release(self, *, timeout: float = 30.0) -> None:
+        """End the session on this host without closing its log, so that any host can claim the session at once.
+
+        The method first waits for the turn in flight. Queued asks end with `SessionClosed`. A turn that waits for its
+        caller stays open in the log. When the method returns, all events are written, and this handle and the readers
+        of `events` get `SessionClosed`; `Runtime.claim` returns a new handle. If the caller is cancelled, the release
+        continues.
+
+        Args:
+            timeout: Seconds to wait for the turn in flight. Then the ask is cancelled; an ask with a `key` can be
+                repeated, and continues, on the next host.
+
+        Raises:
+            ConfigError: `timeout` is not a number that is 0 or more.
+            ReentrantCall: A tool of this session called this method, so the release would wait for itself.
+            SessionClosed, SessionLeased: The session has already ended on this host.
+            JournalError: The session cannot be released. Unless the error is `Fenced`, the session stays usable.
+            ShuttingDown: The release itself was cancelled, because the runtime was left.
+        """
+        self._check_caller()
+        check_nonnegative(timeout=timeout)
+        await departure.release(self._lifecycle, timeout)
 
     async def close(self) -> None:
         """Cancel the ask in flight, drop queued asks, log the end of the session, and stop its actors.

@@ -34,10 +34,11 @@ def make_host(
     open_subagent: OpenSubagent,
     on_tool_failure: Callable[[ToolFailure], object] | None,
     tracing: "RuntimeTracing | None",
+    address: str,
 ) -> SessionHost:
     """Return a session host, and spawn the journal actor, which writes to the storage.
 
-    `on_session_end`, `open_subagent` and `on_tool_failure`: as in `SessionHost`.
+    `on_session_end`, `open_subagent`, `on_tool_failure` and `address`: as in `SessionHost`.
     """
     limits, readers = config.limits, Readers()
     kept = SizeLimits(max_bytes=limits.result_bytes, max_string=limits.result_bytes)
@@ -60,6 +61,7 @@ def make_host(
         on_tool_failure,
         readers,
         tracing,
+        address=address,
     )
 
 

@@ -14,11 +14,12 @@ from actors.core.log.events import LogEvent
 from actors.core.settings.labels import Scalar, checked_metadata, checked_title
 from actors.core.transcript.diagnostics import Refusal
 from actors.errors import ConfigError
-from actors.journal.commands import FindSession, ListSessions
+from actors.journal.commands import FindSession, ListHosts, ListSessions
 from actors.journal.read_throttle import SLICE, SLICE_BYTES
 from actors.journal.storage.clock import LEAP, SLACK
 from actors.journal.storage.deletion import Deletion, RemainingData
 from actors.journal.storage.directory import Page, SessionFilter, State, StoredSession
+from actors.journal.storage.hosts import Host
 from actors.kernel.turnstile import compute
 from actors.runtime.backups import make_backup
 from actors.runtime.deletion import read_with_subagents
@@ -112,6 +113,16 @@ class JournalAdmin:
         if found is None:
             raise unknown_session_error(name)
         return found
+
+    async def hosts(self) -> Sequence[Host]:
+        """Return the live hosts of the journal, ordered by name: the runtimes that own sessions or have an `address`.
+
+        `StoredSession.owner` is the name of the host that owns a session.
+
+        Raises:
+            JournalError: The journal cannot be read.
+        """
+        return await self._host().journal.ask(ListHosts())
 
     async def export(self, id: str) -> bytes:  # noqa: A002  callers expect the name `id`
         """Return the logs of a session and its subagents as a file of JSON lines, without loss.

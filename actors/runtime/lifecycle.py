@@ -26,6 +26,7 @@ from actors.core.stream_events.results import PendingCall
 from actors.core.stream_events.sink import Sink
 from actors.errors import (
     ActorFailed,
+    ActorsError,
     ActorStopped,
     Fenced,
     JournalBehind,
@@ -69,13 +70,15 @@ class SessionLifecycle:
         pending: The asks of a turn that waits for its caller, if the answer has a type, which no log contains.
 
     `above`: the call that opened the session, if it is a subagent. `used`: the session's usage when its actors last
-    ended. `fenced`: the error that ended the session, if another host has claimed it. `handles`: the number of callers
-    that hold the session (`actors.runtime.handles`).
+    ended. `end_error`: the error that later uses of the session raise, if the session ended because another host has
+    claimed it or may claim it. `departure`: the task that releases the session or hands it over
+    (`actors.runtime.departure`). `handles`: the number of callers that hold the session (`actors.runtime.handles`).
     """
 
     __slots__ = (
         "_actors",
         "_affinity",
+        "_ask_end",
         "_closing",
         "_pending",
         "_replay",
@@ -84,7 +87,8 @@ class SessionLifecycle:
         "_submitting",
         "above",
         "configuration",
-        "fenced",
+        "departure",
+        "end_error",
         "handles",
         "holding",
         "host",
@@ -115,7 +119,9 @@ class SessionLifecycle:
         self.handles, self.is_given_back, self._submitting = 0, False, 0
         self.above: ParentCall | None = None
         self.used: Used | None = replay.state.used
-        self.fenced: Fenced | None = None
+        self.end_error: ActorsError | None = None
+        self.departure: HostTask | None = None
+        self._ask_end: anyio.Event | None = None
         self._closing: HostTask | None = None
         self._state: LifecycleState = "folded"
         self._actors: SessionActors | None = None
@@ -200,11 +206,12 @@ class SessionLifecycle:
 
         Raises:
             ActorStopped: The session has ended, or the system is shutting down.
-            Fenced: The session has ended, because another host has claimed it.
+            Fenced, SessionLeased: The session has ended, because another host owns it.
+            SessionClosed: The session has ended, because it was released.
             ShuttingDown: The system is shutting down.
         """
         if self._state == "ended" or not self.host.running:
-            raise copy_error(self.fenced) or ActorStopped(f"Session {self.name!r} has ended; open another")
+            raise copy_error(self.end_error) or ActorStopped(f"Session {self.name!r} has ended; open another")
         match self._apply_event("use"):
             case "read":
                 self._make_actors()
@@ -287,10 +294,10 @@ class SessionLifecycle:
         self._count_evicted()
         self.host.residency.remove_active(self)
 
-    def end(self, fenced: Fenced | None = None) -> None:
+    def end(self, error: ActorsError | None = None) -> None:
         """End the session on this host without logging an event.
 
-        `fenced`: the error if another host has claimed the session.
+        `error`: the error that later uses of the session raise.
         """
         was, action = self._state, self._apply_event("end")
         if action == "nothing":
@@ -298,11 +305,11 @@ class SessionLifecycle:
         if was == "active":
             self.used = self.current.state.used or self.used
         self._actors = self._replay = self._resolver = self._pending = None
-        self.fenced = fenced
+        self.end_error = error
         self.record.pending_calls = ()
         self.record.record_phase("ended")
-        if fenced is not None:
-            logger.session_fenced(self.name, fenced)
+        if isinstance(error, Fenced):
+            logger.session_fenced(self.name, error)
         self.holding.release()
         self.configuration.release_toolsets()
         self.host.remove_session(self)
@@ -347,6 +354,8 @@ class SessionLifecycle:
     def on_ask_end(self) -> None:
         """Free memory, and let an unused session hibernate or close. Called when an ask has ended or its turn waits."""
         self.host.residency.trim()
+        if self._ask_end is not None:
+            self._ask_end.set()
         if self.is_given_back and not self.handles:
             self.host.start(self._hibernate_if_unused, f"{self.name}/unused")
 
@@ -377,12 +386,41 @@ class SessionLifecycle:
         """
         if self.handles or self.closing is not None or self.name in self.host.readers.following:
             return False
-        if self._submitting or self.pending_calls or not self.passivate():
+        if self.departure is not None and not self.departure.has_failed:
             return False
-        if self.is_over or (self._state == "suspended" and self.current.runs_tools):
+        if self._submitting or self.pending_calls or not self.passivate() or self.is_over or self.runs_tools:
             return False
         self.end()
         return True
+
+    # Departure to another host
+
+    @property
+    def is_asking(self) -> bool:
+        """True if an ask is in flight or queued. A turn that waits for its caller does not count."""
+        return self.actors is not None and self.actors.busy
+
+    @property
+    def runs_tools(self) -> bool:
+        """True if a tool of the session is running, even if the tool's call is closed."""
+        return self._state in ("active", "suspended") and self.current.runs_tools
+
+    def drop_queued(self, error: ActorsError) -> None:
+        """End the queued asks with an error."""
+        if self.actors is not None:
+            self.actors.pending.drop_queued(error)
+
+    async def wait_for_ask_end(self, seconds: float) -> None:
+        """Wait until an ask has ended or its turn waits for its caller. `seconds`: the maximum time to wait."""
+        self._ask_end = anyio.Event()
+        with anyio.move_on_after(seconds):
+            await self._ask_end.wait()
+        self._ask_end = None
+
+    async def wait_departed(self) -> None:
+        """Wait until a departure in progress has ended, whether it succeeded or failed."""
+        if self.departure is not None and not self.is_over:
+            await self.departure.wait()
 
     # Closing
 
@@ -423,6 +461,7 @@ class SessionLifecycle:
             Fenced: Another host has claimed the session, so it has ended here.
             ShuttingDown: The close itself was cancelled. The session stays open.
         """
+        await self.wait_departed()
         if (closing := self.closing) is None:
             work = partial(self._close, in_order)
             closing = self._closing = self.host.launch(work, f"{self.name}/close")

@@ -122,7 +122,7 @@ class SessionOpener:
         if (session := await self._registry.find_settled(name)) is not None:
             _check_tenant(name, session._lifecycle.spec.tenant, tenant)
             return session
-        self._registry.ensure_room(self._host)
+        self._ensure_room()
         async with claiming(self._host, self._registry) as claims:
             if await claims.claim_any(name):
                 return await self._resume(claims, name, config, tenant=tenant)
@@ -164,9 +164,29 @@ class SessionOpener:
             for name, log in reversed(logs):
                 await claims.write(name, log)
 
+    async def claim(
+        self,
+        name: str,
+        config: SessionConfig,
+        system: str | EllipsisType | None,
+        target: str | None,
+        wait: float,
+    ) -> Session:
+        """Return the open session with this id, or resume the session from its log. See `Runtime.claim`."""
+        await self._host.wait_to_begin("")
+        if (session := await self._registry.find_settled(name)) is not None:
+            return session
+        return await self.resume(name, config, system, target, wait)
+
     async def _admit(self, tenant: str) -> None:
         """Wait until new work of a tenant may start, and check that one more session may be open."""
         await self._host.wait_to_begin(tenant)
+        self._ensure_room()
+
+    def _ensure_room(self) -> None:
+        """Check that this host accepts a new session, and make sure that one more session may be open."""
+        if not parent_key():  # on a draining host, open sessions may still open subagents
+            self._host.check_serving()
         self._registry.ensure_room(self._host)
 
     async def _create(self, claims: Claims, name: str, new: NewSession, config: SessionConfig) -> Session:

@@ -84,6 +84,11 @@ class SessionRegistry:
             else:
                 await closing.wait()
 
+    async def wait_settled(self) -> None:
+        """Wait until the operations in progress that open or delete sessions have ended."""
+        for name in tuple(self._reserved):
+            await self.find_settled(name)
+
     def ensure_room(self, host: SessionHost) -> None:
         """Make sure that one more session may be open. At the limit, release a session that no caller holds.
 

@@ -27,7 +27,6 @@ from actors.core.turn.batch import Approve
 from actors.core.turn.guards import Repeats
 from actors.core.values.content import Message
 from actors.errors import ConfigError, KernelError
-from actors.journal.journal_actor import BATCH
 from actors.journal.storage import Storage
 from actors.journal.storage.named import choose_storage
 from actors.kernel import System
@@ -38,10 +37,12 @@ from actors.runtime.handle import Session
 from actors.runtime.handles import OpenSessions, opens_session
 from actors.runtime.hosting import make_host
 from actors.runtime.journal_admin import HostAccess, JournalAdmin
+from actors.runtime.movement import SessionMovement
 from actors.runtime.opening import NewSession, SessionConfig, SessionOpener, session_fields
 from actors.runtime.registry import SessionRegistry
 from actors.runtime.retention import Retention
 from actors.runtime.session_host import SessionHost
+from actors.runtime.statistics import runtime_stats
 from actors.runtime.storage_owner import StorageOwner
 from actors.runtime.subagent_opening import SubagentOpener
 from actors.runtime.validation import (
@@ -69,6 +70,8 @@ if TYPE_CHECKING:
 
 SETTLING = 3.0
 """Seconds that leaving a runtime waits for the asks in flight to end."""
+RELEASING = 3.0
+"""Seconds that leaving a runtime waits for its sessions to be released, after the asks have ended."""
 TOOLSETS = 20.0
 """Seconds that leaving a runtime waits for all toolsets to close, after the asks have ended."""
 CLOSING = 5.0
@@ -78,7 +81,7 @@ EVIDENCE = 16
 """Number of refused transcripts that a runtime keeps."""
 
 
-class Runtime:
+class Runtime(SessionMovement):
     """The host of a program's sessions.
 
     Enter it with `async with`. Leaving it ends its sessions and closes its connections, in bounded time, whatever tools
@@ -107,6 +110,10 @@ class Runtime:
         compaction: When and how to compact histories. Replaces `[compaction]` of the file.
         budgets: Budgets that sessions share, by `tenants.NAME` and `pools.NAME`, which take precedence over the budgets
             in the file.
+        address: The address at which other programs reach this runtime, such as `http://10.0.0.5:8000`; any string that
+            your routers understand. Other hosts of the journal find the address in `SessionLeased` and `journal.hosts`.
+            Each live host needs a different address. A runtime replaces an earlier runtime with the same address, and
+            can claim the sessions of the earlier runtime at once.
         gc: "tuned" makes Python's garbage collector run less often until the last runtime with this setting is left.
 
     Raises:
@@ -127,12 +134,18 @@ class Runtime:
         prices: Prices | None = None,
         compaction: Compaction | None = None,
         budgets: Mapping[str, Budget] | None = None,
+        address: str = "",
         gc: GcPolicy | None = None,
     ) -> None:
         check_types(config=config, environ=environ, journal=journal, transport=transport, seed=seed)
         check_types(
-            on_tool_error=on_tool_error, on_refusal=on_refusal, compaction=compaction, budgets=budgets
+            on_tool_error=on_tool_error,
+            on_refusal=on_refusal,
+            compaction=compaction,
+            budgets=budgets,
+            address=address,
         )
+        self._address = address or ""
         self._tracing = None if tracing is None else RuntimeTracing(tracing)
         environ = os.environ if environ is None else environ
         self.config: Config = load_configuration(config, environ)
@@ -179,12 +192,16 @@ class Runtime:
         self._was_entered, self._was_left = True, False
         if self._seed is None:
             self._random.seed()  # the process may have been forked after the runtime was created
-        owner = StorageOwner(self._storage)
+        owner = StorageOwner(self._storage, self._address)
         self._system = System(
             seed=self._seed, on_crash=logger.actor_crashed, on_slow=self._backends.meters.record_slow_handler
         )
         # `first` and `last` are the steps before and after the actors are stopped, each step with its time limit
-        self._system.first_steps = (self._cancel_asks, SETTLING), (self._close_toolsets, TOOLSETS)
+        self._system.first_steps = (
+            (self._cancel_asks, SETTLING),
+            (self._release_sessions, RELEASING),
+            (self._close_toolsets, TOOLSETS),
+        )
         self._system.last_steps = (self._release_resources, CLOSING), (owner.close, CLOSING)
         try:
             await self._system.__aenter__()
@@ -217,6 +234,7 @@ class Runtime:
             SubagentOpener(self.open, self.session, self.config.limits.max_subagent_depth),
             self._on_tool_error,
             self._tracing,
+            self._address,
         )
         self._host.start_lease_renewal()
         self._start_retention()
@@ -235,6 +253,11 @@ class Runtime:
             logger.runtime_never_left()
         if self._host is not None:
             await self._host.cancel_asks()
+
+    async def _release_sessions(self) -> None:
+        """Release all sessions, after their asks have ended, so that other hosts can claim the sessions."""
+        if self._host is not None:
+            await self._host.release_all()
 
     async def _close_toolsets(self) -> None:
         """Close all toolsets, after the sessions have stopped using them."""
@@ -339,7 +362,7 @@ class Runtime:
                 target accepts fewer tools; or the budget limits the cost and a price is missing.
             SessionExists: A session with this id is open or has a log. With `resume`: the session belongs to another
                 `tenant`.
-            SessionClosed, SessionLeased: As for `Runtime.resume`.
+            SessionClosed, SessionLeased, HostDraining: As for `Runtime.resume`.
             TranscriptError: `messages` contains an object that is not a valid message.
             ToolsetFailed: A toolset cannot be opened. The toolsets that were opened for this call are closed again.
             JournalError: The log cannot be written. The session is not open.
@@ -398,17 +421,58 @@ class Runtime:
             SessionClosed: The session was closed.
             SessionExists: The session is open in this runtime.
             SessionLeased: Another host has claimed the session, and the host's lease has not expired.
+            HostDraining: This runtime is draining (`Runtime.drain`).
             ConfigError: The target or a tool cannot be used, or `output` differs from that of the ask that waits.
             ToolsetFailed: A toolset cannot be opened.
             JournalError: The log is damaged, or cannot be read or written.
         """
+        opener, config = self._resuming(system, wait, SessionConfig(tools, approve, deps, on_repeat, output))
+        return await opener.resume(checked_session_id(id), config, system, target, wait)
+
+    @opens_session
+    async def claim(
+        self,
+        id: str,  # noqa: A002  callers expect the name `id`
+        *,
+        tools: Iterable[ToolItem] = (),
+        approve: Approve | None = None,
+        deps: object = None,
+        system: str | EllipsisType | None = ...,
+        target: str | None = None,
+        on_repeat: Repeats | None = None,
+        output: Any = None,  # Any: a type or JSON
+        wait: float = 0.0,
+    ) -> "Session":
+        """Return an existing session, for a program that receives requests for any session of the journal.
+
+        If the session is open in this runtime, it is returned unchanged. If no live host has claimed the session, it is
+        resumed as by `resume`. If another live host has claimed the session, the method raises `SessionLeased`; send
+        the request to the `address` of that error. `open` with `resume=True` does the same, and creates a session that
+        does not exist.
+
+        Args:
+            id: Id of the session.
+            tools, approve, deps, system, target, on_repeat, output, wait: As for `resume`. They have no effect on a
+                session that is open in this runtime.
+
+        Raises:
+            SessionUnknown: The session has no log.
+            SessionLeased: Another host has claimed the session, and the host's lease has not expired.
+            HostDraining: This runtime is draining (`Runtime.drain`), and the session is not open in this runtime.
+            ActorsError: The other errors of `resume`.
+        """
+        opener, config = self._resuming(system, wait, SessionConfig(tools, approve, deps, on_repeat, output))
+        return await opener.claim(checked_session_id(id), config, system, target, wait)
+
+    def _resuming(
+        self, system: str | EllipsisType | None, wait: float, config: SessionConfig
+    ) -> tuple[SessionOpener, SessionConfig]:
+        """Check the arguments of `resume` and `claim`. Return the opener of sessions, and the configuration."""
         host = self._opening_host()
         if not isinstance(system, str | EllipsisType | None):
             raise ConfigError(f"system= takes a string, not {type(system).__name__}")
-        config = SessionConfig(tools, approve, deps, on_repeat, output)
         check_wait(wait)
-        opener = SessionOpener(host, self._registry)
-        return await opener.resume(checked_session_id(id), config, system, target, wait)
+        return SessionOpener(host, self._registry), config
 
     def _start_retention(self) -> None:
         """Start to delete expired sessions, if the configuration sets a retention and the journal is not in memory."""
@@ -429,31 +493,8 @@ class Runtime:
 
     def stats(self) -> RuntimeStats:
         """Return the counters since the runtime was entered, and the current gauges, without a query to any actor."""
-        host, meters = self._running_host(), self._backends.meters
-        backends, open_, active = self._backends.stats, len(self.sessions), len(host.residency.active)
-        held, slow, storage = self._quarantine.by_tool(), meters.slow, self._storage
-        waiting, now = host.journal.waiting, self._system.now()
-        journal = meters.journal.stats(storage.durability, storage.lease, storage.sizes, waiting, BATCH, now)
-        counted = (
-            backends,
-            open_,
-            active,
-            host.residency.held.total,
-            self._refusal_count,
-            held,
-            slow,
-            self._watch.stalls,
-            journal,
-        )
-        of_host = (
-            host.residency.limits.memory,
-            host.residency.reuse.stats,
-            host.loop_lag,
-            *meters.session_activity,
-            THREADS.waiting,
-        )
-        learned = self._backends.learned.stats()
-        return RuntimeStats(*counted, self._backends.budgets.stats, learned, *of_host)
+        host = self._running_host()
+        return runtime_stats(host, len(self.sessions), self._refusal_count, self._watch.stalls)
 
     @property
     def sessions(self) -> OpenSessions:

@@ -17,18 +17,20 @@ from actors.core.turn.bounds import Bounds
 from actors.errors import (
     ActorStopped,
     AskFailed,
+    HostDraining,
     JournalError,
     JournalUnavailable,
     ShuttingDown,
     TooManySessions,
     WrongEventLoop,
 )
-from actors.journal.commands import JournalCommand, ReleaseSession, RenewLease
+from actors.journal.commands import JournalCommand, ReleaseAll, ReleaseSession, RenewLease
 from actors.journal.health import LAG
 from actors.journal.journal_actor import BATCH
 from actors.journal.log import SLICE, Replay, make_replay
 from actors.journal.readers import Readers
 from actors.journal.storage import Storage
+from actors.journal.storage.hosts import HostState, HostStatus
 from actors.kernel import Ref, System
 from actors.kernel.event_loop import running_loop
 from actors.kernel.host_code import call_host
@@ -71,6 +73,9 @@ class SessionHost(Struct):
         running: False once the runtime is being left, and no more actors may be created.
         loop: The event loop that entered the runtime.
         advise: Returns only the advice of the `AskFailed` error for a failed ask.
+        address: The address at which other programs reach this host; empty if unknown.
+        state: Whether the host accepts more sessions.
+        lag: Seconds by which the event loop delayed the last renewal of the lease.
     """
 
     system: System
@@ -93,6 +98,9 @@ class SessionHost(Struct):
     running: bool = True
     loop: object = field(default_factory=running_loop)
     advise: Callable[[AskResult], str] = lambda _: ""
+    address: str = ""
+    state: HostState = "serving"
+    lag: float = 0.0
 
     def __post_init__(self) -> None:
         ask_error = self.ask_error
@@ -103,6 +111,20 @@ class SessionHost(Struct):
     def is_durable(self) -> bool:
         """True if logs survive the process: they are in a file or a database."""
         return self.storage.durability != "memory"
+
+    @property
+    def status(self) -> HostStatus:
+        """The host's address, state and lag, which its row in the journal contains."""
+        return HostStatus(self.address, self.state, self.lag)
+
+    def check_serving(self) -> None:
+        """Check that this host accepts new sessions.
+
+        Raises:
+            HostDraining: The host is moving its sessions to other hosts.
+        """
+        if self.state == "draining":
+            raise HostDraining("This runtime is draining and opens no more sessions; use another host")
 
     async def wait_to_begin(self, tenant: str) -> None:
         """Wait until new work of a tenant may start; see `Turnstile.begin`."""
@@ -213,10 +235,19 @@ class SessionHost(Struct):
         """Renew the lease every `seconds` seconds, until the journal has ended."""
         with suppress(ActorStopped, ShuttingDown):
             while True:
+                due = anyio.current_time() + seconds
                 await anyio.sleep(seconds)
+                self.lag = round(max(0.0, anyio.current_time() - due), 3)
                 # The next renewal tries again, unless another host has fenced this one.
                 with suppress(JournalError):
-                    await self.journal.ask(RenewLease())
+                    await self.journal.ask(RenewLease(status=self.status))
+
+    async def release_all(self) -> None:
+        """Release all sessions, so that other hosts can claim them before the toolsets of this host are closed."""
+        if self.storage.lease is not None:
+            self.state = "draining"
+            with suppress(JournalError, ActorStopped, ShuttingDown):  # closing the storage releases them too
+                await self.journal.ask(ReleaseAll())
 
     async def cancel_asks(self) -> None:
         """Cancel every ask, so that no turn stays open in a log. From then on, no actors are created."""

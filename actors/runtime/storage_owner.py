@@ -12,15 +12,19 @@ import anyio
 import anyio.to_thread
 
 from actors.journal.storage import Storage
+from actors.journal.storage.hosts import HostStatus
 from actors.kernel.host_code import call_host
 from actors.telemetry import logger
 
 
 class StorageOwner:
-    """The owner of a runtime's storage, which is opened and closed at most once."""
+    """The owner of a runtime's storage, which is opened and closed at most once.
 
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
+    With an address, the storage becomes a host as soon as it is open.
+    """
+
+    def __init__(self, storage: Storage, address: str = "") -> None:
+        self._storage, self._address = storage, address
         self._lock = threading.Lock()
         self._is_closed = False
 
@@ -51,6 +55,8 @@ class StorageOwner:
         with self._lock:
             if not self._is_closed:
                 self._storage.open()
+                if self._address:
+                    self._storage.renew_lease(HostStatus(self._address))
 
     def _close(self) -> None:
         with self._lock:

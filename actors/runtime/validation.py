@@ -78,6 +78,7 @@ _ARGUMENT_TYPES: Mapping[str, _ArgumentType] = {
     ),
     "compaction": _ArgumentType("a Compaction", _instance_of(Compaction)),
     "budgets": _ArgumentType("a mapping of tenants.NAME and pools.NAME to Budgets", _instance_of(Mapping)),
+    "address": _ArgumentType("a string", _instance_of(str)),
     "at": _ArgumentType("the number of an event", _is_integer),
     "tenant": _ArgumentType("a string", _instance_of(str)),
     "state": _ArgumentType("idle, running, awaiting or closed", lambda value: value in get_args(State)),
@@ -104,6 +105,17 @@ def check_wait(wait: object) -> None:
     """Check that a `wait=` argument is a number of seconds. Raises `ConfigError` otherwise."""
     if not _is_number(wait):
         raise ConfigError(f"wait= takes a number of seconds, not {wait!r:.40}")
+
+
+def check_nonnegative(**arguments: object) -> None:
+    """Check that each argument, which is passed under its own name, is a number that is 0 or more.
+
+    Raises:
+        ConfigError: An argument is not such a number.
+    """
+    for name, value in arguments.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+            raise ConfigError(f"{name}= takes a number that is 0 or more, not {value!r:.40}")
 
 
 def absolute_path(path: str | PathLike[str]) -> "Path":

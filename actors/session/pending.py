@@ -24,7 +24,7 @@ from actors.core.stream_events.sink import Sink
 from actors.core.values.content import ToolResult
 from actors.core.values.identity import CallId
 from actors.core.values.packed import Packed
-from actors.errors import CompactionFailed, ConfigError, JournalError, QueueFull, SessionError
+from actors.errors import ActorsError, CompactionFailed, ConfigError, JournalError, QueueFull, SessionError
 from actors.kernel import Query
 from actors.kernel.host_code import call_host
 from actors.kernel.variables import call_with_variables
@@ -345,7 +345,7 @@ class PendingAsks(Struct):
         if submit.key is not None:
             self._end_joined(submit.key.name, error)
 
-    def drop_queued(self, error: JournalError | None = None) -> None:
+    def drop_queued(self, error: ActorsError | None = None) -> None:
         """Remove all queued asks, and end their streams with this error, if one is given."""
         waiting, self.waiting = self.waiting, []
         self.record.change_queued(-len(waiting))

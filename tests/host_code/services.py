@@ -20,10 +20,11 @@ from tests.provider.test_failover import STRUCTURAL
 from tests.runtime_support import openai, restarted_actors, runtime_with
 from tests.tools.test_mcp import call, in_process_source, open_tools
 
-APPROVE = ("Runtime.open.approve", "Runtime.resume.approve", "run.approve")
+APPROVE = ("Runtime.open.approve", "Runtime.resume.approve", "Runtime.claim.approve", "run.approve")
 TAKE_TOOLS = (
     "Runtime.open",
     "Runtime.resume",
+    "Runtime.claim",
     "Session.configure",
     "subagent",
     "handoff",

@@ -68,7 +68,14 @@ async def a_type_whose_schema_raises_makes_no_tool(bomb: Bomb) -> None:
         assert (await session.ask("Again.")).status == "complete"
 
 
-@row("Session.ask.output", "Session.stream.output", "Runtime.resume.output", "subagent.output", "run.output")
+@row(
+    "Session.ask.output",
+    "Session.stream.output",
+    "Runtime.resume.output",
+    "Runtime.claim.output",
+    "subagent.output",
+    "run.output",
+)
 async def a_type_of_an_answer_that_raises_fails_its_own_ask(bomb: Bomb) -> None:
     class City(BaseModel):
         name: Annotated[str, AfterValidator(lambda value: bomb(value))]

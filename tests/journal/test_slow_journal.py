@@ -17,6 +17,7 @@ from actors.journal.health import LAG, JournalHealth
 from actors.journal.journal_actor import BATCH, JournalActor
 from actors.journal.log import SENT
 from actors.journal.storage import Appended, Entry
+from actors.journal.storage.hosts import HostStatus
 from actors.journal.storage.memory import MemoryStorage
 from actors.kernel import SHARED, System
 from actors.telemetry import PrometheusCollector
@@ -203,9 +204,9 @@ class Leased(MemoryStorage):
         self.longest = max(self.longest, self.clock[0] - self._beaten)
         super().delete(*sessions)
 
-    def renew_lease(self) -> None:
+    def renew_lease(self, status: HostStatus | None = None) -> None:
         self.beats, self._beaten = self.beats + 1, self.clock[0]
-        super().renew_lease()
+        super().renew_lease(status)
 
 
 @pytest.mark.requirement("PROMISE-9")

@@ -23,6 +23,7 @@ from actors.errors import (
     KernelError,
     QueueFull,
     ReentrantCall,
+    SessionClosed,
     WrongEventLoop,
 )
 from actors.events import ApprovalDecision, CompleteEvent
@@ -341,6 +342,18 @@ def test_a_sync_runtime_without_references_is_closed() -> None:
     runtime = None
     thread.join(SECONDS)
     assert not thread.is_alive()
+
+
+def test_a_released_session_is_claimed_again_without_an_event_loop() -> None:
+    server = openai(Turn(Say("Hello.")), Turn(Say("Bye.")))
+    with serve_in_thread(server), runtime_for(server) as runtime:
+        session = runtime.open(TARGET, id="one")
+        assert session.ask("Hello.").text == "Hello."
+        assert runtime.claim("one").history() == session.history()
+        session.release()
+        with pytest.raises(SessionClosed, match="was released by this host"):
+            session.ask("Bye.")
+        assert runtime.claim("one").ask("Bye.").text == "Bye."
 
 
 def test_leaving_a_sync_stream_stops_no_turn_and_leaving_a_session_releases_it() -> None:

@@ -245,7 +245,7 @@ def test_a_reverted_append_in_a_database_leaves_no_title(postgres: Server) -> No
     schema, opened = postgres.schema(), Opened("one", "a", title=TITLE, metadata=(("user", "7"),))
     with closing(PostgresStorage(postgres.url(schema))) as storage:
         storage.claim("one")
-        batch = Batch(1.0, storage._host)
+        batch = Batch(1.0, storage.host)
         batch.add_events(storage._rows["one"], (opened,), [encode_event(opened)])
         with postgres.connect(schema) as connection:
             for statement, given in (

@@ -20,6 +20,10 @@ entry is rejected as `Fenced`.
 `close` releases it, its log ends with `Closed`, or the host is gone. A host is gone if it does not renew its lease in
 time (`renew_lease`). Other hosts may then take over its sessions. The late host may still write the sessions that were
 not taken over.
+
+**Movement.** A host may hand a session over to another host (`assign`). The other host becomes the owner and the
+fencing number is raised, in one step, so the first host is fenced and no third host can claim the session in between.
+`hosts` returns the live hosts, each with its address and its state. No session can be assigned to a `draining` host.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -35,6 +39,7 @@ from actors.errors import Fenced, JournalBehind, JournalError
 from actors.journal.storage.clock import ObservedClock
 from actors.journal.storage.deletion import RemainingData
 from actors.journal.storage.directory import EVERY, Page, SessionFilter, StoredSession
+from actors.journal.storage.hosts import ClaimedSession, Host, HostStatus
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -95,6 +100,13 @@ class Entry(Struct, frozen=True):
             f"Session {self.session!r} now has another writer, with fencing number {fence} instead of {self.fence}; "
             "the events were not written. Continue the session in the process that has it open"
         )
+
+    def unassigned_error(self, fence: int | None) -> Fenced:
+        """Return the error for a handover with a wrong fencing number.
+
+        `fence`: the session's fencing number, or None if the session has no log.
+        """
+        return self.missing() if fence is None else self.fenced_error(fence)
 
     def unclaimed_error(self) -> Fenced:
         """Return the error for an entry whose claim is missing from the storage."""
@@ -231,6 +243,11 @@ class Storage(Protocol):
     """Seconds after which a host that does not renew its lease counts as gone; None if there is only one host."""
 
     @property
+    def host(self) -> str:
+        """The name of this storage as a host. Can be read from any thread."""
+        ...
+
+    @property
     def sizes(self) -> StorageSizes:
         """Sizes of the storage's own files after the last transaction. Can be read from any thread without blocking."""
         ...
@@ -245,8 +262,51 @@ class Storage(Protocol):
     def close(self) -> None:
         """Release every session of this host, and close files and connections. The storage may be opened again."""
 
-    def renew_lease(self) -> None:
-        """Renew this host's lease. The runtime calls this method three times per lease period."""
+    def renew_lease(self, status: HostStatus | None = None) -> None:
+        """Renew this host's lease. The runtime calls this method three times per lease period.
+
+        Args:
+            status: The host's address, state and lag, which `hosts` returns; None to keep the previous status. If the
+                status has an address, the storage becomes a host, as after a claim. The storage then replaces an
+                earlier host with the same address, whose sessions can be claimed at once.
+        """
+
+    def hosts(self) -> Sequence[Host]:
+        """Return the live hosts of the journal, ordered by name, including this storage if it is a host.
+
+        Like `page`, this method may run concurrently with a writing method.
+        """
+        ...
+
+    def owned(self, after: str = "", limit: int = 1000) -> Sequence[ClaimedSession]:
+        """Return the sessions that belong to this host and have a log, ordered by id.
+
+        Like `page`, this method may run concurrently with a writing method.
+
+        Args:
+            after: Return only sessions whose ids follow this id.
+            limit: Maximum number of sessions to return.
+        """
+        ...
+
+    def assign(self, session: str, fence: int, host: str) -> None:
+        """Make another live host the owner of a session, and raise the session's fencing number, in one step.
+
+        Args:
+            session: The session's id.
+            fence: The fencing number of the caller's claim.
+            host: The name of the other host.
+
+        Raises:
+            Fenced: The session was claimed with another number later, or has no log.
+            HostUnavailable: The other host is gone or draining.
+        """
+
+    def release_all(self) -> None:
+        """Release every session of this host for other hosts, and mark the host as draining.
+
+        Later entries of this host are accepted until another host claims their sessions.
+        """
 
     def transaction(self, claims: Sequence[str] = ()) -> AbstractContextManager[object]:
         """Return a context manager within which claims and an append are combined into few commits.

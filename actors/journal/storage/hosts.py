@@ -1,10 +1,78 @@
-"""Name the storage objects that write, so that other processes can check whether they are still alive."""
+"""Define hosts, which are the storage objects that write, and the data by which hosts find each other."""
 
-import os
-import secrets
-import socket
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from actors.errors import HostUnavailable
+
+HostState: TypeAlias = Literal["serving", "draining"]
+"""`serving`: the host accepts more sessions. `draining`: it accepts none, and moves its sessions to other hosts."""
 
 
-def host_name() -> str:
-    """Return a unique name that contains the machine's name, the process id and a random number."""
-    return f"{socket.gethostname()[:40]}:{os.getpid()}:{secrets.token_hex(4)}"
+class HostStatus(Struct, frozen=True):
+    """The part of a host's row that the host itself reports with each renewal of its lease.
+
+    Args:
+        address: The address at which other programs reach the host; empty if unknown.
+        state: Whether the host accepts more sessions.
+        lag: Seconds by which the host's event loop delayed the last renewal of the lease.
+    """
+
+    address: str = ""
+    state: HostState = "serving"
+    lag: float = 0.0
+
+
+class Host(Struct, frozen=True):
+    """A live host of a journal: a runtime that writes sessions.
+
+    Args:
+        name: The unique name of the host, as in `StoredSession.owner`.
+        address: The `address` of the host's `Runtime`; empty if none was given.
+        state: `serving`, or `draining` if the host accepts no more sessions.
+        sessions: The number of sessions that the host owns.
+        lag: Seconds by which the host's event loop delayed the last renewal of the lease.
+        remaining_lease: Seconds until the host's lease expires unless it is renewed; None if the journal has no leases.
+    """
+
+    name: str
+    address: str
+    state: HostState
+    sessions: int
+    lag: float
+    remaining_lease: float | None
+
+
+class Movement(Struct, frozen=True):
+    """The result of `Runtime.drain` and `Runtime.rebalance`.
+
+    Args:
+        handed_over: Ids of the sessions that other hosts own now.
+        released: Ids of the sessions that no host owns now.
+        left: Ids of the sessions that are still open in this runtime.
+    """
+
+    handed_over: tuple[str, ...] = ()
+    released: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+
+
+class ClaimedSession(Struct, frozen=True):
+    """A session that a host has claimed.
+
+    Args:
+        id: The session's id.
+        fence: The fencing number of the host's claim.
+    """
+
+    id: str
+    fence: int
+
+
+def no_host_error(session: str, host: str) -> HostUnavailable:
+    """Return the error for the handover of a session to a host that is gone or draining."""
+    return HostUnavailable(
+        f"Session {session!r} stays on this host: host {host[:80]} is gone or accepts no more sessions; choose another "
+        "host from journal.hosts()"
+    )

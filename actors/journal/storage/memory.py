@@ -10,6 +10,8 @@ from itertools import islice
 from pathlib import Path
 from time import time
 
+from msgspec.structs import replace
+
 from actors.core.data.chunked import EMPTY, ChunkedVector, append, from_index, item_count
 from actors.core.log.codec import encode_event
 from actors.core.log.events import Closed, LogEvent
@@ -20,6 +22,7 @@ from actors.journal.storage import NOTHING, PAGE, Appended, Claim, Durability, E
 from actors.journal.storage.clock import ObservedClock, observe
 from actors.journal.storage.deletion import RemainingData
 from actors.journal.storage.directory import EVERY, Page, SessionFilter, StoredSession, Summary
+from actors.journal.storage.hosts import ClaimedSession, Host, HostStatus, no_host_error
 
 
 class MemoryStorage:
@@ -44,6 +47,12 @@ class MemoryStorage:
         self._opened: dict[str, float] = {}
         self._used: dict[str, float] = {}
         self._clock: ObservedClock | None = None
+        self._status = HostStatus()
+
+    @property
+    def host(self) -> str:
+        """The name of the only host."""
+        return "memory"
 
     @property
     def sizes(self) -> StorageSizes:
@@ -55,12 +64,41 @@ class MemoryStorage:
 
     def close(self) -> None:
         """Release every session. The logs remain."""
+        self._release_all_claims()
+        self._status = HostStatus()
+
+    def _release_all_claims(self) -> None:
         for session in self._claimed - self._logs.keys():
             self._remove_fence(session)
         self._claimed.clear()
 
-    def renew_lease(self) -> None:
-        """Do nothing, because no other host can take over a session."""
+    def renew_lease(self, status: HostStatus | None = None) -> None:
+        """Store the host's status. No lease is renewed, because no other host can take over a session."""
+        self._status = status or self._status
+
+    def hosts(self) -> Sequence[Host]:
+        """Return this storage, the only host, if it has sessions or an address."""
+        if not (self._claimed or self._status.address):
+            return []
+        status = self._status
+        return [Host(self.host, status.address, status.state, len(self._claimed), status.lag, None)]
+
+    def owned(self, after: str = "", limit: int = 1000) -> Sequence[ClaimedSession]:
+        """Return the claimed sessions that have a log."""
+        names = sorted(name for name in self._claimed & self._logs.keys() if name > after)
+        return [ClaimedSession(name, self._fences[name]) for name in names[:limit]]
+
+    def assign(self, session: str, fence: int, host: str) -> None:
+        """Raise an error, because there is no other host."""
+        known = self._fences.get(session) if session in self._logs else None
+        if known != fence:
+            raise Entry(session, fence, ()).unassigned_error(known)
+        raise no_host_error(session, host)
+
+    def release_all(self) -> None:
+        """Release every session, and mark this host as draining."""
+        self._status = replace(self._status, state="draining")
+        self._release_all_claims()
 
     def transaction(self, claims: Sequence[str] = ()) -> AbstractContextManager[object]:
         """Return a context manager that does nothing, because each method takes effect at once."""

@@ -148,14 +148,19 @@ class SessionRow(Struct):
             number=number,
         )
 
-    def leased_error(self, seconds: float) -> SessionLeased:
-        """Return the error for a claim by another host. `seconds`: the remaining time of the owner's lease."""
+    def leased_error(self, seconds: float, address: str) -> SessionLeased:
+        """Return the error for a claim by another host.
+
+        `seconds`: the remaining time of the owner's lease. `address`: the owner's address; empty if unknown.
+        """
         host = self.owner or ""
+        place = f"host {host} at {address}" if address else f"host {host}"
         return SessionLeased(
-            f"Session {self.name!r} belongs to host {host}, whose lease lasts {seconds:.1f} s more; use the session "
+            f"Session {self.name!r} belongs to {place}, whose lease lasts {seconds:.1f} s more; use the session "
             "in that process, or end the process",
             host=host,
             seconds=seconds,
+            address=address,
         )
 
 

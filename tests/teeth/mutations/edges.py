@@ -147,8 +147,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "open: a session interrupted by an outage is not released",
         "actors/runtime/lifecycle.py:SessionLifecycle.end_if_unused",
-        'self.is_over or (self._state == "suspended" and self.current.runs_tools)',
-        'self._state not in ("stored", "folded")',
+        "self._submitting or self.pending_calls or not self.passivate() or self.is_over or self.runs_tools",
+        "self._submitting or self.pending_calls or not self.passivate() or self._state not in ('stored', 'folded')",
         (f"{OPENING}::test_a_session_interrupted_by_an_outage_makes_room_for_another",),
     ),
     Mutation(

@@ -90,7 +90,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "failover: a lost claim is reported as a gap in the log",
-        "actors/journal/storage/postgres/storage.py:_rejection",
+        "actors/journal/storage/postgres/batch.py:rejection",
         "owner == row.owner and last < row.last",
         "last < row.last",
         (f"{FAILOVER}::{SAME_NUMBER}",),

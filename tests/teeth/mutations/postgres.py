@@ -31,7 +31,7 @@ MUTATIONS = (
     Mutation(
         "postgres: grouped claims take sessions leased by others",
         f"{STORAGE}:PostgresStorage._claim_all",
-        "row.owner in (None, self._host) or seconds <= 0",
+        "row.owner in (None, self.host) or seconds <= 0",
         "True",
         (TABLES,),
     ),
@@ -73,15 +73,15 @@ MUTATIONS = (
     Mutation(
         "postgres: a session of another host may be claimed",
         f"{STORAGE}:PostgresStorage._claimable_rows",
-        "row.owner not in (None, self._host) and seconds > 0",
+        "row.owner not in (None, self.host) and seconds > 0",
         "seconds > 1000",
         (TABLES,),
     ),
     Mutation(
         "postgres: an expired lease continues",
         f"{STORAGE}:PostgresStorage._claimable_rows",
-        "row.owner not in (None, self._host) and seconds > 0",
-        "row.owner not in (None, self._host)",
+        "row.owner not in (None, self.host) and seconds > 0",
+        "row.owner not in (None, self.host)",
         (TABLES,),
     ),
     Mutation(

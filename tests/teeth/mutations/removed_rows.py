@@ -43,7 +43,7 @@ MUTATIONS = (
     ),
     Mutation(
         "rows: in memory, sessions without a log are kept at the end",
-        f"{MEMORY}:MemoryStorage.close",
+        f"{MEMORY}:MemoryStorage._release_all_claims",
         "self._remove_fence(session)",
         "pass",
         (f"{LET_GO}[memory-close]",),

@@ -99,9 +99,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "scale: a running tool counts as abandoned",
-        "actors/runtime/runtime.py:Runtime.stats",
-        "self._quarantine.by_tool()",
-        "dict.fromkeys(self._system.containment.names, 1)",
+        "actors/runtime/statistics.py:runtime_stats",
+        "host.quarantine.by_tool()",
+        "dict.fromkeys(host.system.containment.names, 1)",
         (HELD,),
     ),
     Mutation(

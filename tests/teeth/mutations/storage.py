@@ -162,9 +162,9 @@ MUTATIONS = (
     ),
     Mutation(
         "storage: an expired lease continues",
-        f"{HOSTS}:Hosts.remaining_lease",
-        "seconds if seconds > 0 and is_held(self._lock_path(name)) else 0.0",
-        "max(seconds, 0.1) if is_held(self._lock_path(name)) else 0.0",
+        f"{HOSTS}:Hosts.find",
+        "(seconds := row[0] - monotonic()) <= 0",
+        "(seconds := max(row[0] - monotonic(), 0.1)) <= 0",
         (SHARED,),
     ),
     Mutation(

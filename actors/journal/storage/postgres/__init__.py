@@ -12,6 +12,7 @@ crashed server could lose events and fencing numbers that other machines already
 - `address.py`: the parts of an address, and those that may be logged
 - `pooler.py`: detection of a pooler that shares connections among programs
 - `clock.py`: the record of the server's clock
+- `hosts.py`: the rows of hosts, and the handover of a session to another host
 - `format.py`: the tables, their version, and the checks of a host before use
 - `check.py`: a check of the tables for damage
 - `faults.py`: the translation of Postgres's errors

@@ -1,14 +1,21 @@
 """Collect the data of one append: the row of each session before and after the append, its records, and their blobs."""
 
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 from zlib import crc32
 
 from msgspec import Struct, msgpack
 from msgspec.structs import replace
 
 from actors.core.log.events import LogEvent
+from actors.errors import Fenced, JournalBehind
+from actors.journal.storage import Entry
 from actors.journal.storage.blobs import LARGE, extract_blobs
 from actors.journal.storage.rows import JournalLocation, SessionRow, record_checksum, row_damage
+
+Refusal: TypeAlias = Fenced | JournalBehind
+SessionEnd: TypeAlias = tuple[int, int, str | None]
+"""A session's fencing number, the number of its last event, and its owner."""
 
 
 class _Change(Struct):
@@ -148,3 +155,23 @@ def decode_row(values: Sequence[object], where: JournalLocation) -> SessionRow:
     if row_checksum(row) != found:
         raise row_damage(row.name, where)
     return row
+
+
+def refusal(entry: Entry, row: SessionRow | None, batch: Batch) -> Refusal | None:
+    """Return the error for an entry that must not be written, or None if the entry may be written."""
+    return entry.missing() if row is None else entry.refusal(row.fence, batch.last_number(row))
+
+
+def rejection(entry: Entry, row: SessionRow, end: SessionEnd | None) -> Refusal:
+    """Return the error for an entry that was not written. `row` is the expected row of the session. `end` is the state
+    that is stored for the session, or None if the session is missing.
+    """
+    if end is None:
+        return entry.missing()
+    fence, last, owner = end
+    if fence != entry.fence:
+        return entry.fenced_error(fence)
+    if owner == row.owner and last < row.last:
+        return entry.behind_error(last, row.last)
+    # A failover lost this host's claim, and another host's claim has the same fencing number now.
+    return entry.unclaimed_error()

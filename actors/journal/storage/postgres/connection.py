@@ -241,3 +241,12 @@ class Link:
             with suppress(psycopg.Error):
                 self._connection.close()
             self._connection = None
+
+
+def milliseconds(seconds: float) -> str:
+    """Return a duration in the form of a Postgres setting."""
+    return f"{max(1, round(1000 * seconds))}ms"
+
+
+def only_connect(_: Connection) -> None:
+    """Do nothing. `Link.run` with this function only checks and prepares the connection."""

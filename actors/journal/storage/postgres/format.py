@@ -17,7 +17,10 @@ OLDEST_SERVER = 14
 
 SCHEMA = """
 CREATE TABLE actors_meta (key text PRIMARY KEY, value bigint NOT NULL);
-CREATE TABLE actors_host (name text PRIMARY KEY, until timestamptz NOT NULL);
+CREATE TABLE actors_host (
+    name text PRIMARY KEY, until timestamptz NOT NULL, address text NOT NULL, state text NOT NULL,
+    lag double precision NOT NULL
+);
 CREATE TABLE actors_session (
     name text COLLATE "C" NOT NULL UNIQUE, key bigint PRIMARY KEY, fence bigint NOT NULL, owner text,
     last bigint NOT NULL, size bigint NOT NULL, tenant text NOT NULL, target text NOT NULL, state text NOT NULL,
@@ -29,6 +32,7 @@ CREATE TABLE actors_session (
 CREATE INDEX ON actors_session (bucket);
 CREATE INDEX ON actors_session (tenant, bucket, lifecycle);
 CREATE INDEX ON actors_session (lifecycle, bucket);
+CREATE INDEX ON actors_session (owner) WHERE owner IS NOT NULL;
 CREATE TABLE actors_record (
     session bigint, number bigint, checksum bigint NOT NULL, bytes bytea NOT NULL, PRIMARY KEY (session, number)
 );

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import psycopg
 
+from actors.journal.storage.deletion import RemainingData
 from actors.journal.storage.postgres import statements as sql
 from actors.journal.storage.postgres.batch import row_checksum
 from actors.journal.storage.postgres.connection import Connection
@@ -52,3 +53,12 @@ def remove_rows(connection: Connection, fences: Mapping[int, int]) -> None:
 def remove_unused_rows(connection: Connection) -> None:
     """Remove the rows of all sessions that have neither an owner nor a log."""
     remove_rows(connection, dict[int, int](connection.execute(sql.UNUSED).fetchall()))
+
+
+def describe_remaining_data(table: str, where: str) -> RemainingData:
+    """Describe a table that still contains deleted rows. `where`: the name of the database."""
+    reason = (
+        f"the server keeps deleted rows until VACUUM FULL {table} rewrites the table; its write-ahead log and backups "
+        "contain deleted rows until you delete these files"
+    )
+    return RemainingData(f"{where}, table {table}", reason)

@@ -36,15 +36,24 @@ will be."""
 IS_STANDBY = "SELECT pg_is_in_recovery()"
 
 BEAT = f"""
-INSERT INTO actors_host SELECT %s, clock_timestamp() + make_interval(secs => %s) WHERE {_IS_OURS}
-ON CONFLICT (name) DO UPDATE SET until = excluded.until
+INSERT INTO actors_host (name, until, address, state, lag)
+SELECT %s, clock_timestamp() + make_interval(secs => %s), %s, %s, %s WHERE {_IS_OURS}
+ON CONFLICT (name) DO UPDATE SET until = excluded.until, address = excluded.address, state = excluded.state,
+    lag = excluded.lag
 """
 FORGET_HOST = "DELETE FROM actors_host WHERE name = %s"
+REPLACE_HOST = "DELETE FROM actors_host WHERE address = %s AND name <> %s"
+"""Removes the row of an earlier host at the same address. That process is gone, even if its lease has not expired."""
+HOSTS = """
+SELECT h.name, h.address, h.state, (SELECT count(*) FROM actors_session s WHERE s.owner = h.name), h.lag,
+    extract(epoch FROM h.until - clock_timestamp())::float8
+FROM actors_host h WHERE h.until > clock_timestamp() ORDER BY h.name
+"""
 FORGET_OLD_HOSTS = "DELETE FROM actors_host WHERE until < clock_timestamp() - interval '1 day'"
 
 _COLUMNS = ", ".join(f"s.{column}" for column in COLUMNS.split(", "))
 LOOK = f"""
-SELECT {_COLUMNS}, coalesce(extract(epoch FROM h.until - clock_timestamp()), 0)::float8
+SELECT {_COLUMNS}, coalesce(extract(epoch FROM h.until - clock_timestamp()), 0)::float8, coalesce(h.address, '')
 FROM actors_session s LEFT JOIN actors_host h ON h.name = s.owner WHERE s.name = ANY(%s)
 """  # noqa: S608  inserts only constants
 """Returns the rows of sessions, each with the remaining seconds of its owner's lease. A later claim or deletion states
@@ -74,6 +83,20 @@ WHERE s.key = free.key AND {_IS_OURS} RETURNING {_COLUMNS}
 RELEASE = f"""
 UPDATE actors_session SET owner = NULL WHERE name = %s AND fence = %s AND {_IS_OURS} RETURNING last
 """  # noqa: S608  inserts only constants
+OWNED = """
+SELECT name, fence FROM actors_session WHERE owner = %s AND last > 0 AND name > %s ORDER BY name LIMIT %s
+"""
+ASSIGN = f"""
+WITH other AS (
+    SELECT name FROM actors_host WHERE name = %s AND state = 'serving' AND until > clock_timestamp() FOR SHARE
+)
+UPDATE actors_session s SET fence = fence + 1, owner = other.name FROM other
+WHERE s.name = %s AND s.fence = %s AND s.last > 0 AND (s.owner IS NULL OR s.owner = %s) AND {_IS_OURS}
+RETURNING s.fence
+"""  # noqa: S608  inserts only constants
+"""Makes another live host the owner of a session. Locks the row of that host, so that its state changes either before
+or after this statement."""
+FENCE = "SELECT fence FROM actors_session WHERE name = %s AND last > 0"
 RELEASE_ALL = f"UPDATE actors_session SET owner = NULL WHERE owner = %s AND {_IS_OURS}"  # noqa: S608  inserts only constants
 
 ROWS = f"SELECT {COLUMNS} FROM actors_session WHERE name = ANY(%s)"  # noqa: S608  inserts only constants

@@ -16,14 +16,13 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from time import monotonic, time
-from typing import TypeAlias
 
 import psycopg
 from msgspec.structs import replace
 
 from actors.core.log.events import LogEvent
 from actors.core.stats.stats import StorageSizes
-from actors.errors import ConfigError, Fenced, JournalBehind, JournalDamaged, JournalUnavailable
+from actors.errors import ConfigError, JournalDamaged, JournalUnavailable
 from actors.journal.storage import (
     NO_PAGE,
     NOTHING,
@@ -39,10 +38,20 @@ from actors.journal.storage import (
 from actors.journal.storage.clock import ObservedClock
 from actors.journal.storage.deletion import RemainingData
 from actors.journal.storage.directory import EVERY, Page, SessionFilter, StoredSession, indexed_state
-from actors.journal.storage.hosts import host_name
+from actors.journal.storage.host_names import host_name
+from actors.journal.storage.hosts import ClaimedSession, Host, HostStatus
+from actors.journal.storage.postgres import hosts as host_rows
 from actors.journal.storage.postgres import statements as sql
 from actors.journal.storage.postgres.address import connection_parameters, database_label
-from actors.journal.storage.postgres.batch import Batch, decode_row, row_checksum
+from actors.journal.storage.postgres.batch import (
+    Batch,
+    Refusal,
+    SessionEnd,
+    decode_row,
+    refusal,
+    rejection,
+    row_checksum,
+)
 from actors.journal.storage.postgres.clock import observe_clock
 from actors.journal.storage.postgres.connection import (
     TRIES,
@@ -50,6 +59,8 @@ from actors.journal.storage.postgres.connection import (
     Link,
     allow_long_statements,
     check_primary,
+    milliseconds,
+    only_connect,
 )
 from actors.journal.storage.postgres.faults import is_lost
 from actors.journal.storage.postgres.format import check_rights, check_version, prepare
@@ -57,9 +68,9 @@ from actors.journal.storage.postgres.pooler import check_direct
 from actors.journal.storage.postgres.reading import stored_records
 from actors.journal.storage.postgres.removal import (
     delete_logs,
+    describe_remaining_data,
     release_session,
     remove_rows,
-    remove_unused_rows,
 )
 from actors.journal.storage.rows import JournalLocation, SessionRow
 
@@ -68,9 +79,6 @@ PATIENCE = 5.0
 BOUND = 30.0
 SHORTEST = 2.0
 """Minimum seconds of silence before a server counts as lost. A busy machine may be silent for this long."""
-Refusal: TypeAlias = Fenced | JournalBehind
-SessionEnd: TypeAlias = tuple[int, int, str | None]
-"""A session's fencing number, the number of its last event, and its owner."""
 CACHED = 16_384
 """Maximum number of cached rows of claimed sessions. A cached row is valid as long as its fencing number is, because
 another host must raise the number before it changes the row."""
@@ -106,7 +114,9 @@ class PostgresStorage:
         self._now = clock
         self.lease: float | None = lease
         self._lease, self._patience, self._bound = lease, patience, bound
-        self._host = host_name()
+        self.host: str = host_name()
+        """The name of this storage as a host."""
+        self._status = HostStatus()
         self._renewed_at: float | None = None
         self._name = f"actors {secrets.token_hex(8)}"
         silence = max(SHORTEST, lease / 2)
@@ -132,12 +142,12 @@ class PostgresStorage:
         """Create the tables if they do not exist."""
         if self._renewed_at is None and not self._is_prepared:
             self._choose_names()
-        self._writer.run(_only_connect)
-        self._reader.run(_only_connect)
+        self._writer.run(only_connect)
+        self._reader.run(only_connect)
 
     def _choose_names(self) -> None:
         """Choose new names for the host and its connections, so that they are unique even after a fork."""
-        self._host, self._name = host_name(), f"actors {secrets.token_hex(8)}"
+        self.host, self._name = host_name(), f"actors {secrets.token_hex(8)}"
         self._writer.set_connection_name(self._name)
         self._reader.set_connection_name(f"{self._name} reads")
 
@@ -149,17 +159,46 @@ class PostgresStorage:
         try:
             if self._renewed_at is not None:
                 with suppress(JournalUnavailable):
-                    self._writer.run(self._release_all_claims)
+                    self._writer.run(lambda connection: host_rows.end_host(connection, self.host))
         finally:
             self._rows.clear()
-            self._renewed_at, self._is_prepared = None, False
+            self._renewed_at, self._is_prepared, self._status = None, False, HostStatus()
             self._reader.close()
             self._writer.close()
 
-    def renew_lease(self) -> None:
-        """Renew this host's lease. No effect before this storage has claimed a session."""
+    def renew_lease(self, status: HostStatus | None = None) -> None:
+        """Renew this host's lease. If the status has an address, make this storage a host first."""
+        self._status = status or self._status
         if self._renewed_at is not None:
             self._writer.run(self._renew_lease)
+        elif self._status.address:
+            self._writer.run(self._ensure_host)
+
+    def hosts(self) -> Sequence[Host]:
+        """Return the live hosts of the database. The server's clock decides whether a lease has expired."""
+        self._resolve_uncertain_append()
+        return self._reader.run(host_rows.live_hosts)
+
+    def owned(self, after: str = "", limit: int = 1000) -> Sequence[ClaimedSession]:
+        """Return the sessions that belong to this host and have a log."""
+        self._resolve_uncertain_append()
+        return self._reader.run(
+            lambda connection: host_rows.owned_sessions(connection, self.host, after, limit)
+        )
+
+    def assign(self, session: str, fence: int, host: str) -> None:
+        """Make another live host the owner of a session."""
+        self._rows.pop(session, None)
+        self._writer.run(
+            lambda connection: host_rows.assign(connection, self.host, session, fence, host, self.where)
+        )
+
+    def release_all(self) -> None:
+        """Release every session of this host, and mark the host as draining."""
+        if self._renewed_at is not None:
+            self._status = replace(self._status, state="draining")
+            row = (self.host, self._lease, self._status, self.where)
+            self._writer.run(lambda connection: host_rows.release_claims(connection, *row))
 
     @contextmanager
     def transaction(self, claims: Sequence[str] = ()) -> Generator[None]:
@@ -260,7 +299,7 @@ class PostgresStorage:
 
     def _configure(self, connection: Connection, bound: float) -> None:
         """Set the timeouts of a new connection. `bound`: maximum seconds of a statement."""
-        connection.execute(sql.SETTINGS, [_milliseconds(s) for s in (bound, self._locked, self._lease / 3)])
+        connection.execute(sql.SETTINGS, [milliseconds(s) for s in (bound, self._locked, self._lease / 3)])
 
     def _prepare_reading(self, connection: Connection) -> None:
         """Prepare a new reading connection: reject a standby server, and set the timeouts."""
@@ -299,20 +338,18 @@ class PostgresStorage:
     def _resolve_uncertain_append(self) -> None:
         """Before a read, make sure that the tables exist and that no append is uncertain."""
         if self._doubt is not None or not self._is_prepared:
-            self._writer.run(_only_connect)
+            self._writer.run(only_connect)
 
     # Hosts and claims
 
     def _renew_lease(self, connection: Connection) -> None:
-        if not connection.execute(sql.BEAT, (self._host, self._lease)).rowcount:
-            check_version(connection, self.where)
+        host_rows.renew_lease(connection, self.host, self._lease, self._status, self.where)
         self._renewed_at = monotonic()
 
     def _ensure_host(self, connection: Connection) -> None:
         """Make this storage a host, unless it is one already. Renew its lease if a third of the lease has passed."""
         if self._renewed_at is None:
-            connection.execute(sql.FORGET_OLD_HOSTS)
-            remove_unused_rows(connection)
+            host_rows.remove_earlier_hosts(connection, self.host, self._status)
         if self._renewed_at is None or monotonic() - self._renewed_at > self._lease / 3:
             self._renew_lease(connection)
 
@@ -343,10 +380,10 @@ class PostgresStorage:
         Raises:
             SessionLeased: A session belongs to another live host.
         """
-        for *columns, seconds in connection.execute(sql.LOOK, (list(sessions),)).fetchall():
+        for *columns, seconds, address in connection.execute(sql.LOOK, (list(sessions),)).fetchall():
             row = decode_row(columns, self._place)
-            if row.owner not in (None, self._host) and seconds > 0:
-                raise row.leased_error(seconds)
+            if row.owner not in (None, self.host) and seconds > 0:
+                raise row.leased_error(seconds, address)
             yield row
 
     def _claim_all(self, connection: Connection, sessions: Iterable[str]) -> dict[str, Claim]:
@@ -355,15 +392,15 @@ class PostgresStorage:
         """
         self._ensure_host(connection)
         unknown, free = dict.fromkeys(sorted(sessions)), list[SessionRow]()
-        for *columns, seconds in connection.execute(sql.LOOK, (list(unknown),)).fetchall():
+        for *columns, seconds, _ in connection.execute(sql.LOOK, (list(unknown),)).fetchall():
             del unknown[columns[0]]
             with suppress(JournalDamaged):  # `claim` reports the damage to the caller of this session
                 row = decode_row(columns, self._place)
-                if row.owner in (None, self._host) or seconds <= 0:
+                if row.owner in (None, self.host) or seconds <= 0:
                     free.append(row)
         new = self._claim_new(connection, unknown)
         seen = [[row.key for row in free], [row.fence for row in free]]
-        taken = connection.execute(sql.CLAIM_ALL, (self._host, *seen)).fetchall()
+        taken = connection.execute(sql.CLAIM_ALL, (self.host, *seen)).fetchall()
         claimed = new + [decode_row(values, self._place) for values in taken]
         for row in claimed:
             self._cache_row(row)
@@ -378,7 +415,7 @@ class PostgresStorage:
         if row is None:
             claimed = next(iter(self._claim_new(connection, [session])), None)
         else:
-            values = connection.execute(sql.CLAIM, (self._host, row.key, row.fence)).fetchone()
+            values = connection.execute(sql.CLAIM, (self.host, row.key, row.fence)).fetchone()
             claimed = None if values is None else decode_row(values, self._place)
         if claimed is None:
             check_version(connection, self.where)
@@ -388,17 +425,10 @@ class PostgresStorage:
         """Create the rows of sessions that have no row, claimed by this host, and return the rows. Sessions that
         another host created in the meantime are skipped.
         """
-        new = {name: SessionRow(name, secrets.randbits(62), owner=self._host) for name in sessions}
+        new = {name: SessionRow(name, secrets.randbits(62), owner=self.host) for name in sessions}
         given = [list(new), [row.key for row in new.values()], [row_checksum(row) for row in new.values()]]
-        found = connection.execute(sql.CLAIM_NEW, (self._host, *given)).fetchall() if new else []
+        found = connection.execute(sql.CLAIM_NEW, (self.host, *given)).fetchall() if new else []
         return [replace(new[name], fence=fence) for name, fence in found]
-
-    def _release_all_claims(self, connection: Connection) -> None:
-        """Release every session that this host has claimed, and remove the host's row."""
-        with connection.transaction():
-            connection.execute(sql.RELEASE_ALL, (self._host,))
-            connection.execute(sql.FORGET_HOST, (self._host,))
-        remove_unused_rows(connection)
 
     def _delete(self, connection: Connection, sessions: Sequence[str]) -> None:
         for _ in range(TRIES):
@@ -433,15 +463,15 @@ class PostgresStorage:
         """
         rows = self._current_rows(connection, entries)
         batch, outcomes, refused = (
-            Batch(self._now(), self._host),
+            Batch(self._now(), self.host),
             list[Appended](),
             dict[tuple[str, int], Refusal](),
         )
         for entry, records in zip(entries, encoded, strict=True):
             row = rows.get(entry.session)
-            refusal = refused.get(entry.writer) or _refusal(entry, row, batch)
-            if row is None or refusal is not None:
-                outcomes.append(refused.setdefault(entry.writer, refusal or entry.missing()))
+            rejected = refused.get(entry.writer) or refusal(entry, row, batch)
+            if row is None or rejected is not None:
+                outcomes.append(refused.setdefault(entry.writer, rejected or entry.missing()))
             else:
                 outcomes.append(batch.add_events(row, entry.events, records))
         if not batch:
@@ -451,7 +481,7 @@ class PostgresStorage:
         return [
             outcome
             if entry.session not in left or not isinstance(outcome, int)
-            else _rejection(entry, rows[entry.session], left[entry.session])
+            else rejection(entry, rows[entry.session], left[entry.session])
             for entry, outcome in zip(entries, outcomes, strict=True)
         ]
 
@@ -504,39 +534,3 @@ class PostgresStorage:
         self._rows[row.name] = row
         if len(self._rows) > CACHED:
             del self._rows[next(iter(self._rows))]
-
-
-def _refusal(entry: Entry, row: SessionRow | None, batch: Batch) -> Refusal | None:
-    return entry.missing() if row is None else entry.refusal(row.fence, batch.last_number(row))
-
-
-def _rejection(entry: Entry, row: SessionRow, end: SessionEnd | None) -> Refusal:
-    """Return the error for an entry that was not written. `row` is the expected row of the session. `end` is the state
-    that is stored for the session, or None if the session is missing.
-    """
-    if end is None:
-        return entry.missing()
-    fence, last, owner = end
-    if fence != entry.fence:
-        return entry.fenced_error(fence)
-    if owner == row.owner and last < row.last:
-        return entry.behind_error(last, row.last)
-    # A failover lost this host's claim, and another host's claim has the same fencing number now.
-    return entry.unclaimed_error()
-
-
-def describe_remaining_data(table: str, where: str) -> RemainingData:
-    """Describe a table that still contains deleted rows. `where`: the name of the database."""
-    reason = (
-        f"the server keeps deleted rows until VACUUM FULL {table} rewrites the table; its write-ahead log and backups "
-        "contain deleted rows until you delete these files"
-    )
-    return RemainingData(f"{where}, table {table}", reason)
-
-
-def _only_connect(_: Connection) -> None:
-    """Do nothing. `Link.run` with this function only checks and prepares the connection."""
-
-
-def _milliseconds(seconds: float) -> str:
-    return f"{max(1, round(1000 * seconds))}ms"

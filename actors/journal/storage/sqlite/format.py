@@ -18,7 +18,9 @@ VERSION = 1
 
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL, checksum INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE host (name TEXT PRIMARY KEY, until REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE host (
+    name TEXT PRIMARY KEY, until REAL NOT NULL, address TEXT NOT NULL, state TEXT NOT NULL, lag REAL NOT NULL
+) WITHOUT ROWID;
 CREATE TABLE session (
     name TEXT PRIMARY KEY, key INTEGER NOT NULL, fence INTEGER NOT NULL, owner TEXT, last INTEGER NOT NULL,
     size INTEGER NOT NULL, tenant TEXT NOT NULL, target TEXT NOT NULL, state TEXT NOT NULL,
@@ -28,6 +30,7 @@ CREATE TABLE session (
 CREATE INDEX session_used ON session (bucket);
 CREATE INDEX session_tenant ON session (tenant, bucket, lifecycle);
 CREATE INDEX session_lifecycle ON session (lifecycle, bucket);
+CREATE INDEX session_owner ON session (owner) WHERE owner IS NOT NULL;
 CREATE TABLE record (
     place INTEGER PRIMARY KEY, before INTEGER NOT NULL, session INTEGER NOT NULL, number INTEGER NOT NULL,
     checksum INTEGER NOT NULL, bytes BLOB NOT NULL

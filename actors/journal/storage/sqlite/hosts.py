@@ -9,8 +9,14 @@ from pathlib import Path
 from sqlite3 import Connection
 from time import monotonic
 
-from actors.journal.storage.hosts import host_name
+from actors.journal.storage.host_names import host_name
+from actors.journal.storage.hosts import Host, HostStatus
 from actors.journal.storage.sqlite.locks import HostLock, is_held
+
+_ROW = "SELECT until, address, state, 0, lag FROM host WHERE name = ?"
+_COUNTED = """
+SELECT until, address, state, (SELECT count(*) FROM session WHERE owner = host.name), lag FROM host WHERE name = ?
+"""
 
 
 class Hosts:
@@ -24,6 +30,8 @@ class Hosts:
     def __init__(self, path: Path, lease: float) -> None:
         self._path, self._lease = path, lease
         self._lock: HostLock | None = None
+        self.status: HostStatus = HostStatus()
+        """The host's address, state and lag, which the row of the host contains."""
         self.name: str = ""
         """The name of this host, chosen at its first claim, because the process may fork before; empty until then."""
 
@@ -33,6 +41,9 @@ class Hosts:
             self._remove_dead_hosts(connection)
             self.name = host_name()
             self._lock = HostLock(self._lock_path(self.name))
+            if address := self.status.address:
+                # An earlier process at this address is gone, even if its lease has not expired.
+                connection.execute("DELETE FROM host WHERE address = ?", (address,))
             self.renew_lease(connection)
 
     def _remove_dead_hosts(self, connection: Connection) -> None:
@@ -48,15 +59,31 @@ class Hosts:
 
     def renew_lease(self, connection: Connection) -> None:
         """Extend this host's lease to its full duration from now."""
-        connection.execute(
-            "INSERT OR REPLACE INTO host VALUES (?, ?)", (self.name, monotonic() + self._lease)
-        )
+        status = self.status
+        row = (self.name, monotonic() + self._lease, status.address, status.state, status.lag)
+        connection.execute("INSERT OR REPLACE INTO host VALUES (?, ?, ?, ?, ?)", row)
 
-    def remaining_lease(self, connection: Connection, name: str) -> float:
-        """Return the remaining seconds of another host's lease; 0 if that host is gone."""
-        row = connection.execute("SELECT until FROM host WHERE name = ?", (name,)).fetchone()
-        seconds = row[0] - monotonic() if row is not None and type(row[0]) is float else 0.0
-        return seconds if seconds > 0 and is_held(self._lock_path(name)) else 0.0
+    def live(self, connection: Connection) -> list[Host]:
+        """Return the live hosts, ordered by name."""
+        names = connection.execute("SELECT name FROM host ORDER BY name").fetchall()
+        found = [self.find(connection, name, _COUNTED) for (name,) in names]
+        return [host for host in found if host is not None]
+
+    def is_serving(self, connection: Connection, name: str) -> bool:
+        """Return True if a host is alive and accepts more sessions."""
+        host = self.find(connection, name)
+        return host is not None and host.state == "serving"
+
+    def find(self, connection: Connection, name: str, query: str = _ROW) -> Host | None:
+        """Return a host, or None if that host is gone.
+
+        `query`: `_ROW`, or `_COUNTED` to count the host's sessions.
+        """
+        row = connection.execute(query, (name,)).fetchone()
+        if row is None or type(row[0]) is not float or (seconds := row[0] - monotonic()) <= 0:
+            return None
+        _, address, state, sessions, lag = row
+        return Host(name, address, state, sessions, lag, seconds) if is_held(self._lock_path(name)) else None
 
     def forget(self, connection: Connection, name: str) -> None:
         """Remove the row of a host that is gone or about to close."""
@@ -67,6 +94,7 @@ class Hosts:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+        self.status = HostStatus()
 
     def _lock_path(self, name: str) -> Path:
         return self._path.with_name(f"{self._path.name}-host-{name.replace(':', '-').replace('/', '-')}")

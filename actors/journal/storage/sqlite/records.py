@@ -25,6 +25,9 @@ from actors.journal.storage.rows import JournalLocation, SessionRow, record_chec
 Written: TypeAlias = tuple[int, int, int, int, int, bytes]
 """A row of `record`: its place, the place of the previous record, the session's key, the number, the checksum, the
 bytes."""
+IndexColumns: TypeAlias = tuple[str, int, str, str | None]
+"""The values of the indexed columns of a row of `session`: the tenant, the bucket of the last use, the indexed state,
+the owner."""
 COLUMNS = f"{FIELDS}, place"
 WRITTEN = f"{COLUMNS}, bucket, lifecycle"
 WAYPOINT = 128
@@ -55,14 +58,14 @@ class PlacedRow(SessionRow):
     def values(self) -> tuple[object, ...]:
         """The values to write: the fields, their checksum, the place, and the indexed columns."""
         *fields, place = astuple(self)
-        _, bucket, lifecycle = self.index_columns
+        _, bucket, lifecycle, _ = self.index_columns
         return (*fields, crc32(msgpack.encode(fields)), place, bucket, lifecycle)
 
     @property
-    def index_columns(self) -> tuple[str, int, str]:
-        """The values of the indexed columns: the tenant, the bucket of the last use, and the indexed state."""
+    def index_columns(self) -> IndexColumns:
+        """The values of the indexed columns: the tenant, the bucket of the last use, the indexed state, the owner."""
         bucket = usage_bucket(self.used) if self.last else NO_BUCKET
-        return self.tenant, bucket, indexed_state(self.state)
+        return self.tenant, bucket, indexed_state(self.state), self.owner
 
     def append(self, stored: bytes, place: int) -> Written:
         """Append a record at this place to the log. Return the row to write for the record."""

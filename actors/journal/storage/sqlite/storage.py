@@ -9,6 +9,8 @@ from sqlite3 import Connection
 from stat import S_ISDIR
 from time import time
 
+from msgspec.structs import replace
+
 from actors.core.log.events import LogEvent
 from actors.core.stats.stats import StorageSizes
 from actors.errors import ConfigError, Fenced, JournalBehind, JournalDamaged
@@ -28,6 +30,7 @@ from actors.journal.storage.blobs import LARGE, extract_blobs
 from actors.journal.storage.clock import ObservedClock, observe
 from actors.journal.storage.deletion import RemainingData
 from actors.journal.storage.directory import EVERY, Page, SessionFilter, StoredSession
+from actors.journal.storage.hosts import ClaimedSession, Host, HostStatus, no_host_error
 from actors.journal.storage.rows import JournalLocation
 from actors.journal.storage.sqlite.connection import Connections
 from actors.journal.storage.sqlite.format import (
@@ -45,6 +48,7 @@ from actors.journal.storage.sqlite.locks import check_platform
 from actors.journal.storage.sqlite.records import (
     COLUMNS,
     WRITTEN,
+    IndexColumns,
     PlacedRow,
     Written,
     decode_row,
@@ -60,15 +64,18 @@ CACHED = 4096
 """Maximum number of cached rows. The cache is emptied when another process has written to the file."""
 _ROW = f"SELECT {COLUMNS} FROM session WHERE name = ?"  # noqa: S608  inserts only constants
 _OWNED = f"SELECT {COLUMNS} FROM session WHERE owner = ?"  # noqa: S608  inserts only constants
+_OWNED_AFTER = (
+    "SELECT name, fence FROM session WHERE owner = ? AND last > 0 AND name > ? ORDER BY name LIMIT ?"
+)
 _WRITE = f"INSERT OR REPLACE INTO session ({WRITTEN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 _GO_ON = """
-UPDATE session SET owner = ?4, last = ?5, size = ?6, target = ?8, state = ?9, opened = ?10, used = ?11,
+UPDATE session SET last = ?5, size = ?6, target = ?8, state = ?9, opened = ?10, used = ?11,
 title = ?12, folded = ?13, metadata = ?14, checksum = ?15, place = ?16
 WHERE name = ?1 AND key = ?2 AND fence = ?3 AND last = ?19
 """
 """Updates a row after an append. It does not set indexed columns, because SQLite would rewrite each index even if the
 value is unchanged."""
-_INDEX = "UPDATE session SET tenant = ?, bucket = ?, lifecycle = ? WHERE name = ?"
+_INDEX = "UPDATE session SET tenant = ?, bucket = ?, lifecycle = ?, owner = ? WHERE name = ?"
 
 
 class SqliteStorage:
@@ -113,6 +120,11 @@ class SqliteStorage:
         self._is_searched = False
 
     @property
+    def host(self) -> str:
+        """The name of this storage as a host; empty until this storage is a host."""
+        return self._hosts.name
+
+    @property
     def sizes(self) -> StorageSizes:
         """Sizes of the file and its write-ahead log after this process's last transaction."""
         return self._connections.sizes
@@ -127,18 +139,51 @@ class SqliteStorage:
         try:
             if self._hosts.is_host:
                 with self._connections.transaction() as connection:
-                    self._release_all_claims(connection)
+                    self._end_host(connection)
         finally:
             self._rows.clear()
             self._is_searched = False
             self._hosts.end()
             self._connections.close()
 
-    def renew_lease(self) -> None:
-        """Renew this host's lease. No effect before this storage has claimed a session."""
+    def renew_lease(self, status: HostStatus | None = None) -> None:
+        """Renew this host's lease. If the status has an address, make this storage a host first."""
+        hosts = self._hosts
+        hosts.status = status or hosts.status
+        if hosts.is_host or hosts.status.address:
+            with self._connections.transaction() as connection:
+                hosts.become_host(connection)
+                hosts.renew_lease(connection)
+
+    def hosts(self) -> Sequence[Host]:
+        """Return the live hosts of the file."""
+        with self._connections.read_snapshot() as connection:
+            return self._hosts.live(connection)
+
+    def owned(self, after: str = "", limit: int = 1000) -> Sequence[ClaimedSession]:
+        """Return the sessions that belong to this host and have a log."""
+        with self._connections.read_snapshot() as connection:
+            found = connection.execute(_OWNED_AFTER, (self._hosts.name, after, limit))
+            return [ClaimedSession(name, fence) for name, fence in found]
+
+    def assign(self, session: str, fence: int, host: str) -> None:
+        """Make another live host the owner of a session."""
+        with self._connections.transaction() as connection:
+            row = self._cached_row(connection, session)
+            if row is None or not row.last or row.fence != fence:
+                known = None if row is None or not row.last else row.fence
+                raise Entry(session, fence, ()).unassigned_error(known)
+            if not self._hosts.is_serving(connection, host):
+                raise no_host_error(session, host)
+            self._set_owner(connection, row, fence + 1, host)
+
+    def release_all(self) -> None:
+        """Release every session of this host, and mark the host as draining."""
         if self._hosts.is_host:
             with self._connections.transaction() as connection:
+                self._hosts.status = replace(self._hosts.status, state="draining")
                 self._hosts.renew_lease(connection)
+                self._release_all_claims(connection)
 
     def transaction(self, claims: Sequence[str] = ()) -> AbstractContextManager[object]:
         """Return a context manager that combines the storage's method calls within it into one transaction."""
@@ -168,7 +213,7 @@ class SqliteStorage:
         """Append all entries that are not rejected, in one transaction."""
         encoded = [entry.records for entry in entries]
         now, outcomes, written = self._now(), list[Appended](), list[Written]()
-        rows, before = dict[str, PlacedRow](), list[tuple[int, tuple[str, int, str]]]()
+        rows, before = dict[str, PlacedRow](), list[tuple[int, IndexColumns]]()
         refused = dict[tuple[str, int], Fenced | JournalBehind]()
         try:
             with self._connections.transaction() as connection:
@@ -317,16 +362,19 @@ class SqliteStorage:
         """Raise `SessionLeased` if the session belongs to another live host."""
         if row.owner is None or row.owner == self._hosts.name:
             return
-        if seconds := self._hosts.remaining_lease(connection, row.owner):
-            raise row.leased_error(seconds)
+        if (owner := self._hosts.find(connection, row.owner)) is not None:
+            raise row.leased_error(owner.remaining_lease or 0.0, owner.address)
+
+    def _end_host(self, connection: Connection) -> None:
+        """Release every session that this host has claimed, and remove the host's row."""
+        self._release_all_claims(connection)
+        self._hosts.forget(connection, self._hosts.name)
 
     def _release_all_claims(self, connection: Connection) -> None:
-        """Release every session that this host has claimed, and remove the host's row."""
-        name = self._hosts.name
-        for values in connection.execute(_OWNED, (name,)).fetchall():
+        """Release every session that this host has claimed."""
+        for values in connection.execute(_OWNED, (self._hosts.name,)).fetchall():
             row = decode_row(values, JournalLocation(str(self.path)))
             self._release_claim(connection, row)
-        self._hosts.forget(connection, name)
 
     def _release_claim(self, connection: Connection, row: PlacedRow) -> None:
         """Release a session for other hosts, or remove it if it has no log."""
@@ -359,7 +407,7 @@ class SqliteStorage:
         self,
         connection: Connection,
         written: Sequence[Written],
-        rows: Sequence[tuple[PlacedRow, tuple[int, tuple[str, int, str]]]],
+        rows: Sequence[tuple[PlacedRow, tuple[int, IndexColumns]]],
     ) -> None:
         """Write records and update the rows of their sessions.
 

@@ -1,0 +1,92 @@
+"""Read and write the rows of hosts, list the sessions of a host, and hand a session over to another host."""
+
+from collections.abc import Sequence
+
+from actors.journal.storage import Entry
+from actors.journal.storage.hosts import ClaimedSession, Host, HostStatus, no_host_error
+from actors.journal.storage.postgres import statements as sql
+from actors.journal.storage.postgres.connection import Connection
+from actors.journal.storage.postgres.format import check_version
+from actors.journal.storage.postgres.removal import remove_unused_rows
+
+
+def remove_earlier_hosts(connection: Connection, name: str, status: HostStatus) -> None:
+    """Remove the rows that a new host replaces: of hosts that are long gone, and of an earlier host at its address.
+
+    `name`, `status`: the name and status of the new host.
+    """
+    connection.execute(sql.FORGET_OLD_HOSTS)
+    if status.address:
+        connection.execute(sql.REPLACE_HOST, (status.address, name))
+    remove_unused_rows(connection)
+
+
+def renew_lease(connection: Connection, name: str, lease: float, status: HostStatus, where: str) -> None:
+    """Write the row of a host, and extend the host's lease to its full duration from now.
+
+    Args:
+        connection: The writing connection.
+        name: The name of the host.
+        lease: The duration of the lease, in seconds.
+        status: The host's address, state and lag.
+        where: The name of the database, for the error.
+
+    Raises:
+        JournalError: A newer version has migrated the tables.
+    """
+    row = (name, lease, status.address, status.state, status.lag)
+    if not connection.execute(sql.BEAT, row).rowcount:
+        check_version(connection, where)
+
+
+def live_hosts(connection: Connection) -> Sequence[Host]:
+    """Return the live hosts, ordered by name."""
+    return [Host(*values) for values in connection.execute(sql.HOSTS).fetchall()]
+
+
+def owned_sessions(connection: Connection, host: str, after: str, limit: int) -> Sequence[ClaimedSession]:
+    """Return the sessions that belong to a host and have a log. See `Storage.owned`."""
+    found = connection.execute(sql.OWNED, (host, after, limit)).fetchall()
+    return [ClaimedSession(*values) for values in found]
+
+
+def assign(connection: Connection, owner: str, session: str, fence: int, host: str, where: str) -> None:
+    """Make another host the owner of a session.
+
+    Args:
+        connection: The writing connection.
+        owner: The name of the host that has claimed the session.
+        session: The session's id.
+        fence: The fencing number of the owner's claim.
+        host: The name of the other host.
+        where: The name of the database, for the error.
+
+    Raises:
+        Fenced: The session was claimed with another number later, or has no log.
+        HostUnavailable: The other host is gone or draining.
+        JournalError: A newer version has migrated the tables.
+    """
+    if connection.execute(sql.ASSIGN, (host, session, fence, owner)).fetchone() is not None:
+        return
+    check_version(connection, where)
+    row = connection.execute(sql.FENCE, (session,)).fetchone()
+    known = None if row is None else int(row[0])
+    if known != fence:
+        raise Entry(session, fence, ()).unassigned_error(known)
+    raise no_host_error(session, host)
+
+
+def release_claims(connection: Connection, name: str, lease: float, status: HostStatus, where: str) -> None:
+    """Renew the lease of a host with a new status, and release the host's sessions, in one transaction."""
+    with connection.transaction():
+        # The renewal locks the host's row, so that no session is assigned to the host afterwards.
+        renew_lease(connection, name, lease, status, where)
+        connection.execute(sql.RELEASE_ALL, (name,))
+
+
+def end_host(connection: Connection, host: str) -> None:
+    """Release every session that a host has claimed, and remove the host's row."""
+    with connection.transaction():
+        connection.execute(sql.RELEASE_ALL, (host,))
+        connection.execute(sql.FORGET_HOST, (host,))
+    remove_unused_rows(connection)

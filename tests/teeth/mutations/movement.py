@@ -1,0 +1,166 @@
+"""Mutations of the directory of hosts, and of sessions that move between hosts."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+DEPARTURE = "actors/runtime/departure.py"
+MOVER = "actors/runtime/movement.py"
+MOVEMENT = "tests/runtime/test_movement.py"
+SHARED = "tests/journal/test_shared_storages.py"
+SQLITE = "actors/journal/storage/sqlite/storage.py:SqliteStorage"
+SQLITE_HOSTS = "actors/journal/storage/sqlite/hosts.py:Hosts"
+STATEMENTS = "actors/journal/storage/postgres/statements.py"
+ASSIGNED = f"{SHARED}::test_an_assigned_session_belongs_to_the_other_host_at_once"
+STAYS = f"{SHARED}::test_a_session_stays_if_the_other_host_is_not_serving"
+WRITER = f"{SHARED}::test_a_session_is_assigned_only_by_its_writer"
+DRAINS = f"{SHARED}::test_a_host_that_releases_all_drains_and_may_write_until_the_next_claim"
+REPLACED = f"{SHARED}::test_a_new_host_at_the_same_address_takes_over_without_waiting"
+
+MUTATIONS: tuple[Mutation, ...] = (
+    Mutation(
+        "movement: a session is assigned without a new fencing number",
+        f"{SQLITE}.assign",
+        "self._set_owner(connection, row, fence + 1, host)",
+        "self._set_owner(connection, row, fence, host)",
+        (ASSIGNED,),
+    ),
+    Mutation(
+        "movement: a session in a file is assigned with an old fencing number",
+        f"{SQLITE}.assign",
+        "row is None or not row.last or row.fence != fence",
+        "row is None or not row.last",
+        (WRITER,),
+    ),
+    Mutation(
+        "movement: a session in a file is assigned to a host that drains",
+        f"{SQLITE_HOSTS}.is_serving",
+        "host is not None and host.state == 'serving'",
+        "host is not None",
+        (STAYS, DRAINS),
+    ),
+    Mutation(
+        "movement: a session in Postgres is assigned to any host",
+        f"{STATEMENTS}:ASSIGN",
+        "f\"... AND state = 'serving' AND ...{_IS_OURS}...\"",
+        'f"... AND ...{_IS_OURS}..."',
+        (STAYS, DRAINS),
+    ),
+    Mutation(
+        "movement: a host in a file releases its sessions and still accepts others",
+        f"{SQLITE}.release_all",
+        "self._hosts.status = replace(self._hosts.status, state='draining')",
+        "",
+        (DRAINS,),
+    ),
+    Mutation(
+        "movement: an earlier host at the same address keeps its lease in a file",
+        f"{SQLITE_HOSTS}.become_host",
+        "connection.execute('DELETE FROM host WHERE address = ?', (address,))",
+        "pass",
+        (REPLACED,),
+    ),
+    Mutation(
+        "movement: an earlier host at the same address keeps its lease in Postgres",
+        "actors/journal/storage/postgres/hosts.py:remove_earlier_hosts",
+        "connection.execute(sql.REPLACE_HOST, (status.address, name))",
+        "pass",
+        (REPLACED,),
+    ),
+    Mutation(
+        "movement: queued asks run before the session departs",
+        f"{DEPARTURE}:_end_turn",
+        "lifecycle.drop_queued(error)",
+        "",
+        (f"{MOVEMENT}::test_asks_during_a_hand_over_name_the_new_host_and_the_turn_ends_first",),
+    ),
+    Mutation(
+        "movement: a departing session accepts asks",
+        "actors/runtime/delivery.py:SessionCaller._send",
+        "await self._lifecycle.wait_departed()",
+        "",
+        (f"{MOVEMENT}::test_asks_during_a_hand_over_name_the_new_host_and_the_turn_ends_first",),
+    ),
+    Mutation(
+        "movement: a departing session cancels its turn at once",
+        f"{DEPARTURE}:_end_turn",
+        "lifecycle.is_asking and (left := until - anyio.current_time()) > 0",
+        "lifecycle.is_asking and (left := until - anyio.current_time()) > 100",
+        (f"{MOVEMENT}::test_a_released_session_ends_its_turn_first_and_its_handle_says_so",),
+    ),
+    Mutation(
+        "movement: the handle of a moved session does not name the new host",
+        f"{DEPARTURE}:_end",
+        "lifecycle.end(error)",
+        "lifecycle.end()",
+        (f"{MOVEMENT}::test_a_session_without_a_turn_is_handed_over_without_waiting",),
+    ),
+    Mutation(
+        "movement: a runtime that is left keeps its sessions until its toolsets are closed",
+        "actors/runtime/session_host.py:SessionHost.release_all",
+        "await self.journal.ask(ReleaseAll())",
+        "pass",
+        (f"{MOVEMENT}::test_sessions_are_free_before_the_toolsets_of_a_runtime_are_closed",),
+    ),
+    Mutation(
+        "movement: a draining host opens sessions",
+        "actors/runtime/opening.py:SessionOpener._ensure_room",
+        "self._host.check_serving()",
+        "pass",
+        (f"{MOVEMENT}::test_a_drain_moves_every_session_to_the_hosts_with_the_fewest",),
+    ),
+    Mutation(
+        "movement: a drain prefers the fullest host",
+        f"{MOVER}:OtherHosts.choose",
+        "min(*..., **...)",
+        "max(*..., **...)",
+        (f"{MOVEMENT}::test_a_drain_moves_every_session_to_the_hosts_with_the_fewest",),
+    ),
+    Mutation(
+        "movement: a drain moves all sessions at once",
+        f"{MOVER}:SessionMover._keep_rate",
+        "self._due += self._pause",
+        "pass",
+        (f"{MOVEMENT}::test_a_drain_moves_at_most_the_given_number_of_sessions_per_second",),
+    ),
+    Mutation(
+        "movement: a drain moves subagents while their parents use them",
+        f"{MOVER}:_first_to_move",
+        "parents or [*registry.open]",
+        "[*registry.open]",
+        (f"{MOVEMENT}::test_a_drain_moves_subagents_after_the_turn_that_uses_them",),
+    ),
+    Mutation(
+        "movement: a drain leaves sessions that are being opened",
+        f"{MOVER}:SessionMovement.drain",
+        "await registry.wait_settled()",
+        "pass",
+        (f"{MOVEMENT}::test_a_drain_waits_for_sessions_that_are_being_opened",),
+    ),
+    Mutation(
+        "movement: a drained host keeps the sessions that nobody has claimed there",
+        f"{MOVER}:SessionMovement.drain",
+        "await mover.move_unopened(page)",
+        "pass",
+        (f"{MOVEMENT}::test_a_drained_host_passes_on_sessions_that_nobody_has_claimed_there",),
+    ),
+    Mutation(
+        "movement: a rebalance moves busy sessions",
+        f"{MOVER}:_is_idle",
+        "lifecycle.busy or lifecycle.runs_tools or ...",
+        "...",
+        (f"{MOVEMENT}::test_a_rebalance_makes_the_load_even_and_moves_no_busy_session",),
+    ),
+    Mutation(
+        "movement: a rebalance moves sessions although the load is even",
+        f"{MOVER}:SessionMovement.rebalance",
+        "abs(each.sessions - mean) > EVEN * mean",
+        "True",
+        (f"{MOVEMENT}::test_a_rebalance_moves_nothing_while_the_load_is_nearly_even",),
+    ),
+    Mutation(
+        "movement: a rebalance moves more sessions than allowed",
+        f"{MOVER}:SessionMovement.rebalance",
+        "min(own.sessions - ceil(mean), int(most))",
+        "own.sessions - ceil(mean)",
+        (f"{MOVEMENT}::test_a_rebalance_moves_at_most_the_given_number",),
+    ),
+)
