@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 
+import anyio
 import pytest
 from msgspec.structs import astuple
 
 from actors.testing import StressReport
 from actors.testing.stressing.resources import ResourceCounts
+from tests.commands.soak import load
 from tests.commands.soak.load import BREAKER, DIALECTS, Loop, Soak, Soaked, run
 from tests.commands.soak.servers import Seen
 
@@ -30,6 +32,24 @@ def test_a_soak_leaks_nothing_and_its_asks_fail_only_because_of_faults(
     before, after = soaked.held
     assert all(left <= was for was, left in zip(astuple(before), astuple(after), strict=True)), soaked.held
     assert soaked.loop.delay(1.0) >= soaked.loop.delay(0.5) >= 0
+
+
+@pytest.mark.anyio
+async def test_servers_answer_although_descriptors_of_earlier_work_are_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counts, answered = iter([100, *[90] * 10_000]), list[str]()
+
+    class Server:
+        """A server that records that it may answer."""
+
+        def answer(self) -> None:
+            answered.append("now")
+
+    monkeypatch.setattr(load, "_descriptors", lambda: next(counts))
+    with anyio.fail_after(30):
+        await load._await_connections(Soak(sessions=12, gather=0.02), [Server()])  # type: ignore[list-item]
+    assert answered == ["now"]
 
 
 def _result(

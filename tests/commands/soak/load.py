@@ -181,16 +181,20 @@ def configuration(servers: Sequence[StrictProcess], sessions: int) -> Config:
 
 
 async def _await_connections(soak: Soak, servers: Sequence[StrictProcess]) -> None:
-    """Let the servers answer once every session is connected or no more arrive.
+    """Let the servers answer once every session is connected or no more arrive, after 20 times `gather` at the latest.
 
     The time is that of the sessions' event loop: while it is busy with all of them, no time passes.
     """
     before = most = _descriptors()
-    looks = 0
-    while most < before + soak.sessions and looks < LOOKS:
+    unchanged = 0
+    for _ in range(20 * LOOKS):
+        if most >= before + soak.sessions or unchanged == LOOKS:
+            break
         await anyio.sleep(soak.gather / LOOKS)
         now = _descriptors()
-        looks = looks + 1 if before < now <= most else 0
+        if now < before:  # descriptors of earlier work were closed
+            before = most = now
+        unchanged = unchanged + 1 if before < now <= most else 0
         most = max(most, now)
     for each in servers:
         each.answer()
