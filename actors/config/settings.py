@@ -70,7 +70,7 @@ class BackendLimits(Frozen):
             temporarily.
         waiting: Queued requests. A further request fails as overloaded.
         requests_per_minute, tokens_per_minute: The rate limits of the account. With None, requests are not limited
-        until the backend rejects one.
+            until the backend rejects one.
         attempts: Attempts of one round, including the first. A rate-limited attempt does not count while other requests
             succeed, up to four times this number.
         failures: Consecutive failed attempts, in all sessions, that open the circuit breaker. Requests in flight at the

@@ -27,7 +27,7 @@ class Subscriber:
 
     Attributes:
         last: The number of the last event of the log; None until the reader has read the end of the log for the first
-        time.
+            time.
         lost: The number of dropped deltas that the reader has not been notified of.
         rolled_back_to: If the storage lost events, the number of the last event that remains; None otherwise.
         is_over: Whether the session has ended.

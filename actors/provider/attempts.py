@@ -125,7 +125,7 @@ class Retries(Struct, frozen=True):
         attempts: Maximum number of tries. Up to `extra_attempts` rate limit errors do not count if the backend answered
             other requests.
         first_wait, longest_wait: The first and the longest wait before a retry, in seconds. The wait doubles in
-        between, with jitter.
+            between, with jitter.
         longest_requested_wait: Longest wait in seconds that a provider may request. After a longer one, the request
             fails, since another backend may answer sooner.
     """

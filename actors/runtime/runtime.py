@@ -407,8 +407,8 @@ class Runtime(SessionMovement):
         Args:
             id: Id of the session.
             tools, approve, deps, on_repeat: As for `open`, because the log does not contain them. If the tools have
-            changed, the effect is that of `Session.configure`: the next request declares the new tools, and a call of a
-            removed tool is answered with an error.
+                changed, the effect is that of `Session.configure`: the next request declares the new tools, and a call
+                of a removed tool is answered with an error.
             system: System prompt; unchanged by default.
             target: Target of the next ask; unchanged by default.
             output: The `output` of the ask that waits, if there is one. The log contains its schema but not its type,
@@ -440,7 +440,7 @@ class Runtime(SessionMovement):
         system: str | EllipsisType | None = ...,
         target: str | None = None,
         on_repeat: Repeats | None = None,
-        output: Any = None,  # Any: a type or JSON
+        output: Any = None,  # Any: a type or a JSON Schema
         wait: float = 0.0,
     ) -> "Session":
         """Return an existing session, for a program that receives requests for any session of the journal.
