@@ -214,6 +214,7 @@ async def test_an_interrupted_blocking_caller_leaves_an_ask_with_a_key_running()
             prepare = partial(session._prepare_stream, "Go.", None, None, {}, None, "k1")
             tasks.start_soon(blocking.outcome, prepare)
             await anyio.wait_all_tasks_blocked()
-            await blocking.interrupt()
+            with anyio.fail_after(10):
+                await blocking.interrupt()
             gate.open("one")
         assert texts == ["Done."]
