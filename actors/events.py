@@ -14,52 +14,56 @@
 
 from actors.core.policy.routing import SkippedMember
 from actors.core.schemas.repair import Repair
-from actors.core.stream_events.event_json import event_json, sse_frame
-from actors.core.stream_events.event_schema import SCHEMA
-from actors.core.stream_events.events import (
-    ApprovalDecidedEvent,
-    ApprovalRequestedEvent,
+from actors.core.stream_events.ask_events import (
     AskStartedEvent,
-    CallRepairedEvent,
-    CompactedEvent,
     CompleteEvent,
-    ConfiguredEvent,
     ErrorEvent,
-    EventsLostEvent,
     FailoverEvent,
-    FormatRequestedEvent,
-    LaneRewrittenEvent,
     MemberSkippedEvent,
-    MessageEvent,
-    OwnEvent,
-    RequestFailedEvent,
-    RequestRenderedEvent,
-    RequestSentEvent,
-    ResultsTrimmedEvent,
-    ResyncEvent,
-    RewoundEvent,
-    SessionClosedEvent,
-    SessionEvent,
-    SessionOpenedEvent,
-    SubagentEvent,
-    SwitchAppliedEvent,
-    SwitchFailedEvent,
-    SwitchQueuedEvent,
-    SwitchSupersededEvent,
     TerminalEvent,
-    TextEvent,
-    ThinkingEvent,
-    ToolCallEvent,
-    ToolChangeDeferredEvent,
-    ToolFailedEvent,
-    ToolProgressEvent,
-    ToolResultsEvent,
     TurnEndedEvent,
     TurnPausedEvent,
     TurnResumedEvent,
     TurnStartedEvent,
 )
+from actors.core.stream_events.event_json import event_json, sse_frame
+from actors.core.stream_events.event_schema import SCHEMA
+from actors.core.stream_events.events import OwnEvent, SessionEvent, SubagentEvent
 from actors.core.stream_events.results import ApprovalDecision, AwaitedCall, CallEnd, CallOutcome, PendingCall
+from actors.core.stream_events.round_events import (
+    FormatRequestedEvent,
+    LaneRewrittenEvent,
+    MessageEvent,
+    RequestFailedEvent,
+    RequestRenderedEvent,
+    RequestSentEvent,
+    TextEvent,
+    ThinkingEvent,
+)
+from actors.core.stream_events.session_events import (
+    CompactedEvent,
+    ConfiguredEvent,
+    EventsLostEvent,
+    ResultsTrimmedEvent,
+    ResyncEvent,
+    RewoundEvent,
+    SessionClosedEvent,
+    SessionOpenedEvent,
+    SwitchAppliedEvent,
+    SwitchFailedEvent,
+    SwitchQueuedEvent,
+    SwitchSupersededEvent,
+    ToolChangeDeferredEvent,
+)
+from actors.core.stream_events.tool_events import (
+    ApprovalDecidedEvent,
+    ApprovalRequestedEvent,
+    CallRepairedEvent,
+    ToolCallEvent,
+    ToolFailedEvent,
+    ToolProgressEvent,
+    ToolResultsEvent,
+)
 from actors.core.values.progress import Attempt, Cause, RefusedRequest
 
 __all__ = [

@@ -38,7 +38,8 @@ from weakref import finalize
 from actors.core.settings.asking import AskSettings
 from actors.core.settings.labels import Scalar
 from actors.core.stats.stats import RuntimeStats
-from actors.core.stream_events.events import CompleteEvent, ErrorEvent, SessionEvent
+from actors.core.stream_events.ask_events import CompleteEvent, ErrorEvent
+from actors.core.stream_events.events import SessionEvent
 from actors.core.stream_events.results import Approvals, AskResult, CallResults, PendingCall
 from actors.core.turn.batch import Approve
 from actors.errors import ActorsError

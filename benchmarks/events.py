@@ -13,7 +13,7 @@ from functools import partial
 import anyio
 import h11
 
-from actors.core.stream_events.events import TextEvent
+from actors.core.stream_events.round_events import TextEvent
 from actors.runtime.runtime import Runtime
 from benchmarks.by_hand import QUESTION, TOOLS, Client
 from benchmarks.figures import Extent, Figure, Loop, Measure

@@ -7,16 +7,16 @@ from collections.abc import Iterable, Iterator
 
 from actors.cli.approvals import call_text
 from actors.config import Config
-from actors.core.stream_events.events import (
-    FailoverEvent,
-    LaneRewrittenEvent,
+from actors.core.stream_events.ask_events import FailoverEvent
+from actors.core.stream_events.events import SessionEvent
+from actors.core.stream_events.results import AskResult
+from actors.core.stream_events.round_events import LaneRewrittenEvent
+from actors.core.stream_events.session_events import (
     ResyncEvent,
-    SessionEvent,
     SwitchAppliedEvent,
     SwitchFailedEvent,
     SwitchSupersededEvent,
 )
-from actors.core.stream_events.results import AskResult
 from actors.core.turn.no_content import NO_CONTENT
 from actors.core.values.content import ToolCall
 from actors.provider import advice

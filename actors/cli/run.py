@@ -25,17 +25,11 @@ from actors.cli.parser import Parser
 from actors.cli.screen import escape_controls, print_notice
 from actors.config import Config
 from actors.core.settings.asking import AskSettings
+from actors.core.stream_events.ask_events import CompleteEvent, ErrorEvent
 from actors.core.stream_events.event_json import event_json
-from actors.core.stream_events.events import (
-    CompleteEvent,
-    ErrorEvent,
-    MessageEvent,
-    RequestSentEvent,
-    SessionEvent,
-    TextEvent,
-    ThinkingEvent,
-)
+from actors.core.stream_events.events import SessionEvent
 from actors.core.stream_events.results import AskResult
+from actors.core.stream_events.round_events import MessageEvent, RequestSentEvent, TextEvent, ThinkingEvent
 from actors.core.stream_events.round_text import RoundText
 from actors.runtime.handle import Session
 

@@ -24,19 +24,12 @@ from actors.core.session.export_file import import_logs
 from actors.core.session.publishing import Publisher
 from actors.core.settings.durations import parse_duration
 from actors.core.settings.labels import Scalar
+from actors.core.stream_events.ask_events import AskStartedEvent, CompleteEvent, ErrorEvent, TurnPausedEvent
 from actors.core.stream_events.event_json import event_json
-from actors.core.stream_events.events import (
-    AskStartedEvent,
-    CompactedEvent,
-    CompleteEvent,
-    ErrorEvent,
-    MessageEvent,
-    SessionEvent,
-    SwitchAppliedEvent,
-    ToolCallEvent,
-    ToolResultsEvent,
-    TurnPausedEvent,
-)
+from actors.core.stream_events.events import SessionEvent
+from actors.core.stream_events.round_events import MessageEvent
+from actors.core.stream_events.session_events import CompactedEvent, SwitchAppliedEvent
+from actors.core.stream_events.tool_events import ToolCallEvent, ToolResultsEvent
 from actors.errors import ActorsError, ConfigError, JournalError, SessionUnknown
 from actors.journal.storage.deletion import RemainingData
 from actors.journal.storage.directory import Page, StoredSession

@@ -10,7 +10,8 @@ from msgspec import Struct
 
 from actors.core.log.events import AskStarted, LogEvent, TurnEnded, TurnStarted
 from actors.core.session.publishing import AskFold, Publisher
-from actors.core.stream_events.events import CompleteEvent, ErrorEvent, SessionEvent, TerminalEvent
+from actors.core.stream_events.ask_events import CompleteEvent, ErrorEvent, TerminalEvent
+from actors.core.stream_events.events import SessionEvent
 from actors.errors import JournalError
 from actors.journal.commands import JournalCommand, ReadLog
 from actors.journal.storage import PAGE

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from actors.core.log.events import LogEvent
 from actors.core.session.publishing import Publisher
-from actors.core.stream_events.events import CompleteEvent, ErrorEvent
+from actors.core.stream_events.ask_events import CompleteEvent, ErrorEvent
 from actors.core.stream_events.sink import Sink
 
 

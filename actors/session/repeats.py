@@ -21,7 +21,8 @@ from actors.core.session.phases import Phase
 from actors.core.session.publishing import terminal_event
 from actors.core.session.state import SessionState
 from actors.core.settings.asking import Asked
-from actors.core.stream_events.events import SessionEvent, TerminalEvent
+from actors.core.stream_events.ask_events import TerminalEvent
+from actors.core.stream_events.events import SessionEvent
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import content_name
 from actors.core.values.packed import Packed

@@ -19,7 +19,7 @@ from actors.core.ledger import Ledger
 from actors.core.log.events import EpochBegan, OmittedParameter, RequestSent
 from actors.core.settings.asking import Asked
 from actors.core.settings.values import ToolChoiceSetting
-from actors.core.stream_events.events import RequestRenderedEvent
+from actors.core.stream_events.round_events import RequestRenderedEvent
 from actors.core.stream_events.sink import Sink
 from actors.core.turn.steps import MediaRefused
 from actors.core.values.progress import Cause, RefusedRequest

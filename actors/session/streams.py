@@ -4,18 +4,12 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
-from actors.core.stream_events.events import (
-    CompleteEvent,
-    ErrorEvent,
-    MessageEvent,
-    ResyncEvent,
-    SessionEvent,
-    TextEvent,
-    ThinkingEvent,
-    is_droppable,
-)
+from actors.core.stream_events.ask_events import CompleteEvent, ErrorEvent
+from actors.core.stream_events.events import SessionEvent, is_droppable
 from actors.core.stream_events.results import AskResult
+from actors.core.stream_events.round_events import MessageEvent, TextEvent, ThinkingEvent
 from actors.core.stream_events.round_text import RoundText
+from actors.core.stream_events.session_events import ResyncEvent
 from actors.errors import ActorsError
 from actors.kernel import Lost, Subscription
 from actors.kernel.event_loop import event_loop, wake

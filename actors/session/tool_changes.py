@@ -10,7 +10,7 @@ from functools import partial
 import anyio
 
 from actors.core.settings.values import ToolChoice
-from actors.core.stream_events.events import ToolChangeDeferredEvent
+from actors.core.stream_events.session_events import ToolChangeDeferredEvent
 from actors.core.values.content import Thinking
 from actors.provider.backend import ResolvedBackend
 from actors.renderer.renderer_actor import MarkStale

@@ -8,18 +8,11 @@ from actors.cli.chat.terminal import Terminal
 from actors.cli.chat.view import ChatView
 from actors.cli.screen import Screen, align_columns
 from actors.config import load
-from actors.core.stream_events.events import (
-    MessageEvent,
-    SessionEvent,
-    SwitchAppliedEvent,
-    SwitchFailedEvent,
-    TextEvent,
-    ThinkingEvent,
-    ToolCallEvent,
-    ToolProgressEvent,
-    ToolResultsEvent,
-)
+from actors.core.stream_events.events import SessionEvent
 from actors.core.stream_events.results import CallEnd, CallOutcome
+from actors.core.stream_events.round_events import MessageEvent, TextEvent, ThinkingEvent
+from actors.core.stream_events.session_events import SwitchAppliedEvent, SwitchFailedEvent
+from actors.core.stream_events.tool_events import ToolCallEvent, ToolProgressEvent, ToolResultsEvent
 from actors.core.values.content import Message, Text, Thinking
 from actors.core.values.identity import CallId
 

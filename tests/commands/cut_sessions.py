@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import anyio
 
-from actors.core.stream_events.events import TextEvent
+from actors.core.stream_events.round_events import TextEvent
 from actors.runtime.handle import Session
 from actors.strict.loopback import HttpRequest, LoopbackAnswer
 from actors.strict.server import LoopbackServer

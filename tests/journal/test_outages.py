@@ -14,7 +14,8 @@ import anyio.lowlevel
 import pytest
 
 from actors import subagent
-from actors.core.stream_events.events import DurableEvent, SessionEvent
+from actors.core.stream_events.event_base import DurableEvent
+from actors.core.stream_events.events import SessionEvent
 from actors.errors import Fenced, JournalUnavailable, SessionClosed
 from actors.journal.storage import Appended, Entry
 from actors.journal.storage.memory import MemoryStorage

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from actors import Runtime
-from actors.core.stream_events.events import CompleteEvent
+from actors.core.stream_events.ask_events import CompleteEvent
 from actors.errors import JournalUnavailable
 from actors.journal.storage import Entry, Storage
 from actors.journal.storage.postgres import PostgresStorage

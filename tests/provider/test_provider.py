@@ -20,7 +20,8 @@ from actors.core.data.segments import Segments
 from actors.core.dialects.profiles import PROFILES, dialect
 from actors.core.history.history import History
 from actors.core.ledger import Ledger
-from actors.core.stream_events.events import CompleteEvent, ErrorEvent, TextEvent
+from actors.core.stream_events.ask_events import CompleteEvent, ErrorEvent
+from actors.core.stream_events.round_events import TextEvent
 from actors.core.values.content import Message, Text, ToolCall
 from actors.core.values.identity import Binding
 from actors.errors import ProviderFailed

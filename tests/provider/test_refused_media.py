@@ -12,7 +12,7 @@ import pytest
 from actors import Media, tool
 from actors.core.log.events import EpochBegan
 from actors.core.render import media_name
-from actors.core.stream_events.events import LaneRewrittenEvent
+from actors.core.stream_events.round_events import LaneRewrittenEvent
 from actors.core.values.content import Block, Message, Text
 from actors.strict.rules.base import Json
 from actors.strict.server import LoopbackServer

@@ -8,7 +8,7 @@ import pytest
 
 from actors.config import Config, FileSettings
 from actors.core.log.events import EpochBegan, OmittedParameter, RequestSent
-from actors.core.stream_events.events import RequestSentEvent
+from actors.core.stream_events.round_events import RequestSentEvent
 from actors.runtime.runtime import Runtime
 from actors.strict.rules.base import Json
 from actors.strict.server import LoopbackServer, serve

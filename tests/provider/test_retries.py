@@ -16,7 +16,8 @@ from actors.adapters.adapter import adapter
 from actors.adapters.request import Request
 from actors.core.data.segments import Segments
 from actors.core.dialects.profiles import dialect
-from actors.core.stream_events.events import SessionEvent, TextEvent
+from actors.core.stream_events.events import SessionEvent
+from actors.core.stream_events.round_events import TextEvent
 from actors.core.values.identity import Binding
 from actors.errors import ProviderFailed
 from actors.kernel import System

@@ -9,7 +9,7 @@ import pytest
 from actors import Runtime, Session, tool
 from actors.config import Config, FileSettings
 from actors.config.settings import BackendSettings, PoolSettings
-from actors.core.stream_events.events import CompleteEvent, MemberSkippedEvent
+from actors.core.stream_events.ask_events import CompleteEvent, MemberSkippedEvent
 from actors.errors import ConfigError
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Turn, serve
 

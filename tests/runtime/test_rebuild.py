@@ -13,7 +13,8 @@ import anyio.lowlevel
 import pytest
 
 from actors.core.log.events import TurnEnded
-from actors.core.stream_events.events import ErrorEvent, SessionEvent
+from actors.core.stream_events.ask_events import ErrorEvent
+from actors.core.stream_events.events import SessionEvent
 from actors.errors import SessionError
 from actors.kernel import Command, Ref
 from actors.runtime.handle import Session

@@ -28,7 +28,7 @@ from actors.core.log.events import (
     TurnEnded,
     TurnStarted,
 )
-from actors.core.stream_events.events import CompleteEvent
+from actors.core.stream_events.ask_events import CompleteEvent
 from actors.core.values.identity import CallId
 from actors.errors import (
     ConfigError,

@@ -9,7 +9,7 @@ import pytest
 from actors import ToolContext, tool
 from actors.core.log.call_events import Cancelled, Effects, Started
 from actors.core.log.events import TurnEnded
-from actors.core.stream_events.events import ErrorEvent
+from actors.core.stream_events.ask_events import ErrorEvent
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
 from actors.testing import Call, Turn

@@ -7,7 +7,7 @@ import pytest
 
 from actors.config import BackendLimits, PoolSettings
 from actors.core.log.events import TurnEnded
-from actors.core.stream_events.events import ErrorEvent
+from actors.core.stream_events.ask_events import ErrorEvent
 from actors.strict.server import LoopbackServer
 from actors.testing import (
     QUOTA,

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from actors.core.stream_events.events import ErrorEvent, TextEvent
+from actors.core.stream_events.ask_events import ErrorEvent
+from actors.core.stream_events.round_events import TextEvent
 from actors.core.turn.broken_answer import INTERRUPTED, interrupted_message
 from actors.core.values.content import Message, Text, Thinking
 from actors.strict.server import LoopbackServer

@@ -6,7 +6,8 @@ Content of an answer that the history cannot hold is reported, logged and counte
 import pytest
 
 from actors.core.log.events import RoundEnded
-from actors.core.stream_events.events import CompleteEvent, MessageEvent
+from actors.core.stream_events.ask_events import CompleteEvent
+from actors.core.stream_events.round_events import MessageEvent
 from actors.provider.provider_actor import Counters
 from actors.testing import Call, Say, Turn
 from actors.tools import tool

@@ -11,8 +11,9 @@ import pytest
 
 from actors.core.log.call_events import Cancelled, Returned
 from actors.core.log.events import TurnEnded, TurnPaused, TurnResumed, TurnStarted
-from actors.core.stream_events.events import CompleteEvent, ToolResultsEvent
+from actors.core.stream_events.ask_events import CompleteEvent
 from actors.core.stream_events.results import AskResult, CallEnd, SwitchOutcome
+from actors.core.stream_events.tool_events import ToolResultsEvent
 from actors.core.values.identity import CallId
 from actors.errors import NotAwaited, QueueFull
 from actors.journal.read_queue import ReadQueue

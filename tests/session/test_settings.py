@@ -18,7 +18,7 @@ from actors.core.ledger import Ledger
 from actors.core.log.events import AskStarted, TurnEnded
 from actors.core.render import RenderTarget
 from actors.core.settings.asking import Asked, parse_settings
-from actors.core.stream_events.events import MessageEvent
+from actors.core.stream_events.round_events import MessageEvent
 from actors.core.values.content import Message, Text
 from actors.errors import ConfigError
 from actors.testing import Call, Say, Stall, Turn, serve, validate

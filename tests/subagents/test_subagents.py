@@ -10,7 +10,9 @@ import pytest
 from actors import Session, Tool, ToolContext, subagent, tool
 from actors.config import RuntimeLimits
 from actors.core.log.events import AskStarted, Closed, LogEvent, Opened
-from actors.core.stream_events.events import CompleteEvent, SessionEvent, SubagentEvent, TextEvent
+from actors.core.stream_events.ask_events import CompleteEvent
+from actors.core.stream_events.events import SessionEvent, SubagentEvent
+from actors.core.stream_events.round_events import TextEvent
 from actors.core.values.content import ToolCall
 from actors.errors import ConfigError, ReentrantCall, SessionClosed, SessionError, ToolDefinitionError
 from actors.runtime.runtime import Runtime

@@ -15,7 +15,8 @@ from actors import ToolContext
 from actors.core.data.jsonio import JsonValue
 from actors.core.history.history import History
 from actors.core.log.events import Opened
-from actors.core.stream_events.events import SessionEvent, ToolProgressEvent
+from actors.core.stream_events.events import SessionEvent
+from actors.core.stream_events.tool_events import ToolProgressEvent
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import CallId
 from actors.errors import ToolDefinitionError

@@ -25,7 +25,8 @@ from actors.cli.chat.view import ChatView
 from actors.cli.exits import OF_SIGNAL, Exit
 from actors.cli.screen import escape_controls
 from actors.core.log.events import Verdict
-from actors.core.stream_events.events import CompleteEvent, ErrorEvent, SessionEvent
+from actors.core.stream_events.ask_events import CompleteEvent, ErrorEvent
+from actors.core.stream_events.events import SessionEvent
 from actors.core.stream_events.results import ApprovalDecision, PendingCall
 from actors.errors import ActorsError
 

@@ -10,19 +10,12 @@ from actors.cli.chat.terminal import Terminal
 from actors.cli.screen import Style, escape_controls, one_line
 from actors.config import Config
 from actors.core.ledger import Ledger
-from actors.core.stream_events.events import (
-    CompleteEvent,
-    ErrorEvent,
-    MessageEvent,
-    SessionEvent,
-    TextEvent,
-    ThinkingEvent,
-    ToolCallEvent,
-    ToolProgressEvent,
-    ToolResultsEvent,
-)
+from actors.core.stream_events.ask_events import CompleteEvent, ErrorEvent
+from actors.core.stream_events.events import SessionEvent
 from actors.core.stream_events.results import AskResult
+from actors.core.stream_events.round_events import MessageEvent, TextEvent, ThinkingEvent
 from actors.core.stream_events.round_text import RoundText
+from actors.core.stream_events.tool_events import ToolCallEvent, ToolProgressEvent, ToolResultsEvent
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import CallId
 

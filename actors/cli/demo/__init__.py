@@ -19,7 +19,8 @@ from actors.cli.screen import screen
 from actors.cli.shape import call_number
 from actors.core.ledger import Ledger
 from actors.core.log.call_events import ToolCallRecord
-from actors.core.stream_events.events import SessionEvent, ToolCallEvent
+from actors.core.stream_events.events import SessionEvent
+from actors.core.stream_events.tool_events import ToolCallEvent
 from actors.core.values.identity import CallId, mint
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime

@@ -29,38 +29,18 @@ from actors.core.log.call_events import (
     Started,
 )
 from actors.core.log.events import LogEvent, RoundEnded, TurnEnded, TurnPaused
-from actors.core.stream_events.events import (
-    ApprovalDecidedEvent,
-    ApprovalRequestedEvent,
+from actors.core.stream_events.ask_events import (
     AskStartedEvent,
-    CallRepairedEvent,
-    CompactedEvent,
     CompleteEvent,
-    ConfiguredEvent,
     ErrorEvent,
-    EventsLostEvent,
     FailoverEvent,
-    FormatRequestedEvent,
-    LaneRewrittenEvent,
-    MessageEvent,
-    RequestSentEvent,
-    ResultsTrimmedEvent,
-    RewoundEvent,
-    SessionClosedEvent,
-    SessionEvent,
-    SessionOpenedEvent,
-    SwitchAppliedEvent,
-    SwitchFailedEvent,
-    SwitchQueuedEvent,
-    SwitchSupersededEvent,
     TerminalEvent,
-    ToolCallEvent,
-    ToolResultsEvent,
     TurnEndedEvent,
     TurnPausedEvent,
     TurnResumedEvent,
     TurnStartedEvent,
 )
+from actors.core.stream_events.events import SessionEvent
 from actors.core.stream_events.results import (
     AskResult,
     AskStatus,
@@ -68,6 +48,32 @@ from actors.core.stream_events.results import (
     CallEnd,
     CallOutcome,
     PendingCall,
+)
+from actors.core.stream_events.round_events import (
+    FormatRequestedEvent,
+    LaneRewrittenEvent,
+    MessageEvent,
+    RequestSentEvent,
+)
+from actors.core.stream_events.session_events import (
+    CompactedEvent,
+    ConfiguredEvent,
+    EventsLostEvent,
+    ResultsTrimmedEvent,
+    RewoundEvent,
+    SessionClosedEvent,
+    SessionOpenedEvent,
+    SwitchAppliedEvent,
+    SwitchFailedEvent,
+    SwitchQueuedEvent,
+    SwitchSupersededEvent,
+)
+from actors.core.stream_events.tool_events import (
+    ApprovalDecidedEvent,
+    ApprovalRequestedEvent,
+    CallRepairedEvent,
+    ToolCallEvent,
+    ToolResultsEvent,
 )
 from actors.core.values.content import Message, ToolCall
 from actors.core.values.identity import Binding, CallId

@@ -12,14 +12,10 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct, json
 
 from actors.core.data.jsonio import JsonValue, dump
-from actors.core.stream_events.events import (
-    DurableEvent,
-    SessionEvent,
-    SubagentEvent,
-    TextEvent,
-    ThinkingEvent,
-)
+from actors.core.stream_events.event_base import DurableEvent
+from actors.core.stream_events.events import SessionEvent, SubagentEvent
 from actors.core.stream_events.results import AskResult, PendingCall
+from actors.core.stream_events.round_events import TextEvent, ThinkingEvent
 from actors.core.transcript.diagnostics import Report
 from actors.core.values.content import Message, Text, Thinking, ToolCall
 from actors.core.values.identity import Binding

@@ -6,7 +6,7 @@ In:  deltas of text and thinking, possibly with gaps, and the complete message o
 Out: the fragments of text to show, in order.
 """
 
-from actors.core.stream_events.events import TextEvent, ThinkingEvent
+from actors.core.stream_events.round_events import TextEvent, ThinkingEvent
 
 
 class RoundText:

@@ -16,8 +16,9 @@ from msgspec import Struct
 
 from actors import Runtime
 from actors.core.data.jsonio import dump
+from actors.core.stream_events.event_base import DurableEvent
 from actors.core.stream_events.event_json import event_json
-from actors.core.stream_events.events import DurableEvent, SessionEvent
+from actors.core.stream_events.events import SessionEvent
 from actors.journal.storage import Durability
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.runtime.handle import Session

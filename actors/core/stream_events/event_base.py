@@ -1,0 +1,43 @@
+"""Define the bases of all stream events: whether the log stores an event, and the turn and round of an event."""
+
+from msgspec import Struct
+
+
+def _event_type(name: str) -> str:
+    """Return the `type` of an event class: `_event_type("ToolCallEvent") == "tool_call"`."""
+    words = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+    return words.lstrip("_").removesuffix("_event")
+
+
+class StreamEvent(Struct, frozen=True, tag_field="type", tag=_event_type):
+    """The base of all stream events."""
+
+
+class DurableEvent(StreamEvent, frozen=True):
+    """The base of all events that are stored in the session's log.
+
+    Args:
+        seq: Position in the session's log, from 1. Events that follow from the same log record share this position.
+    """
+
+    seq: int
+
+
+class TurnEventBase(DurableEvent, frozen=True):
+    """The base of durable events that belong to a turn.
+
+    Args:
+        turn: Number of the turn, from 1; 0 before the session's first turn.
+    """
+
+    turn: int
+
+
+class RoundEventBase(TurnEventBase, frozen=True):
+    """The base of durable events that belong to a round.
+
+    Args:
+        round: Number of the round within the turn, from 1; 0 for a summary.
+    """
+
+    round: int
