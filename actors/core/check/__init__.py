@@ -32,8 +32,9 @@ from importlib import import_module
 
 import msgspec
 
+from actors.core.check.json_values import excerpt, value_at
 from actors.core.check.model_settings import setting_faults
-from actors.core.check.state import CheckState, excerpt, value_at
+from actors.core.check.state import CheckState
 from actors.core.data.jsonio import JsonRefused, JsonValue, parse
 from actors.core.dialects.dialect import Dialect
 from actors.errors import Fault

@@ -8,7 +8,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from actors.core.check.state import AlternatingTurnsState, excerpt, kind_of, shape, value_at
+from actors.core.check.alternating_turns import AlternatingTurnsState
+from actors.core.check.json_values import excerpt, kind_of, shape, value_at
 from actors.core.data.jsonio import JsonValue
 from actors.core.dialects.dialect import AnthropicDialect
 

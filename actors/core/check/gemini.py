@@ -9,7 +9,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from actors.core.check.state import AlternatingTurnsState, excerpt, kind_of, shape
+from actors.core.check.alternating_turns import AlternatingTurnsState
+from actors.core.check.json_values import excerpt, kind_of, shape
 from actors.core.data.jsonio import JsonValue
 
 _TOP = shape(

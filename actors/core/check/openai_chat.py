@@ -8,7 +8,8 @@ module. The dialect contains the additional rules of compatible vendors.
 
 from collections.abc import Iterator
 
-from actors.core.check.state import INPUT, ROOTLESS, CompleteMessagesState, excerpt, kind_of, shape, value_at
+from actors.core.check.complete_messages import INPUT, ROOTLESS, CompleteMessagesState
+from actors.core.check.json_values import excerpt, kind_of, shape, value_at
 from actors.core.data.jsonio import JsonValue
 from actors.core.dialects.dialect import ChatDialect
 

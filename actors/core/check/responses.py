@@ -10,7 +10,8 @@ stored responses are valid only if the request stores its own response.
 import re
 from collections.abc import Callable, Mapping
 
-from actors.core.check.state import INPUT, ROOTLESS, CompleteMessagesState, Shape, excerpt, shape, value_at
+from actors.core.check.complete_messages import INPUT, ROOTLESS, CompleteMessagesState
+from actors.core.check.json_values import Shape, excerpt, shape, value_at
 from actors.core.data.jsonio import JsonValue
 
 _TOP = shape(

@@ -1,81 +1,28 @@
 """Define the check state after some messages, and the checks that several families share.
 
-Each family has a subclass. It reads messages and updates the state: it checks the shape of each message, and whether
-the message may follow the previous messages.
+Each family has a subclass, which derives from `AlternatingTurnsState` or `CompleteMessagesState`. The subclass reads
+messages and updates the state: it checks the shape of each message, and whether the message may follow the previous
+messages.
 """
 
 import re
-import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from functools import cache, lru_cache
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Self
 
-import msgspec
-
+from actors.core.check.json_values import Shape, excerpt, kind_of, value_at
 from actors.core.check.model_settings import relaxed_facts
 from actors.core.check.pictures import read_picture
 from actors.core.check.schemas import schema_faults
-from actors.core.data.jsonio import JsonRefused, JsonValue, parse
+from actors.core.data.jsonio import JsonValue
 from actors.core.data.persistent_map import NOTHING, PersistentMap
 from actors.core.dialects.dialect import Dialect
 from actors.core.models.facts import ModelFacts
 from actors.errors import Fault
 
-Shape: TypeAlias = Mapping[str, JsonValue]
-"""The keys that an object may have, with the default value of each key."""
 CHOICES = ("anyOf", "oneOf", "allOf")  # keywords that no provider accepts at the root of a tool's schema
-KINDS: Mapping[type, str] = {
-    dict: "an object",
-    list: "an array",
-    str: "a string",
-    bool: "a boolean",
-    type(None): "null",
-}
-_QUICK = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _NOTHING: Any = ()  # Any: replaces an empty dict in stored states, without taking memory
 _MARKS = 4
-ROOTLESS = (*CHOICES, "enum", "not")  # keywords that OpenAI rejects at the root of a schema
-# The key of a call's arguments, by the kind of the call. `arguments` is an object as a string, `input` any string.
-INPUT = {"function": "arguments", "custom": "input"}
-
-
-def shape(keys: str, **defaults: JsonValue) -> dict[str, JsonValue]:
-    """Return a shape with the keys in `keys`, separated by spaces.
-
-    A key that is not in `defaults` has the default null.
-    """
-    return dict.fromkeys(keys.split()) | defaults
-
-
-def value_at(value: JsonValue, *keys: str) -> JsonValue:
-    """Return the value at a path of object keys, or None if the path does not exist."""
-    for key in keys:
-        value = value.get(key) if type(value) is dict else None
-    return value
-
-
-def why_no_object(text: JsonValue, *, strict: bool = True) -> str:
-    """Return the reason why `text` is not a string that contains a JSON object; empty if it is such a string."""
-    if type(text) is not str:
-        return "not a string"
-    try:
-        value = parse(text.encode()) if strict else _QUICK.decode(text)
-    except (JsonRefused, msgspec.DecodeError, RecursionError):
-        return "not JSON"
-    return "" if type(value) is dict else "not an object"
-
-
-def excerpt(value: JsonValue) -> str:
-    """Return any JSON value as one line of at most 60 characters, for error messages."""
-    if isinstance(value, dict | list):
-        return kind_of(value)
-    text = ascii(value if type(value) is not str else value[:61])
-    return text if len(text) <= 60 else text[:59] + "…"
-
-
-def kind_of(value: JsonValue) -> str:
-    """Return the type of a JSON value with its article, such as `an object`."""
-    return KINDS.get(type(value), "a number")
 
 
 @cache
@@ -400,164 +347,3 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
         for rule, what in inside_faults:
             self.fault(rule, where, what)
         return typed and not found and not inside_faults
-
-
-class CompleteMessagesState(CheckState):
-    """The check state shared by OpenAI's two protocols, which have complete messages and arguments as strings."""
-
-    def __init__(self, dialect: Dialect) -> None:
-        super().__init__(dialect)
-        self.max_length: int = dialect.turns.max_string or sys.maxsize
-
-    def check_arguments(self, name: JsonValue, arguments: JsonValue, key: str, where: str) -> None:
-        """Check the tool name of a call, and its arguments, which were sent under `key`."""
-        if type(name) is not str or not self.is_name(name):
-            self.check_tool_name(name, where)
-        if key == "arguments":
-            why = why_no_object(arguments, strict=self.strict)
-        else:
-            why = "" if type(arguments) is str else "not a string"
-        if why:
-            self.fault("ALL-06", f"{where}.{key}", f"{excerpt(arguments)} is {why}")
-        elif type(arguments) is str and len(arguments) > self.max_length:
-            self.check_length(arguments, f"{where}.{key}")
-
-    def checked_parts(self, content: JsonValue, where: str, rule: str) -> list[tuple[str, JsonValue]]:
-        """Return (path, part) pairs of a message's content; none if the content is a string."""
-        if type(content) is str:
-            self.check_length(content, where)
-        elif type(content) is not list:
-            self.fault(rule, where, f"must be a string or a list of parts, not {kind_of(content)}")
-        elif not content:
-            self.fault("ALL-11", where, "the list of parts must not be empty")
-        return self.checked_items(content, where, "parts") if type(content) is list else []
-
-    def check_text(self, text: JsonValue, key: str, kind: str, where: str) -> None:
-        if type(text) is not str:
-            self.reject_type(f"{key} must be a string", where, text)
-        elif not text and self.dialect.turns.drop_empty_text:
-            self.fault("ALL-11 part", where, f"the {kind} part is empty")
-        else:
-            self.check_length(text, where)
-
-    def check_length(self, text: str, where: str) -> None:
-        if len(text) > self.max_length:
-            self.fault(
-                "ALL-02 long", where, f"the string has {len(text)} characters, at most {self.max_length}"
-            )
-
-
-class AlternatingTurnsState(CheckState):
-    """The check state shared by `anthropic`, `gemini` and `converse`.
-
-    In these families, two roles take turns, and results are blocks of user messages. Results must come first in the
-    user message after the calls. The last message of a fragment may be incomplete, so checks of complete messages run
-    when the next message begins, or at the end.
-
-    Attributes:
-        model_role: The model's role on the wire.
-        may_end_empty: Whether the last message of the model may be empty.
-        has_other_blocks: Whether the last user message contains other blocks than results.
-        follows_unanswered: Whether the last user message follows another user message that left calls without a result.
-    """
-
-    opens: ClassVar[str | None] = "content"
-    model_role: ClassVar[str] = "assistant"
-    may_end_empty: ClassVar[bool] = False
-
-    has_other_blocks: bool = False
-    follows_unanswered: bool = False
-    role: str | None
-    message_count: int
-    block_count: int
-
-    def check_messages(self, messages: list[JsonValue], *, resumes: bool = False) -> None:
-        key, model = str(self.opens), self.model_role
-        for value in messages:
-            if type(value) is not dict:
-                self.message_count += 1
-                self.reject_type("a message must be an object", self.message_path, value)
-                continue
-            given = value["role"] if "role" in value else None
-            role = "user" if given == "user" else model
-            if resumes:
-                resumes = False
-            elif role == given:
-                if not self.block_count and self.role is not None:
-                    self.fault("ALL-11", self.message_path, "the message is empty")
-                self.begin_message(role)
-                self.message_count += 1
-                if role == self.role and not self.continues_turn(role):
-                    self.fault("CMP-01 turns", self.message_path, f"role {role} occurs twice in a row")
-                elif self.role is None and role not in self.dialect.turns.first_roles:
-                    self.fault("ALL-09", self.message_path, f"a transcript cannot begin with role {role}")
-                self.role, self.block_count = role, 0
-            else:
-                self.message_count += 1
-                if self.read_other_role(value, given):
-                    continue
-                self.fault(
-                    "ALL-02 role",
-                    self.message_path,
-                    f"role {excerpt(given)} is neither user nor {self.model_role}",
-                )
-                continue
-            if len(value) != 2 or key not in value:
-                self.allow_only(self.message_path, value, ("role", key))
-            self.check_content(value[key] if key in value else None)
-
-    def read_other_role(self, message: dict[str, JsonValue], role: JsonValue) -> bool:
-        """Check a message whose role is neither the user's nor the model's.
-
-        Return False if the family has no such role.
-        """
-        return False
-
-    def continues_turn(self, role: str) -> bool:
-        """Return True if a message of `role` may follow another message of the same role."""
-        return False
-
-    def begin_message(self, role: str) -> None:
-        """Check the previous message, which is now complete, before a message of `role` begins.
-
-        The attributes that describe the last message are reset.
-        """
-        raise NotImplementedError
-
-    def check_content(self, content: JsonValue) -> None:
-        """Check the content of a message, block by block."""
-        if type(content) is list:
-            for block in content:
-                self.check_block(block)
-                self.block_count += 1
-        else:
-            self.reject_type("must be a list of blocks", f"{self.message_path}.{self.opens}", content)
-            self.block_count += 1  # avoids a second fault for an empty message
-
-    def check_block(self, block: JsonValue) -> None:
-        """Check one block of the last message and update the state."""
-        raise NotImplementedError
-
-    def check_end(self, *, manual_thinking: bool) -> None:
-        super().check_end(manual_thinking=manual_thinking)
-        if self.role and not self.block_count and (self.role == "user" or not self.may_end_empty):
-            self.fault("ALL-11", self.message_path, "the message is empty")
-
-    def close_call(self, call_id: JsonValue, key: str) -> None:
-        """Check the position of a result, and remove its call from `open_calls`."""
-        if type(call_id) is not str:
-            self.reject_type(f"{key} must be a string", "", call_id)
-        elif call_id in self.open_calls:
-            if self.has_other_blocks:
-                what = f"the result of {excerpt(call_id)} follows other content"
-                self.fault("ANT-03 order", "", what, call_id)
-            if self.follows_unanswered:
-                what = f"the result of {excerpt(call_id)} is in a second user message"
-                self.fault("ANT-12", "", what, call_id)
-            del self.open_calls[call_id]
-            self.answered_calls[call_id] = None
-        elif call_id in self.answered_calls:
-            self.fault("OAC-02 second", "", f"a second result for tool call {excerpt(call_id)}", call_id)
-        else:
-            what = f"a result for {excerpt(call_id)}, but the previous message has no such call"
-            self.fault("OAC-02 stray", "", what, call_id)

@@ -69,7 +69,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     _demands(
         "anthropic, bedrock: a result may follow other content",
-        "state.py:AlternatingTurnsState.close_call",
+        "alternating_turns.py:AlternatingTurnsState.close_call",
         "self.has_other_blocks",
         "False",
         RULES,
@@ -278,7 +278,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "piece[:1] != b'\"' or piece[1] not in _VISIBLE",
     ),
     _reads("a long text may end anywhere", "__init__.py:_shortened", "piece[last:]", "b'\"'"),
-    _reads("arguments may be any text", "state.py:why_no_object", "_QUICK.decode(text)", "{}"),
+    _reads("arguments may be any text", "complete_messages.py:why_no_object", "_QUICK.decode(text)", "{}"),
     _demands(
         "openai_chat: results are not recorded",
         "openai_chat.py:OpenAIChat.check_messages",

@@ -1,0 +1,123 @@
+"""Check the messages of the families `anthropic`, `gemini` and `converse`, in which two roles take turns."""
+
+from typing import ClassVar
+
+from actors.core.check.json_values import excerpt
+from actors.core.check.state import CheckState
+from actors.core.data.jsonio import JsonValue
+
+
+class AlternatingTurnsState(CheckState):
+    """The check state shared by `anthropic`, `gemini` and `converse`.
+
+    In these families, two roles take turns, and results are blocks of user messages. Results must come first in the
+    user message after the calls. The last message of a fragment may be incomplete, so checks of complete messages run
+    when the next message begins, or at the end.
+
+    Attributes:
+        model_role: The model's role on the wire.
+        may_end_empty: Whether the last message of the model may be empty.
+        has_other_blocks: Whether the last user message contains other blocks than results.
+        follows_unanswered: Whether the last user message follows another user message that left calls without a result.
+    """
+
+    opens: ClassVar[str | None] = "content"
+    model_role: ClassVar[str] = "assistant"
+    may_end_empty: ClassVar[bool] = False
+
+    has_other_blocks: bool = False
+    follows_unanswered: bool = False
+    role: str | None
+    message_count: int
+    block_count: int
+
+    def check_messages(self, messages: list[JsonValue], *, resumes: bool = False) -> None:
+        key, model = str(self.opens), self.model_role
+        for value in messages:
+            if type(value) is not dict:
+                self.message_count += 1
+                self.reject_type("a message must be an object", self.message_path, value)
+                continue
+            given = value["role"] if "role" in value else None
+            role = "user" if given == "user" else model
+            if resumes:
+                resumes = False
+            elif role == given:
+                if not self.block_count and self.role is not None:
+                    self.fault("ALL-11", self.message_path, "the message is empty")
+                self.begin_message(role)
+                self.message_count += 1
+                if role == self.role and not self.continues_turn(role):
+                    self.fault("CMP-01 turns", self.message_path, f"role {role} occurs twice in a row")
+                elif self.role is None and role not in self.dialect.turns.first_roles:
+                    self.fault("ALL-09", self.message_path, f"a transcript cannot begin with role {role}")
+                self.role, self.block_count = role, 0
+            else:
+                self.message_count += 1
+                if self.read_other_role(value, given):
+                    continue
+                self.fault(
+                    "ALL-02 role",
+                    self.message_path,
+                    f"role {excerpt(given)} is neither user nor {self.model_role}",
+                )
+                continue
+            if len(value) != 2 or key not in value:
+                self.allow_only(self.message_path, value, ("role", key))
+            self.check_content(value[key] if key in value else None)
+
+    def read_other_role(self, message: dict[str, JsonValue], role: JsonValue) -> bool:
+        """Check a message whose role is neither the user's nor the model's.
+
+        Return False if the family has no such role.
+        """
+        return False
+
+    def continues_turn(self, role: str) -> bool:
+        """Return True if a message of `role` may follow another message of the same role."""
+        return False
+
+    def begin_message(self, role: str) -> None:
+        """Check the previous message, which is now complete, before a message of `role` begins.
+
+        The attributes that describe the last message are reset.
+        """
+        raise NotImplementedError
+
+    def check_content(self, content: JsonValue) -> None:
+        """Check the content of a message, block by block."""
+        if type(content) is list:
+            for block in content:
+                self.check_block(block)
+                self.block_count += 1
+        else:
+            self.reject_type("must be a list of blocks", f"{self.message_path}.{self.opens}", content)
+            self.block_count += 1  # avoids a second fault for an empty message
+
+    def check_block(self, block: JsonValue) -> None:
+        """Check one block of the last message and update the state."""
+        raise NotImplementedError
+
+    def check_end(self, *, manual_thinking: bool) -> None:
+        super().check_end(manual_thinking=manual_thinking)
+        if self.role and not self.block_count and (self.role == "user" or not self.may_end_empty):
+            self.fault("ALL-11", self.message_path, "the message is empty")
+
+    def close_call(self, call_id: JsonValue, key: str) -> None:
+        """Check the position of a result, and remove its call from `open_calls`."""
+        if type(call_id) is not str:
+            self.reject_type(f"{key} must be a string", "", call_id)
+        elif call_id in self.open_calls:
+            if self.has_other_blocks:
+                what = f"the result of {excerpt(call_id)} follows other content"
+                self.fault("ANT-03 order", "", what, call_id)
+            if self.follows_unanswered:
+                what = f"the result of {excerpt(call_id)} is in a second user message"
+                self.fault("ANT-12", "", what, call_id)
+            del self.open_calls[call_id]
+            self.answered_calls[call_id] = None
+        elif call_id in self.answered_calls:
+            self.fault("OAC-02 second", "", f"a second result for tool call {excerpt(call_id)}", call_id)
+        else:
+            what = f"a result for {excerpt(call_id)}, but the previous message has no such call"
+            self.fault("OAC-02 stray", "", what, call_id)

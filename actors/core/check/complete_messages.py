@@ -1,0 +1,73 @@
+"""Check the messages of the families `openai_chat` and `responses`: complete messages, and arguments as strings."""
+
+import sys
+
+import msgspec
+
+from actors.core.check.json_values import excerpt, kind_of
+from actors.core.check.state import CHOICES, CheckState
+from actors.core.data.jsonio import JsonRefused, JsonValue, parse
+from actors.core.dialects.dialect import Dialect
+
+_QUICK = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+ROOTLESS = (*CHOICES, "enum", "not")  # keywords that OpenAI rejects at the root of a schema
+
+INPUT = {"function": "arguments", "custom": "input"}
+"""The key of a call's arguments, by the kind of the call. `arguments` is an object as a string, `input` any string."""
+
+
+def why_no_object(text: JsonValue, *, strict: bool = True) -> str:
+    """Return the reason why `text` is not a string that contains a JSON object; empty if it is such a string."""
+    if type(text) is not str:
+        return "not a string"
+    try:
+        value = parse(text.encode()) if strict else _QUICK.decode(text)
+    except (JsonRefused, msgspec.DecodeError, RecursionError):
+        return "not JSON"
+    return "" if type(value) is dict else "not an object"
+
+
+class CompleteMessagesState(CheckState):
+    """The check state shared by OpenAI's two protocols, which have complete messages and arguments as strings."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        super().__init__(dialect)
+        self.max_length: int = dialect.turns.max_string or sys.maxsize
+
+    def check_arguments(self, name: JsonValue, arguments: JsonValue, key: str, where: str) -> None:
+        """Check the tool name of a call, and its arguments, which were sent under `key`."""
+        if type(name) is not str or not self.is_name(name):
+            self.check_tool_name(name, where)
+        if key == "arguments":
+            why = why_no_object(arguments, strict=self.strict)
+        else:
+            why = "" if type(arguments) is str else "not a string"
+        if why:
+            self.fault("ALL-06", f"{where}.{key}", f"{excerpt(arguments)} is {why}")
+        elif type(arguments) is str and len(arguments) > self.max_length:
+            self.check_length(arguments, f"{where}.{key}")
+
+    def checked_parts(self, content: JsonValue, where: str, rule: str) -> list[tuple[str, JsonValue]]:
+        """Return (path, part) pairs of a message's content; none if the content is a string."""
+        if type(content) is str:
+            self.check_length(content, where)
+        elif type(content) is not list:
+            self.fault(rule, where, f"must be a string or a list of parts, not {kind_of(content)}")
+        elif not content:
+            self.fault("ALL-11", where, "the list of parts must not be empty")
+        return self.checked_items(content, where, "parts") if type(content) is list else []
+
+    def check_text(self, text: JsonValue, key: str, kind: str, where: str) -> None:
+        if type(text) is not str:
+            self.reject_type(f"{key} must be a string", where, text)
+        elif not text and self.dialect.turns.drop_empty_text:
+            self.fault("ALL-11 part", where, f"the {kind} part is empty")
+        else:
+            self.check_length(text, where)
+
+    def check_length(self, text: str, where: str) -> None:
+        if len(text) > self.max_length:
+            self.fault(
+                "ALL-02 long", where, f"the string has {len(text)} characters, at most {self.max_length}"
+            )
