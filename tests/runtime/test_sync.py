@@ -31,6 +31,7 @@ from actors.kernel import loop_thread
 from actors.kernel.event_loop import event_loop
 from actors.kernel.loop_thread import RUNNING
 from actors.runtime import once
+from actors.sync.ask import InterruptibleAsk, final_result
 from actors.testing import Call, OpenAIServer, Say, Stall, Status, Turn
 from actors.testing.in_thread import serve_in_thread
 from actors.tools import Tool, tool
@@ -205,10 +206,10 @@ async def test_an_interrupted_queued_ask_is_cancelled_when_it_begins() -> None:
     gate, turn = Gate(), Turn(Call("work", {"name": "a"}))
     async with runtime_with(a=openai(turn, Turn(Say("Done.")), Turn(Call("work", {"name": "b"})))) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
-        first, second = sync.InterruptibleAsk(session), sync.InterruptibleAsk(session)
+        first, second = InterruptibleAsk(session), InterruptibleAsk(session)
         results = dict[str, str]()
 
-        async def outcome(name: str, ask: sync.InterruptibleAsk) -> None:
+        async def outcome(name: str, ask: InterruptibleAsk) -> None:
             results[name] = (
                 await ask.outcome(partial(session._prepare_stream, "Do it.", None, None, {}))
             ).status
@@ -222,7 +223,7 @@ async def test_an_interrupted_queued_ask_is_cancelled_when_it_begins() -> None:
             await anyio.wait_all_tasks_blocked()
             assert session.busy
             gate.open("a")
-            results["second"] = (await sync._final_result(stream)).status
+            results["second"] = (await final_result(stream)).status
     assert results == {"first": "complete", "second": "cancelled"}
 
 
@@ -342,6 +343,18 @@ def test_a_sync_runtime_without_references_is_closed() -> None:
     runtime = None
     thread.join(SECONDS)
     assert not thread.is_alive()
+
+
+def test_a_session_keeps_its_sync_runtime_open_and_its_last_reference_closes_the_runtime() -> None:
+    server = openai(Turn(Say("Hi.")))
+    with serve_in_thread(server):
+        session: sync.BlockingSession | None = runtime_for(server).open(TARGET)
+        assert session is not None
+        assert session.ask("Hello.").text == "Hi."
+        thread = session._calls._loop._thread
+        session = None
+        thread.join(SECONDS)
+        assert not thread.is_alive()
 
 
 def test_a_released_session_is_claimed_again_without_an_event_loop() -> None:

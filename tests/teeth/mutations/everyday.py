@@ -47,14 +47,14 @@ MUTATIONS = (
     ),
     Mutation(
         "everyday: an interrupted caller leaves its ask running",
-        "actors/sync.py:InterruptibleAsk.interrupt",
+        "actors/sync/ask.py:InterruptibleAsk.interrupt",
         "await self._session.cancel()",
         "pass",
         (f"{SYNC}::test_an_interrupt_cancels_the_ask_and_closes_its_calls",),
     ),
     Mutation(
         "everyday: an interrupted waiting ask cancels another one",
-        "actors/sync.py:InterruptibleAsk.interrupt",
+        "actors/sync/ask.py:InterruptibleAsk.interrupt",
         "await stream.wait_begun()",
         "",
         (f"{SYNC}::test_an_interrupted_queued_ask_is_cancelled_when_it_begins",),
@@ -89,8 +89,8 @@ MUTATIONS = (
     ),
     Mutation(
         "everyday: an unreferenced runtime stays forever",
-        "actors/sync.py:BlockingRuntime.__init__",
-        "finalize(self, self._loop.stop).atexit = False",
+        "actors/sync/calls.py:BlockingCalls.__init__",
+        "finalize(self, loop.stop).atexit = False",
         "",
         (f"{SYNC}::test_a_sync_runtime_without_references_is_closed",),
     ),

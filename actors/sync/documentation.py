@@ -1,0 +1,21 @@
+"""Give the blocking variant of an async method the signature of that method."""
+
+from collections.abc import Callable
+from inspect import signature
+
+
+def copy_documentation(
+    call: Callable[..., object], method: Callable[..., object], result: str | None = None
+) -> None:
+    """Give the blocking variant of an async method the signature and name of that method, and a docstring that refers
+    to it.
+
+    Args:
+        call: The blocking variant.
+        method: The async method.
+        result: The return annotation of the blocking variant; by default, the annotation of the method.
+    """
+    about = signature(method)
+    call.__dict__["__signature__"] = about if result is None else about.replace(return_annotation=result)
+    call.__name__, call.__qualname__ = method.__name__, method.__qualname__
+    call.__doc__ = f"Call `actors.{method.__qualname__}`, wait, and return the result. See that method."

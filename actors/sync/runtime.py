@@ -1,0 +1,90 @@
+"""Host a runtime on an event loop in a thread of its own."""
+
+from collections.abc import Callable, Coroutine
+from functools import partial
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from actors.core.stats.stats import RuntimeStats
+from actors.kernel.loop_thread import Backend, LoopThread
+from actors.runtime.handles import SessionOpening
+from actors.runtime.runtime import Runtime
+from actors.sync.calls import BlockingCalls
+from actors.sync.documentation import copy_documentation
+from actors.sync.session import BlockingSession
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _blocking_opener(
+    method: Callable[Concatenate[Runtime, P], SessionOpening],
+) -> Callable[[Callable[..., None]], Callable[Concatenate["BlockingRuntime", P], BlockingSession]]:
+    """Return a decorator that replaces a method of `BlockingRuntime` with a blocking call that opens a session."""
+
+    def call(self: "BlockingRuntime", /, *args: P.args, **kwargs: P.kwargs) -> BlockingSession:
+        return BlockingSession(self._calls, self._calls.wait(partial(method, self._runtime, *args, **kwargs)))
+
+    copy_documentation(call, method, "BlockingSession")
+    return lambda _: call
+
+
+class BlockingRuntime:
+    """An `actors.Runtime` with its own thread and event loop, which run from the call of this class until `close`.
+
+    A `with` block closes the runtime on exit. The runtime is also closed when the main thread ends, and when the
+    program has no reference to the runtime or its sessions any more. Half a second after closing, calls that are still
+    running are cancelled and raise `KernelError`.
+
+    Args:
+        runtime: An `actors.Runtime` that has not been entered, or the `config` argument of a new one.
+        backend: The library of the event loop.
+
+    Raises the errors of creating and entering an `actors.Runtime`, and `KernelError` if the main thread has ended.
+
+    Every call raises `KernelError` once the runtime is closed. A call raises `WrongEventLoop` on the runtime's own
+    event loop (in an async tool), where the call would wait for itself, and in a forked process, where the thread does
+    not exist.
+    """
+
+    def __init__(self, runtime: Any = None, *, backend: Backend = "asyncio") -> None:
+        self._runtime = runtime if isinstance(runtime, Runtime) else Runtime(runtime)
+        self._loop = LoopThread(self._runtime, backend)
+        self._calls = BlockingCalls(self._loop)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @_blocking_opener(Runtime.open)
+    def open(self) -> None: ...
+
+    @_blocking_opener(Runtime.resume)
+    def resume(self) -> None: ...
+
+    @_blocking_opener(Runtime.claim)
+    def claim(self) -> None: ...
+
+    def session(self, id: str) -> BlockingSession:  # noqa: A002  callers expect the name `id`
+        """Return an open session by its id. See `actors.Runtime.session`."""
+        return BlockingSession(self._calls, self._calls.wait_plain(partial(self._runtime.session, id)))
+
+    def stats(self) -> RuntimeStats:
+        """Return the runtime's counters and gauges. See `actors.Runtime.stats`."""
+        return self._calls.wait_plain(self._runtime.stats)
+
+    def call(self, function: Callable[[Runtime], Coroutine[Any, Any, R]]) -> R:
+        """Run an async function with the runtime as its argument, on the runtime's event loop, and return the result.
+
+        Use it for operations without a method here: `runtime.call(lambda hosted: hosted.journal.delete("one"))`. If the
+        caller is interrupted, the function is cancelled.
+        """
+        return self._calls.wait(partial(function, self._runtime))
+
+    def close(self) -> None:
+        """Cancel the asks in flight, leave the runtime as the end of `async with` does, and end the thread."""
+        self._loop.close()
