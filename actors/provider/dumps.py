@@ -17,6 +17,7 @@ from actors.core.dialects.dialect import Dialect
 from actors.core.lanes.reproduction import RedactedRequest, reproduce
 from actors.core.transcript.diagnostics import Refusal
 from actors.telemetry import logger
+from actors.telemetry.callbacks import create_listener
 
 MAX_FILES = 256
 """Maximum number of files that one runtime writes; more files would not help to find a bug."""
@@ -38,7 +39,7 @@ class Dumps:
 
     def __init__(self, destination: OnRefusal) -> None:
         self._to = destination
-        self._listener = logger.create_listener("on_refusal")
+        self._listener = create_listener("on_refusal")
         self._thread = anyio.CapacityLimiter(1)
         self._waiting = 0
 

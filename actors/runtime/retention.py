@@ -31,6 +31,7 @@ from actors.journal.storage.directory import SessionFilter, StoredSession
 from actors.kernel import Ref
 from actors.runtime.deletion import existing_parent, ids_with_subagents
 from actors.telemetry import logger
+from actors.telemetry.descriptions import MOST_ENTRIES
 
 SWEEP_INTERVAL = 3600.0
 """Seconds between two sweeps."""
@@ -215,7 +216,7 @@ class Retention(Struct):
                 if each.used >= clock.earliest_now - self.retention:  # expired by the wall clock alone
                     if each.owner is None:
                         waiting += 1
-                        if len(examples) < logger.MOST:
+                        if len(examples) < MOST_ENTRIES:
                             examples.append(each.id)
                     continue
                 if len(expired) == BATCH or sum(one.bytes for one in expired) + each.bytes > BYTES:

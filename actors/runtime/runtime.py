@@ -59,6 +59,7 @@ from actors.scheduler.threads import THREADS
 from actors.scheduler.watchdog import LoopWatch
 from actors.session.imported import initial_history
 from actors.telemetry import logger
+from actors.telemetry.callbacks import guard_callback
 from actors.telemetry.tracing import RuntimeTracing
 from actors.tools.toolsets import ToolItem
 from actors.transport import Transport
@@ -159,7 +160,7 @@ class Runtime(SessionMovement):
         self._seed = seed
         self._gc: GcPolicy | None = checked_policy(gc)
         self._on_tool_error = (
-            None if on_tool_error is None else logger.guard_callback("on_tool_error", on_tool_error)
+            None if on_tool_error is None else guard_callback("on_tool_error", on_tool_error)
         )
         self._dumps = None if on_refusal is None else refusal_dumps(on_refusal)
         self._quarantine = Quarantine(self.config.limits.max_abandoned_calls)

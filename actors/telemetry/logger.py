@@ -7,58 +7,29 @@ All packages call these functions. Each function logs one event; docs/reference/
     info       normal operation: a retry, a tool that raised, a rejected ask
     debug      tracebacks, including the messages of errors
 
-No function here raises: an event that cannot be logged is dropped. The program's logging configuration decides where
-events go (`actors.telemetry.emission`).
+No function here raises: an event that cannot be logged is dropped (`actors.telemetry.safe_logging`). The program's
+logging configuration decides where events go (`actors.telemetry.emission`).
 """
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, partial, wraps
 from itertools import islice, zip_longest
-from typing import ParamSpec, TypeVar
 
 from actors.core.stats.stats import ReuseStats
 from actors.core.stream_events.results import AskResult
 from actors.core.transcript.diagnostics import Refusal
 from actors.core.values.identity import Binding
 from actors.core.values.progress import Cause
-from actors.errors import ActorsError, Fault
-from actors.kernel.host_code import Listener, call_host
-from actors.telemetry.emission import TOOLS, emit, escape_unprintable, format_traceback, is_level_enabled
-
-MOST = 50
-"""Maximum entries of a list in an event."""
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-def never_raising(log: Callable[P, None]) -> Callable[P, None]:
-    """Decorate a logging function so that it never raises, although the program's handlers and processors may raise
-    anything.
-
-    The first failure of each exception type is reported on standard error.
-    """
-
-    @wraps(log)
-    def log_safely(*args: P.args, **kwargs: P.kwargs) -> None:
-        call_host(partial(log, *args, **kwargs), _on_log_failure)
-
-    return log_safely
-
-
-def _on_log_failure(error: BaseException) -> None:
-    call_host(partial(_report_lost_event, type(error).__name__), lambda _: None)
-
-
-@lru_cache(maxsize=16)
-def _report_lost_event(error: str) -> None:
-    """Report on standard error that an event was dropped, once per exception type. `error`: the name of the type."""
-    if (stream := sys.stderr) is not None:
-        print(
-            f"actors: a log event was dropped because logging it raised {escape_unprintable(error)}",
-            file=stream,
-        )
+from actors.errors import ActorsError
+from actors.telemetry.descriptions import (
+    MOST_ENTRIES,
+    describe_error,
+    describe_fault,
+    error_type,
+    limit_names,
+    raise_location,
+)
+from actors.telemetry.emission import TOOLS, emit, format_traceback, is_level_enabled
+from actors.telemetry.safe_logging import never_raising
 
 
 @never_raising
@@ -68,7 +39,7 @@ def actor_crashed(actor: str, error: BaseException) -> None:
     The event has the place of the error but no traceback. Some renderers print local variables with tracebacks, and
     these variables may contain keys.
     """
-    emit("error", "actor_crashed", actor=actor, error=_describe_error(error), place=_raise_location(error))
+    emit("error", "actor_crashed", actor=actor, error=describe_error(error), place=raise_location(error))
 
 
 @never_raising
@@ -81,43 +52,10 @@ def host_code_failed(function: str, error: BaseException, consequence: str) -> N
         "error",
         "host_code_failed",
         what=function,
-        error=_describe_error(error),
-        place=_raise_location(error),
+        error=describe_error(error),
+        place=raise_location(error),
         then=consequence,
     )
-
-
-def create_listener(name: str) -> Listener:
-    """Return an object that calls the program's callbacks and stops calling them after the first exception."""
-    return Listener(partial(host_code_failed, name, consequence="switched off"))
-
-
-def guard_callback(name: str, callback: Callable[[T], object]) -> Callable[[T], object]:
-    """Wrap a callback of the program so that it never raises and is disabled after its first exception."""
-    safe = create_listener(name)
-    return lambda event: safe.call(lambda: callback(event))
-
-
-def _raise_location(error: BaseException) -> str:
-    """Return the file and line that raised an error, such as `tools.py:12`."""
-    place, step = "unknown", error.__traceback__
-    while step is not None:
-        place = f"{step.tb_frame.f_code.co_filename}:{step.tb_lineno}"
-        step = step.tb_next
-    return place
-
-
-def _error_type(error: BaseException) -> str:
-    return type(error).__name__
-
-
-def _describe_error(error: BaseException) -> str:
-    """Return the type of an error, with the message only for errors of this package.
-
-    Other messages may quote content.
-    """
-    kind = _error_type(error)
-    return f"{kind}: {error}"[:500] if isinstance(error, ActorsError) else kind
 
 
 @never_raising
@@ -127,7 +65,7 @@ def tool_failed(session: str, call_id: str, tool: str, error: BaseException) -> 
     The error's message may quote content, so it appears only in the traceback, at level debug.
     """
     if is_level_enabled("info", TOOLS):
-        kind, place = _error_type(error), _raise_location(error)
+        kind, place = error_type(error), raise_location(error)
         emit(
             "info",
             "tool_failed",
@@ -155,7 +93,7 @@ def tool_spoiled(session: str, tool: str, error: BaseException) -> None:
         logger=TOOLS,
         session=session,
         tool=tool,
-        error=_error_type(error),
+        error=error_type(error),
         advice=advice,
     )
 
@@ -179,7 +117,7 @@ def collector_untuned(sessions: int) -> None:
 @never_raising
 def toolset_lost(toolset: str, error: BaseException | None, seconds: float) -> None:
     """Log that a toolset is disconnected or could not be reopened. `seconds`: time until the next attempt."""
-    kind = "none" if error is None else _describe_error(error)
+    kind = "none" if error is None else describe_error(error)
     emit("warning", "toolset_lost", toolset=toolset, error=kind, next_try=round(seconds, 1))
 
 
@@ -218,7 +156,7 @@ def journal_damaged(reason: str, copy: str | None = None) -> None:
 @never_raising
 def journal_unclosed(error: BaseException) -> None:
     """Log that the journal raised an error when the runtime closed it."""
-    emit("warning", "journal_unclosed", error=_describe_error(error))
+    emit("warning", "journal_unclosed", error=describe_error(error))
 
 
 @never_raising
@@ -250,7 +188,7 @@ def retention_waits(sessions: Sequence[str], count: int, seconds: int) -> None:
     emit(
         "warning",
         "retention_waits",
-        sessions=list(sessions[:MOST]),
+        sessions=list(sessions[:MOST_ENTRIES]),
         count=count,
         seconds=seconds,
         advice=advice,
@@ -263,22 +201,22 @@ def deleted_data_remains(places: Sequence[str], reasons: Sequence[str]) -> None:
     emit(
         "warning",
         "deleted_data_remains",
-        places=list(places[:MOST]),
+        places=list(places[:MOST_ENTRIES]),
         count=len(places),
-        reasons=list(dict.fromkeys(reasons))[:MOST],
+        reasons=list(dict.fromkeys(reasons))[:MOST_ENTRIES],
     )
 
 
 @never_raising
 def retention_failed(error: BaseException) -> None:
     """Log that expired data could not be deleted. The deletion is retried later."""
-    emit("warning", "retention_failed", error=_describe_error(error))
+    emit("warning", "retention_failed", error=describe_error(error))
 
 
 @never_raising
 def tool_left_out(toolset: str, tool: str, error: ActorsError) -> None:
     """Log that a tool of a toolset is not offered to models, and why."""
-    emit("warning", "tool_left_out", toolset=toolset, tool=tool[:200], error=_describe_error(error))
+    emit("warning", "tool_left_out", toolset=toolset, tool=tool[:200], error=describe_error(error))
 
 
 @never_raising
@@ -290,13 +228,13 @@ def tools_held(session: str, reason: str) -> None:
 @never_raising
 def answer_refused(toolset: str, error: ActorsError) -> None:
     """Log that a message of a tool server was ignored, and why."""
-    emit("warning", "answer_refused", toolset=toolset, error=_describe_error(error))
+    emit("warning", "answer_refused", toolset=toolset, error=describe_error(error))
 
 
 @never_raising
 def toolset_unclosed(toolset: str, error: BaseException) -> None:
     """Log that closing a toolset raised an error or took too long."""
-    emit("warning", "toolset_unclosed", toolset=toolset, error=_describe_error(error))
+    emit("warning", "toolset_unclosed", toolset=toolset, error=describe_error(error))
 
 
 @never_raising
@@ -333,7 +271,7 @@ def loop_stalled(session: str, call_id: str, tool: str, seconds: float, location
 def tools_running(names: Sequence[str]) -> None:
     """Log the tools that could not be stopped and still run after the runtime has ended."""
     if names:
-        emit("warning", "tools_running", logger=TOOLS, tools=_limit_names(sorted(set(names))))
+        emit("warning", "tools_running", logger=TOOLS, tools=limit_names(sorted(set(names))))
 
 
 @never_raising
@@ -393,7 +331,7 @@ def ask_interrupted(session: str, result: AskResult) -> None:
 @never_raising
 def ask_refused(session: str, error: ActorsError) -> None:
     """Log that an ask was rejected, or waited too long in the queue. Its caller receives the same error."""
-    emit("info", "ask_refused", session=session, error=_describe_error(error))
+    emit("info", "ask_refused", session=session, error=describe_error(error))
 
 
 @never_raising
@@ -467,7 +405,7 @@ def session_taken_over(session: str, host: str) -> None:
 @never_raising
 def session_fenced(session: str, error: ActorsError) -> None:
     """Log that a session has ended in this process, because another host took it over or the journal lost it."""
-    emit("warning", "session_fenced", session=session, error=_describe_error(error))
+    emit("warning", "session_fenced", session=session, error=describe_error(error))
 
 
 @never_raising
@@ -488,23 +426,12 @@ def transcript_refused(refusal: Refusal) -> None:
         by=refusal.by,
         why=refusal.why if refusal.by == "judge" else "",
         dialect=report.dialect,
-        faults=_limit_names([_describe_fault(fault) for fault in report.faults]),
-        calls=_limit_names([f"{known}={sent}" if sent else known for known, sent in sent_as]),
-        results=_limit_names(report.emitted_results),
-        synthetic=_limit_names([f"{call_id}: {reason}" for call_id, reason in report.synthetic]),
-        dedupe=_limit_names([f"{call_id}: {reason}" for call_id, reason in report.dedupe]),
+        faults=limit_names([describe_fault(fault) for fault in report.faults]),
+        calls=limit_names([f"{known}={sent}" if sent else known for known, sent in sent_as]),
+        results=limit_names(report.emitted_results),
+        synthetic=limit_names([f"{call_id}: {reason}" for call_id, reason in report.synthetic]),
+        dedupe=limit_names([f"{call_id}: {reason}" for call_id, reason in report.dedupe]),
     )
-
-
-def _describe_fault(fault: Fault) -> str:
-    words = [fault.fault_class, fault.rule or "no known rule", *_limit_names(fault.call_ids)]
-    return " ".join(words)
-
-
-def _limit_names(values: Sequence[str]) -> list[str]:
-    """Return the first `MOST` values, followed by the number of omitted values."""
-    more = [f"and {len(values) - MOST} more"] if len(values) > MOST else []
-    return [*values[:MOST], *more]
 
 
 @never_raising
@@ -512,10 +439,10 @@ def input_withheld(round_: str, reasons: Sequence[str]) -> None:
     """Log that a provider withheld reasoning in a request from its model, because the reasoning does not fit: a bug of
     this package.
     """
-    emit("error", "input_withheld", round=round_, reasons=_limit_names(sorted(set(reasons))))
+    emit("error", "input_withheld", round=round_, reasons=limit_names(sorted(set(reasons))))
 
 
 @never_raising
 def answer_left_out(round_: str, counts: Mapping[str, int]) -> None:
     """Log how many items of an answer are missing from the history, by the provider's name for their kind."""
-    emit("info", "answer_left_out", round=round_, kinds=dict(islice(counts.items(), MOST)))
+    emit("info", "answer_left_out", round=round_, kinds=dict(islice(counts.items(), MOST_ENTRIES)))

@@ -12,7 +12,7 @@ from actors.core.stream_events.events import SessionEvent
 from actors.core.stream_events.sink import Sink
 from actors.errors import ConfigError
 from actors.kernel.host_code import Listener
-from actors.telemetry import logger
+from actors.telemetry.callbacks import create_listener
 
 if TYPE_CHECKING:
     from actors.telemetry.otel import AskSpans, Tracing
@@ -31,7 +31,7 @@ class RuntimeTracing:
                 f"tracing= must be an actors.telemetry.Tracing or None, not {type(tracer).__name__}"
             )
         self._tracer = tracer
-        self._listener = logger.create_listener("tracing")
+        self._listener = create_listener("tracing")
 
     def attach(self, session: str, sink: Sink, variables: Variables) -> Sink:
         """Start the trace of an ask, and return a sink that passes the ask's events to `sink` and to the trace.

@@ -89,4 +89,5 @@ def test_every_function_that_logs_an_event_catches_exceptions() -> None:
         if isinstance(value, FunctionType) and value.__module__ == logger.__name__ and name[0] != "_"
     ]
     unguarded = [each.__name__ for each in events if each.__code__.co_name != "log_safely"]
-    assert unguarded == ["never_raising", "create_listener", "guard_callback"]
+    assert events
+    assert unguarded == []

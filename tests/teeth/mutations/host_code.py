@@ -61,7 +61,7 @@ MUTATIONS = (
     ),
     Mutation(
         "host code: a raising log handler ends the logged operation",
-        "actors/telemetry/logger.py:never_raising",
+        "actors/telemetry/safe_logging.py:never_raising",
         "call_host(partial(log, *args, **kwargs), _on_log_failure)",
         "log(*args, **kwargs)",
         (PLAYS,),
@@ -82,7 +82,7 @@ MUTATIONS = (
     ),
     Mutation(
         "host code: a failure hook crashes the session",
-        "actors/telemetry/logger.py:guard_callback",
+        "actors/telemetry/callbacks.py:guard_callback",
         "safe.call(lambda: callback(event))",
         "callback(event)",
         (PLAYS,),
