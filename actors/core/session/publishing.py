@@ -10,13 +10,14 @@ session creates, and a deferred switch that is applied after the ask appears bef
 """
 
 from collections.abc import Iterable
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 from msgspec import Struct, field
 
 from actors.core.ledger import is_repeated
 from actors.core.log import events
 from actors.core.log.call_events import (
+    CallEvent,
     Cancelled,
     Completion,
     Denied,
@@ -28,7 +29,15 @@ from actors.core.log.call_events import (
     Scheduled,
     Started,
 )
-from actors.core.log.events import LogEvent, RoundEnded, TurnEnded, TurnPaused
+from actors.core.log.events import (
+    AskEvent,
+    HistoryEvent,
+    LogEvent,
+    RoundEnded,
+    SwitchEvent,
+    TurnEnded,
+    TurnPaused,
+)
 from actors.core.stream_events.ask_events import (
     AskStartedEvent,
     CompleteEvent,
@@ -82,6 +91,7 @@ from actors.core.values.progress import Attempt
 from actors.core.values.stream import Cut, Usage
 
 NOBODY = Binding("none", "")
+_OtherEvent: TypeAlias = events.Opened | events.Configured | HistoryEvent | events.EventsLost | events.Closed
 _NOTHING: tuple[SessionEvent, ...] = ()
 _OUTCOMES: dict[type, CallOutcome] = {
     Returned: "returned",
@@ -271,13 +281,35 @@ class Publisher:
         """True if the open turn belongs to no ask: it only compacts the history."""
         return self._suspended is not None
 
-    def publish(self, event: LogEvent) -> tuple[SessionEvent, ...]:  # noqa: C901  a case for each event
+    def publish(self, event: LogEvent) -> tuple[SessionEvent, ...]:
         """Return the stream events for the next event of the log."""
         self.seq += 1
+        if isinstance(event, CallEvent):
+            return self._publish_call_event(event)
+        if isinstance(event, AskEvent):
+            return self._publish_ask_event(event)
+        if isinstance(event, SwitchEvent):
+            return (self._switch_event(event),)
+        return (self._session_event(event),)
+
+    def _publish_call_event(self, event: CallEvent) -> tuple[SessionEvent, ...]:
+        place = self.seq, self._turn, self._round
+        match event:
+            case Scheduled():
+                self._batch.update_arguments(event)
+                repaired = (*place, event.call_id, event.tool, event.repaired)
+                return (CallRepairedEvent(*repaired),) if event.repaired else _NOTHING
+            case Started():
+                return _NOTHING
+            case Returned() | Failed() | Denied() | Refused() | Cancelled():
+                results = self._batch.close_call(event)
+                return (ToolResultsEvent(*place, results, self._batch.repeated),) if results else _NOTHING
+            case _:
+                assert_never(event)
+
+    def _publish_ask_event(self, event: AskEvent) -> tuple[SessionEvent, ...]:
         seq, turn = self.seq, self._turn
         match event:
-            case events.Opened():
-                return (SessionOpenedEvent(seq, event.target),)
             case events.AskStarted():
                 self._ask = AskFold()
                 key = "" if event.key is None else event.key.name
@@ -290,53 +322,52 @@ class Publisher:
                 return self._publish_request(event)
             case RoundEnded():
                 return self._publish_round(event)
-            case Scheduled():
-                self._batch.update_arguments(event)
-                place = seq, turn, self._round, event.call_id
-                return (
-                    (CallRepairedEvent(*place, event.tool, event.repaired),) if event.repaired else _NOTHING
-                )
-            case Started() | events.SubagentUsage():
+            case events.SubagentUsage():
                 return _NOTHING
-            case Returned() | Failed() | Denied() | Refused() | Cancelled():
-                results = self._batch.close_call(event)
-                ended = ToolResultsEvent(seq, turn, self._round, results, self._batch.repeated)
-                return (ended,) if results else _NOTHING
             case events.EpochBegan():
                 return (LaneRewrittenEvent(seq, turn, event.binding, event.reason, event.why),)
-            case events.ApprovalAsked():
-                pending = self._pending_call(event)
-                return () if pending is None else (ApprovalRequestedEvent(seq, turn, self._round, pending),)
-            case events.ApprovalDecided():
-                return (
-                    ApprovalDecidedEvent(seq, turn, self._round, event.verdict, self._pending_call(event)),
-                )
+            case events.ApprovalAsked() | events.ApprovalDecided():
+                return self._publish_approval(event)
             case TurnPaused():
                 return self._publish_pause(event)
             case events.TurnResumed():
                 return (TurnResumedEvent(seq, turn),)
-            case events.SwitchQueued():
-                return (SwitchQueuedEvent(seq, turn, event.target),)
-            case events.SwitchSuperseded():
-                return (SwitchSupersededEvent(seq, turn, event.target, event.by),)
-            case events.SwitchApplied():
-                return (SwitchAppliedEvent(seq, turn, event.target),)
-            case events.SwitchFailed():
-                return (SwitchFailedEvent(seq, turn, event.target, event.why),)
-            case events.Configured():
-                return (ConfiguredEvent(seq, turn, event.preamble),)
-            case events.ResultsTrimmed():
-                return (ResultsTrimmedEvent(seq, turn, len(event.results)),)
-            case events.Compacted():
-                return (CompactedEvent(seq, turn, unpack(event.summary), event.stop - event.start),)
-            case events.Rewound():
-                return (RewoundEvent(seq, turn, event.turn),)
             case TurnEnded():
                 return self._publish_turn_end(event)
+            case _:
+                assert_never(event)
+
+    def _switch_event(self, event: SwitchEvent) -> SessionEvent:
+        place = self.seq, self._turn, event.target
+        match event:
+            case events.SwitchQueued():
+                return SwitchQueuedEvent(*place)
+            case events.SwitchSuperseded():
+                return SwitchSupersededEvent(*place, event.by)
+            case events.SwitchApplied():
+                return SwitchAppliedEvent(*place)
+            case events.SwitchFailed():
+                return SwitchFailedEvent(*place, event.why)
+            case _:
+                assert_never(event)
+
+    def _session_event(self, event: _OtherEvent) -> SessionEvent:
+        seq, turn = self.seq, self._turn
+        match event:
+            case events.Opened():
+                return SessionOpenedEvent(seq, event.target)
+            case events.Configured():
+                return ConfiguredEvent(seq, turn, event.preamble)
+            case events.ResultsTrimmed():
+                return ResultsTrimmedEvent(seq, turn, len(event.results))
+            case events.Compacted():
+                return CompactedEvent(seq, turn, unpack(event.summary), event.stop - event.start)
+            case events.Rewound():
+                return RewoundEvent(seq, turn, event.turn)
             case events.EventsLost():
-                return (EventsLostEvent(seq, turn, event.first, event.last),)
+                return EventsLostEvent(seq, turn, event.first, event.last)
             case events.Closed():
-                return (SessionClosedEvent(seq, turn, event.why),)
+                return SessionClosedEvent(seq, turn, event.why)
             case _:
                 assert_never(event)
 
@@ -375,6 +406,14 @@ class Publisher:
             ),
             *[ToolCallEvent(*place, call.id, call.name, call.arguments, call is not last) for call in calls],
         )
+
+    def _publish_approval(
+        self, event: events.ApprovalAsked | events.ApprovalDecided
+    ) -> tuple[SessionEvent, ...]:
+        place, pending = (self.seq, self._turn, self._round), self._pending_call(event)
+        if isinstance(event, events.ApprovalDecided):
+            return (ApprovalDecidedEvent(*place, event.verdict, pending),)
+        return () if pending is None else (ApprovalRequestedEvent(*place, pending),)
 
     def _pending_call(self, event: events.ApprovalAsked | events.ApprovalDecided) -> PendingCall | None:
         call = self._batch.calls.get(event.call_id)

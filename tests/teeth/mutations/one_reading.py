@@ -73,7 +73,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "repair: readers of the stream do not see a repair",
-        "actors/core/session/publishing.py:Publisher.publish",
+        "actors/core/session/publishing.py:Publisher._publish_call_event",
         "(CallRepairedEvent(*...),) if event.repaired else _NOTHING",
         "_NOTHING",
         (f"{HERE}::test_faulty_arguments_with_only_one_interpretation_are_repaired_and_run",),
