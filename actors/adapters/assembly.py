@@ -1,7 +1,7 @@
 """Assemble one answer: collect its pieces in order of arrival, and produce its events and its message.
 
 The decoders derive from `MessageBuilder` and assign each piece to a part, for streams and for complete bodies. This
-module decides which block a part becomes, and which parts of a broken answer are kept.
+module decides which parts an answer has; `actors.adapters.answer_blocks` decides which blocks they become.
 
 Canonical ids are assigned in order of arrival. The provider's id of a call is sealed and has no influence, since such
 ids may be blank, repeated, or restart with every response.
@@ -10,10 +10,6 @@ An answer that was cut (`length`, `max_tokens`, a filter) may end inside a call.
 same, and a call that was cut before its arguments looks like a call without arguments. So the last call stays open
 until the next part or the end of the answer arrives. In a cut answer, a call with incomplete arguments is dropped, and
 the finish reason tells the caller why.
-
-If the dialect binds reasoning to its prefix, thinking loses its seal after any part that is not kept exactly as the
-model sent it (an empty text, an unfinished call, a block of an unknown kind), because the provider would reject the
-thinking (ANT-44, OAR-09).
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -21,6 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+from actors.adapters.answer_blocks import answer_blocks
 from actors.adapters.calls import CallTable, Slot, without_placeholder
 from actors.adapters.classify import cut_from_finish_reason
 from actors.adapters.failure import answer_fault
@@ -35,12 +32,13 @@ from actors.adapters.partial import (
     add_long_text,
 )
 from actors.adapters.settling import AnswerCalls
-from actors.adapters.wire import Long, as_array, as_object, as_string, whole_number
+from actors.adapters.token_figures import TokenFigures
+from actors.adapters.wire import Long, as_array, as_object, as_string
 from actors.core.data.jsonio import is_array, quote, sanitise
 from actors.core.data.record import replace
 from actors.core.dialects.dialect import Dialect
 from actors.core.transcript.projection import tool_name
-from actors.core.values.content import Block, Media, Message, ProviderState, Thinking
+from actors.core.values.content import Media, Message, ProviderState
 from actors.core.values.identity import Binding, mint
 from actors.core.values.stream import ArgumentsDelta, CallDone, CallStarted, Cut, Finish, StreamEvent, Usage
 
@@ -82,7 +80,7 @@ class MessageBuilder:
 
     def __post_init__(self) -> None:
         self.usage: Usage = Usage()
-        self._usage_before = Usage()  # usage of the earlier responses of this answer
+        self._figures = TokenFigures()
         self.continuation: str = ""
         self.upstream: str = ""
         self.withheld: tuple[str, ...] = ()
@@ -96,7 +94,7 @@ class MessageBuilder:
         self.left_out: dict[str, int] = {}
         self._parts: list[Part] = []
         self._marks: dict[str, ProviderPart] = {}
-        self._figures: dict[str, int] = {}
+        self._figures.discard()
         self._held: PartialCall | None = None  # the last part, if it is a call whose end is not announced yet
         self._table = CallTable(self.tools)
         self._is_lost = False  # whether the arguments of a call, or a complete call, were lost
@@ -392,14 +390,7 @@ class MessageBuilder:
         `usage_fields` maps the provider's name of a figure to the fields of `Usage` that include it: 0 input, 1 output,
         2 cache read, 3 cache written.
         """
-        for name, value in as_object(usage).items():
-            if name in usage_fields and (figure := whole_number(value)) is not None:
-                self._figures[name] = figure
-        totals = [0, 0, 0, 0]
-        for name, figure in self._figures.items():
-            for place in usage_fields[name]:
-                totals[place] += figure
-        self.set_usage(self._usage_before + Usage(*totals))
+        self.set_usage(self._figures.update(usage, usage_fields))
 
     def record_withheld(self, transformations: object) -> None:
         """Record the provider's list of the request parts that it hid from its model, in place of an earlier list.
@@ -441,17 +432,14 @@ class MessageBuilder:
         return self._build_message(is_complete=False)
 
     def _build_message(self, *, is_complete: bool) -> Message:
-        blocks: list[Block] = []
-        stands = True
-        for part in self._parts:
-            block = part.block(self.binding, self._seal_origin) if is_complete or part.is_keepable else None
-            if block is None and isinstance(part, ProviderPart):
-                self.count_omission_once(part.name, True)
-            if block is not None:
-                blocks.append(block if stands else _without_bound_seal(block))
-            # A changed part invalidates the later seals, which are bound to the parts before them.
-            if self.dialect.reasoning.binding == "prefix":
-                stands = stands and part.is_unchanged(block, self.dialect)
+        blocks = answer_blocks(
+            self._parts,
+            self.dialect,
+            self.binding,
+            self._seal_origin,
+            lambda kind: self.count_omission_once(kind, True),
+            is_complete=is_complete,
+        )
         marks = (mark.block(self.binding, self._seal_origin) for mark in self._marks.values())
         blocks += [mark for mark in marks if mark is not None]
         return Message("assistant", blocks, self.turn, self.binding)
@@ -508,10 +496,3 @@ class MessageBuilder:
 def _kind_name(kind: str) -> str:
     """Return the provider's name for a kind of content, sanitised and shortened; "unknown" if it is empty."""
     return sanitise(kind)[:_KINDS] or "unknown"
-
-
-def _without_bound_seal(block: Block) -> Block:
-    """Return a block without its seal if the seal depends on the preceding blocks."""
-    if isinstance(block, Thinking) and block.seal is not None and block.seal.is_bound:
-        return Thinking(json=block.json)
-    return block

@@ -140,7 +140,7 @@ class Decoder(MessageBuilder, ABC):
     def resume(self, *, stream: bool) -> None:
         """Start decoding the next response of the same answer: a stream, or one JSON document."""
         self._parser = self.new_parser() if stream else None
-        self._usage_before, self._figures = self.usage, {}
+        self._figures.begin_response(self.usage)
         self.continuation: str = ""
         self.finish_reason: str | None = None
         self.ended = self._is_at_end = False

@@ -191,8 +191,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "answers, gemini: only the last request of a paused answer is counted",
         "actors/adapters/base.py:Decoder.resume",
-        "self._usage_before, self._figures = (self.usage, {})",
-        "self._figures = {}",
+        "self._figures.begin_response(self.usage)",
+        "self._figures.discard()",
         (PAUSES,),
     ),
     Mutation(

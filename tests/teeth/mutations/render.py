@@ -357,7 +357,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "assembly: thinking after an omitted part keeps its seal",
-        "actors/adapters/assembly.py:MessageBuilder._build_message",
+        "actors/adapters/answer_blocks.py:answer_blocks",
         "blocks.append(block if stands else _without_bound_seal(block))",
         "blocks.append(block)",
         ("tests/session/test_bound_reasoning.py",),
