@@ -32,17 +32,16 @@ from actors.adapters.partial import (
     add_long_text,
 )
 from actors.adapters.settling import AnswerCalls
+from actors.adapters.text_metadata import MAX_KINDS, TextMetadata, kind_name
 from actors.adapters.token_figures import TokenFigures
 from actors.adapters.wire import Long, as_array, as_object, as_string
-from actors.core.data.jsonio import is_array, quote, sanitise
+from actors.core.data.jsonio import quote, sanitise
 from actors.core.data.record import replace
 from actors.core.dialects.dialect import Dialect
 from actors.core.transcript.projection import tool_name
 from actors.core.values.content import Media, Message, ProviderState
 from actors.core.values.identity import Binding, mint
 from actors.core.values.stream import ArgumentsDelta, CallDone, CallStarted, Cut, Finish, StreamEvent, Usage
-
-_KINDS = 64  # maximum number of kinds of dropped or marked content, and of characters in a kind's name
 
 MAX_CALLS = 1024
 """Most tool calls in one answer; more calls are a fault. The scheduler's own limit is far lower."""
@@ -93,7 +92,7 @@ class MessageBuilder:
         self.finish_reason: str | None = None
         self.left_out: dict[str, int] = {}
         self._parts: list[Part] = []
-        self._marks: dict[str, ProviderPart] = {}
+        self._metadata = TextMetadata()
         self._figures.discard()
         self._held: PartialCall | None = None  # the last part, if it is a call whose end is not announced yet
         self._table = CallTable(self.tools)
@@ -176,7 +175,7 @@ class MessageBuilder:
 
     def add_native(self, name: str, value: object, *, is_resendable: bool) -> ProviderPart:
         """Add a provider-specific part. `is_resendable` means that the provider accepts the part in a later request."""
-        part = ProviderPart(_kind_name(name), value, "part" if is_resendable else "unknown")
+        part = ProviderPart(kind_name(name), value, "part" if is_resendable else "unknown")
         self._append_part(part)
         return part
 
@@ -191,14 +190,7 @@ class MessageBuilder:
         With `appends`, a list is appended to the previous list of this name; otherwise, each value replaces the
         previous one.
         """
-        if not value:
-            return
-        known = self._marks.get(name := _kind_name(name))
-        if known is None and len(self._marks) == _KINDS:
-            return
-        if appends and known is not None and is_array(known.value) and is_array(value):
-            value = [*known.value, *value]
-        self._marks[name] = ProviderPart(name, value, "mark")
+        self._metadata.add(name, value, appends=appends)
 
     def add_fragment(
         self,
@@ -404,8 +396,8 @@ class MessageBuilder:
 
     def count_omission(self, kind: str) -> None:
         """Count an item of content that the message does not contain, under its kind."""
-        kind = _kind_name(kind)
-        if kind in self.left_out or len(self.left_out) < _KINDS:
+        kind = kind_name(kind)
+        if kind in self.left_out or len(self.left_out) < MAX_KINDS:
             self.left_out[kind] = self.left_out.get(kind, 0) + 1
 
     def count_omission_once(self, kind: str, value: object) -> None:
@@ -440,8 +432,7 @@ class MessageBuilder:
             lambda kind: self.count_omission_once(kind, True),
             is_complete=is_complete,
         )
-        marks = (mark.block(self.binding, self._seal_origin) for mark in self._marks.values())
-        blocks += [mark for mark in marks if mark is not None]
+        blocks += self._metadata.blocks(self.binding, self._seal_origin)
         return Message("assistant", blocks, self.turn, self.binding)
 
     @property
@@ -491,8 +482,3 @@ class MessageBuilder:
             return
         call.announced = True
         self._known += (CallStarted(call.id, call.name), *call.early_deltas())
-
-
-def _kind_name(kind: str) -> str:
-    """Return the provider's name for a kind of content, sanitised and shortened; "unknown" if it is empty."""
-    return sanitise(kind)[:_KINDS] or "unknown"
