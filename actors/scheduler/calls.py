@@ -5,17 +5,14 @@ stopped tool does not end in time, the call is closed anyway, and the tool conti
 """
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextvars import Context, copy_context
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import Context
 from functools import partial
-from itertools import islice
 from typing import Any
 
-import anyio
 from msgspec import Struct
 
-from actors.core.data.ingest import ingest
-from actors.core.data.jsonio import Json, quote
+from actors.core.data.jsonio import quote
 from actors.core.data.truncate import SizeLimits
 from actors.core.log.call_events import CallEvent, Failed, Returned, Started
 from actors.core.log.events import SubagentUsage
@@ -24,18 +21,18 @@ from actors.core.turn.batch import Approve, Planned, denial
 from actors.core.turn.tool_output import is_large, split_output
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import CallId
-from actors.errors import AskFailed, JournalError, KernelError, ReentrantCall, ResourceBusy, ThreadsBusy
-from actors.interrupts import is_from_signal, is_group
+from actors.errors import JournalError, KernelError, ResourceBusy, ThreadsBusy
+from actors.interrupts import is_from_signal
 from actors.kernel.contained import ContainedTask
 from actors.kernel.deadlines import Timer
-from actors.kernel.event_loop import Waiter, event_loop, wake
 from actors.kernel.host_code import call_host
 from actors.kernel.variables import call_with_variables
 from actors.scheduler.children import Subagents
 from actors.scheduler.executor import Executor, ToolCallMarker
-from actors.scheduler.from_threads import loop_context, run_in
+from actors.scheduler.failures import describe_for_model, disabled_error, not_run_error
+from actors.scheduler.in_threads import CaughtException, run_in_slot, wait_for_slot
 from actors.scheduler.ordering import ResourceWriter
-from actors.scheduler.threads import READERS, THREADS, SlotRequest, Threads, ThreadSlot
+from actors.scheduler.threads import READERS, THREADS, ThreadSlot
 from actors.scheduler.views import NO_VIEW, TurnView, create_subagents, create_tool_context
 from actors.tools import Tool
 from actors.tools.signature import is_async
@@ -45,9 +42,6 @@ MAX_CONVERSIONS = 2
 
 GRACE = 0.5
 """Seconds that a stopped tool may take to clean up. After that, its call is closed and the tool is quarantined."""
-
-MAX_ERROR_LENGTH, MAX_GROUP_ERRORS = 4096, 16
-"""Maximum characters of an error message for the model, and maximum errors of an exception group in the message."""
 
 
 class BatchContext(Struct, frozen=True):
@@ -68,12 +62,6 @@ class BatchContext(Struct, frozen=True):
     record_start: "Callable[[Started], Awaitable[object]]"
     on_end: "Callable[[CallExecution, CallEvent | None], None]"
     view: TurnView = NO_VIEW
-
-
-class _CaughtException(Struct, frozen=True):
-    """An exception that code in a thread raised. The thread returns the exception as a value."""
-
-    error: BaseException
 
 
 class CallExecution:
@@ -244,9 +232,11 @@ class CallExecution:
             if self._writer is not None and self._writer.has_to_wait:
                 await self._writer.wait_for_turn()
             if not self.is_begun and self.batch.executor.quarantine.is_disabled(self.tool):
-                return Failed(self.call.id, _disabled_error(self.tool.name))
+                return Failed(self.call.id, disabled_error(self.tool.name))
             if not self.tool.is_async and self._slot is None:
-                self._slot = await self._wait_for_slot(THREADS, self.batch.executor.limits.threads)
+                self._slot = await wait_for_slot(
+                    self.batch.executor, THREADS, self.batch.executor.limits.threads
+                )
             # The `Started` event must be durable before the tool runs, because a restart relies on it.
             if self._is_stopped or not (self.is_begun or await self._record_start()):
                 return None
@@ -255,7 +245,7 @@ class CallExecution:
             return await self._call_tool()
         except (ThreadsBusy, ResourceBusy) as error:
             self._report_error(error)
-            return Failed(self.call.id, _not_run_error(self.tool.name, error))
+            return Failed(self.call.id, not_run_error(self.tool.name, error))
         except GeneratorExit:  # a coroutine that is being closed must not return a value
             raise
         except BaseException as error:  # a tool may raise any exception, even `SystemExit`
@@ -286,7 +276,7 @@ class CallExecution:
             value = await call()
             return await self._convert_large(value) if is_large(value) else self._return_event(value)
         value = await self._run_in_thread(lambda: self._convert_unless_awaitable(call()))
-        if isinstance(value, _CaughtException):
+        if isinstance(value, CaughtException):
             return self._failure_event(value.error)
         return value if isinstance(value, Returned) else self._return_event(await value)
 
@@ -308,7 +298,7 @@ class CallExecution:
         if self._timer is not None:
             self.batch.executor.cancel_timer(self._timer)
         try:
-            self._slot = await self._wait_for_slot(READERS, MAX_CONVERSIONS)
+            self._slot = await wait_for_slot(self.batch.executor, READERS, MAX_CONVERSIONS)
             read = await self._run_in_thread(partial(self._return_event, value, plain_only=True))
         except GeneratorExit:
             raise
@@ -336,13 +326,15 @@ class CallExecution:
             if is_async(approve):
                 answer: Any = approve(self.call)  # Any: the host's function may return any value
             else:
-                self._slot = await self._wait_for_slot(THREADS, self.batch.executor.limits.threads)
+                self._slot = await wait_for_slot(
+                    self.batch.executor, THREADS, self.batch.executor.limits.threads
+                )
                 answer = await self._run_in_thread(partial(approve, self.call))
             if inspect.isawaitable(answer):
                 answer = await answer
         except BaseException as error:
-            answer = _CaughtException(error)
-        if isinstance(answer, _CaughtException):
+            answer = CaughtException(error)
+        if isinstance(answer, CaughtException):
             assert self._task is not None
             if self._task.cancelled or is_from_signal(answer.error):
                 raise answer.error
@@ -351,56 +343,13 @@ class CallExecution:
         said: object = answer
         return said
 
-    async def _wait_for_slot(self, pool: Threads, limit: int) -> ThreadSlot:
-        """Wait for a thread slot of a pool. `limit`: maximum number of slots that may be in use.
-
-        Raises:
-            ThreadsBusy: No slot became free in time, or none can become free.
-        """
-        executor, here = self.batch.executor, event_loop()
-        waiter = here.waiter()
-        request = SlotRequest(executor.tenant, executor.key, limit, partial(here.soon, partial(wake, waiter)))
-        with anyio.move_on_after(executor.limits.wait):
-            try:
-                pool.request_slot(request)
-                if not request.is_answered:
-                    await waiter
-                return request.result()
-            except BaseException:  # the request may have received a slot just before the cancellation
-                pool.withdraw(request)
-                raise
-        raise ThreadsBusy(f"all {limit} threads for tools were busy for {executor.limits.wait} s")
-
     async def _run_in_thread(self, work: Callable[[], object]) -> Any:  # Any: the result of `work`
-        """Run `work` in the thread of the call's slot, and return its value, or its exception as a `_CaughtException`.
-
-        If the caller is cancelled, the thread continues.
-        """
+        """Run `work` in the thread of the call's slot. Return its value, or its exception as a `CaughtException`."""
         slot, self._slot = self._slot, None
         assert slot is not None
-        here, context, thread = event_loop(), copy_context(), loop_context()
-        waiter = here.waiter()
-
-        def run() -> None:
-            try:
-                with thread():
-                    value: object = run_in(context, work)
-            except BaseException as error:  # returned as a value; raising it would only end the thread
-                value = _CaughtException(error)
-            try:
-                here.soon(partial(_deliver_result, waiter, value))
-            except RuntimeError:  # the event loop has ended
-                _discard_result(value)
-
         self._thread = slot
-        slot.run(run)
         try:
-            return await waiter
-        except BaseException:
-            slot.abandon()
-            if waiter.done() and not waiter.cancelled():  # a result arrived despite the cancel
-                _discard_result(waiter.result())
-            raise
+            return await run_in_slot(slot, work)
         finally:
             self._thread = None
 
@@ -434,62 +383,6 @@ class CallExecution:
             put(ToolFailedEvent(view.turn, view.round, self.call.id, type(error).__name__))
 
 
-def describe_for_model(error: BaseException) -> str:
-    """Return a short description of an exception for the model: its type, its message, and the errors in a group.
-
-    Errors that are meant for the tool's author, such as `ReentrantCall`, are replaced by a general message.
-    """
-    if is_group(error):
-        return _describe_group(error)
-    return _shorten(_describe_error(error), MAX_ERROR_LENGTH)
-
-
-def _describe_group(group: BaseExceptionGroup[BaseException]) -> str:
-    """Describe an exception group and its errors, one per line, within `MAX_ERROR_LENGTH` characters."""
-    leaves = [*islice(_flatten(group), MAX_GROUP_ERRORS + 1)]
-    room = MAX_ERROR_LENGTH // (len(leaves) + 1)
-    lines = [_describe_error(group), *[f"- {_describe_error(leaf)}" for leaf in leaves[:MAX_GROUP_ERRORS]]]
-    more = ["- and more"] if len(leaves) > MAX_GROUP_ERRORS else []
-    return "\n".join([*[_shorten(line, room) for line in lines], *more])
-
-
-def _flatten(group: BaseException) -> Iterator[BaseException]:
-    """Yield the errors of nested exception groups in order, without the groups themselves."""
-    waiting = [group]
-    while waiting:
-        error = waiting.pop()
-        if is_group(error):
-            waiting.extend(reversed(error.exceptions))
-        else:
-            yield error
-
-
-def _describe_error(error: BaseException) -> str:
-    """Return the type and the message of one exception. The host's `__str__` may raise any exception."""
-    if isinstance(error, KernelError | ReentrantCall):
-        return "The tool failed because of an error in the program that runs it."
-    try:
-        # The message of `AskFailed` contains advice for the operator, not for the model.
-        message = error.result.why if isinstance(error, AskFailed) else str(error)
-        text = str.__str__(message)  # a subclass of `str` may override methods
-    except BaseException:  # the host's `__str__` may raise any exception
-        text = "(the message of the error could not be read)"
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-def _shorten(text: str, limit: int) -> str:
-    """Return the text in at most `limit` characters. A shortened text ends with " [cut]"."""
-    return text if len(text) <= limit else f"{text[: limit - 6]} [cut]"
-
-
-def _disabled_error(tool: str) -> Json:
-    """Return the result of a call to a tool that is disabled, because too many earlier calls still run."""
-    message = (
-        "Earlier calls of this tool are still running, so this call did not run. Continue without the tool."
-    )
-    return ingest({"tool_error": {"kind": "tool_barred", "tool": tool, "message": message}}).json
-
-
 def external_ends(results: Mapping[str, object], limits: SizeLimits) -> tuple[Returned | Failed, ...]:
     """Return the ends of external calls from a caller's results: `Failed` for an exception, else `Returned`."""
     return tuple(
@@ -500,30 +393,3 @@ def external_ends(results: Mapping[str, object], limits: SizeLimits) -> tuple[Re
             for call_id, value in results.items()
         ]
     )
-
-
-def _not_run_error(tool: str, error: ThreadsBusy | ResourceBusy) -> Json:
-    """Return the result of a call whose tool did not run, because no thread or no resource was free."""
-    kind, why = _NOT_RUN[type(error)]
-    message = f"{why}, so this call did not run. Try again later."
-    return ingest({"tool_error": {"kind": kind, "tool": tool, "message": message}}).json
-
-
-_NOT_RUN: dict[type[Exception], tuple[str, str]] = {
-    ThreadsBusy: ("no_thread", "No thread was free to run the tool"),
-    ResourceBusy: ("resource_busy", "An earlier call, which was stopped, still uses the same resource"),
-}
-
-
-def _deliver_result(waiter: Waiter, value: object) -> None:
-    """Pass the result of a thread to its call. If the call no longer waits, discard the result."""
-    if waiter.done():
-        _discard_result(value)
-    else:
-        waiter.set_result(value)
-
-
-def _discard_result(value: object) -> None:
-    """Discard the result of a thread. A coroutine is closed, so that Python does not warn that it was never awaited."""
-    if inspect.iscoroutine(value):
-        value.close()

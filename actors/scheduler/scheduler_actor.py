@@ -45,8 +45,9 @@ from actors.kernel.event_loop import Waiter, event_loop, wake
 from actors.kernel.host_code import call_host
 from actors.kernel.variables import call_with_variables
 from actors.ledger.ledger_actor import LedgerCommand, LedgerSnapshot, Record, Recorded
-from actors.scheduler.calls import GRACE, BatchContext, CallExecution, describe_for_model
+from actors.scheduler.calls import GRACE, BatchContext, CallExecution
 from actors.scheduler.executor import Executor
+from actors.scheduler.failures import describe_for_model
 from actors.scheduler.views import NO_VIEW, TurnView
 from actors.telemetry import logger
 from actors.tools import Approval, Tool

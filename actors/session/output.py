@@ -17,7 +17,7 @@ from actors.core.schemas.repair import Repair, RepairMode, read_json
 from actors.core.turn.output import MAX_ANSWER, Candidate, candidates
 from actors.errors import ConfigError, ToolDefinitionError
 from actors.kernel.host_code import call_host
-from actors.scheduler.calls import describe_for_model
+from actors.scheduler.failures import describe_for_model
 from actors.telemetry import logger
 from actors.tools.signature import schema_and_converter
 

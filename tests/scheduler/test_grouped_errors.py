@@ -5,7 +5,7 @@ import pytest
 
 from actors.core.values.identity import CallId
 from actors.errors import ReentrantCall
-from actors.scheduler.calls import MAX_ERROR_LENGTH, describe_for_model
+from actors.scheduler.failures import MAX_ERROR_LENGTH, describe_for_model
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, tool
 from tests.runtime_support import bodies, openai, results, runtime_with

@@ -13,7 +13,7 @@ from actors import ToolContext, tool
 from actors.config import RuntimeLimits
 from actors.errors import ThreadsBusy
 from actors.kernel.event_loop import Waiter, wake
-from actors.scheduler import calls
+from actors.scheduler import calls, in_threads
 from actors.scheduler.threads import SlotRequest, Threads, ThreadSlot
 from actors.testing import Call, OpenAIServer, Say, Turn
 from tests.runtime_support import Json, runtime_with
@@ -94,7 +94,7 @@ async def test_a_thread_that_becomes_free_wakes_one_call(
         woken.append(waiter)
         wake(waiter, value)
 
-    monkeypatch.setattr(calls, "wake", counting)
+    monkeypatch.setattr(in_threads, "wake", counting)
     async with runtime_with(a=line.server(1), limits=LIMITS) as runtime, anyio.create_task_group() as tasks:
         for _ in range(sessions):
             session = await runtime.open("a", tools=[line.tool])

@@ -94,7 +94,7 @@ MUTATIONS = (
     ),
     Mutation(
         "failed asks: the model learns the number of errors in a group",
-        "actors/scheduler/calls.py:describe_for_model",
+        "actors/scheduler/failures.py:describe_for_model",
         "is_group(error)",
         "False",
         (

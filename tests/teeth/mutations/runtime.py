@@ -274,7 +274,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tools: the model sees the advice for a tool's author",
-        "actors/scheduler/calls.py:_describe_error",
+        "actors/scheduler/failures.py:_describe_error",
         "isinstance(error, KernelError | ReentrantCall)",
         "False",
         (f"{ISOLATION}::test_a_tool_that_uses_its_own_session_gets_an_error_without_details",),

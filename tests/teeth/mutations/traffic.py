@@ -206,7 +206,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "threads: a tool's thread belongs to no event loop",
-        "actors/scheduler/calls.py:CallExecution._run_in_thread",
+        "actors/scheduler/in_threads.py:run_in_slot",
         "with thread():\n    value: object = run_in(context, work)",
         "value: object = run_in(context, work)",
         (FROM_THREADS,),
