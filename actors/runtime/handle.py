@@ -24,6 +24,7 @@ from actors.journal.session_events import SessionEvents
 from actors.ledger.ledger_actor import DurableLedger
 from actors.renderer.renderer_actor import Render
 from actors.runtime import departure
+from actors.runtime.config_changes import prepare_change
 from actors.runtime.delivery import SessionCaller
 from actors.runtime.lifecycle import SessionLifecycle
 from actors.runtime.validation import check_nonnegative
@@ -288,7 +289,7 @@ class Session(SessionCaller):
         self._check_caller()
         if not isinstance(system, str | EllipsisType | None):
             raise ConfigError(f"system= takes a string, not {type(system).__name__}")
-        change = await self._lifecycle.prepare_change(system, tools)
+        change = await prepare_change(self._lifecycle.configuration, self._lifecycle.host, system, tools)
         try:
             return await self._query(Configure(change))
         finally:

@@ -11,11 +11,10 @@ once, even during a turn, and the next use creates new actors from the log. Acto
 in the same way.
 """
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from contextvars import Context
 from functools import partial
-from types import EllipsisType
 
 import anyio
 
@@ -29,8 +28,6 @@ from actors.errors import (
     ActorsError,
     ActorStopped,
     Fenced,
-    JournalBehind,
-    JournalDamaged,
     JournalError,
     ShuttingDown,
 )
@@ -38,23 +35,20 @@ from actors.journal.holding import MemoryUse
 from actors.journal.log import Replay
 from actors.provider.choosing import Affinity
 from actors.provider.resolver import Resolver
+from actors.runtime.closing import close_session
+from actors.runtime.config_changes import prepare_change
 from actors.runtime.host_task import HostTask
 from actors.runtime.session_actors import ActorHooks, SessionActors, SessionSpec
 from actors.runtime.session_host import SessionHost
 from actors.scheduler.children import ParentCall
-from actors.session.commands import Close
-from actors.session.configuration import ConfigChange, Configuration
+from actors.session.configuration import Configuration
 from actors.session.pending import PendingAsks, copy_error
 from actors.session.records import SessionAskTracker
 from actors.telemetry import logger
 from actors.tools import Toolset
-from actors.tools.toolsets import ToolItem
 
 OBJECTS = 4096
 """Estimated bytes of a session's objects while it is in memory, without its messages, calls and lanes."""
-
-END_TRIES = 8
-"""Attempts to log the end of a session: more than the restarts that a session may have while it closes."""
 
 
 class SessionLifecycle:
@@ -247,7 +241,7 @@ class SessionLifecycle:
             self.holding,
             pending,
             self._affinity or Affinity(),
-            ActorHooks(self.prepare_change, self._handle_actors_end),
+            ActorHooks(partial(prepare_change, self.configuration, self.host), self._handle_actors_end),
             self._replay or self.host.replay(self.name),
         )
         self._replay = self._resolver = self._pending = None
@@ -321,26 +315,6 @@ class SessionLifecycle:
         sink = sink if self.above is None else self.above.sink_for(self.name, sink)
         shared, tracing = self.host.readers.shared_sink(self.name, sink), self.host.tracing
         return shared if tracing is None else tracing.attach(self.name, shared, variables)
-
-    async def prepare_change(
-        self,
-        system: str | EllipsisType | None,
-        tools: Iterable[ToolItem] | EllipsisType,
-        target: str | None = None,
-    ) -> ConfigChange:
-        """Return the change for `Session.configure`, with open toolsets. The caller must either apply the change or
-        drop it.
-
-        `target`: the target that must accept these tools; by default, the session's target.
-        """
-        if tools is ...:
-            return ConfigChange(system, ...)
-        prompt, host = self.configuration.system if system is ... else system, self.host
-
-        def check_target(tools: Toolset) -> None:
-            host.backends.resolver(tools, prompt).pool(target or self.target)
-
-        return ConfigChange(system, await host.toolsets.open(tools, check_target))
 
     async def give_back(self) -> None:
         """Record that a caller no longer holds the session.
@@ -463,7 +437,7 @@ class SessionLifecycle:
         """
         await self.wait_departed()
         if (closing := self.closing) is None:
-            work = partial(self._close, in_order)
+            work = partial(close_session, self, in_order)
             closing = self._closing = self.host.launch(work, f"{self.name}/close")
         try:
             await closing.result()
@@ -473,36 +447,3 @@ class SessionLifecycle:
             raise ShuttingDown(
                 f"The close of session {self.name!r} was cancelled before it was done; close it again"
             ) from None
-
-    async def _close(self, in_order: bool) -> None:
-        goes_on = False
-        try:
-            if in_order and not self.is_over:
-                # These errors mean that the session has already ended, or that its log cannot be written.
-                with suppress(ActorStopped, ShuttingDown, JournalDamaged):
-                    await self._log_end()
-        except Exception as error:
-            goes_on = not isinstance(error, Fenced)
-            raise
-        finally:
-            if not goes_on:
-                await self._stop()
-
-    async def _log_end(self) -> None:
-        """Log the end of the session. Try again after a crash, or if the log has lost its last events."""
-        for left in reversed(range(END_TRIES)):
-            await self.actors_ended()
-            try:
-                await (self.actors or self.activate()).session.ask(Close())
-            except (ActorFailed, JournalBehind) as error:
-                if not left and isinstance(error, JournalBehind):
-                    raise
-            else:
-                return
-
-    async def _stop(self) -> None:
-        """Stop the actors and end the session, even if the caller is cancelled."""
-        with anyio.CancelScope(shield=True):
-            if self.actors is not None:
-                await self.actors.stop()
-            self.end()  # has no effect if the session ended when its actors ended

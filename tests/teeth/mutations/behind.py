@@ -39,9 +39,9 @@ MUTATIONS = (
     ),
     Mutation(
         "behind: a close retries forever",
-        "actors/runtime/lifecycle.py:SessionLifecycle._log_end",
+        "actors/runtime/closing.py:_log_end",
         "raise",
-        "return await self._log_end()",
+        "return await _log_end(session)",
         (f"{FAILOVER}::test_a_close_fails_if_the_journal_is_rolled_back",),
     ),
     Mutation(

@@ -24,7 +24,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "host tasks: an unexpectedly failed close appears complete",
-        "actors/runtime/lifecycle.py:SessionLifecycle._close",
+        "actors/runtime/closing.py:close_session",
         "raise",
         "pass",
         (f"{TASKS}::test_an_unexpected_error_of_a_close_reaches_its_caller",),

@@ -128,7 +128,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "toolsets: a session waits for its former toolsets to close",
-        "actors/runtime/lifecycle.py:SessionLifecycle._stop",
+        "actors/runtime/closing.py:_stop",
         """
         with anyio.CancelScope(shield=True):
             ...
@@ -136,7 +136,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         """
         with anyio.CancelScope(shield=True):
             ...
-        await self.host.toolsets.close()
+        await session.host.toolsets.close()
         """,
         ("tests/tools/test_toolsets.py", "tests/subagents/test_ends.py"),
     ),

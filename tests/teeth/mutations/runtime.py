@@ -303,7 +303,8 @@ try:
 except Exception:
     raise
 except BaseException:
-    await self._stop()
+    from actors.runtime.closing import _stop
+    await _stop(self)
     raise
         """,
         (f"{HOST}::test_a_close_cancelled_at_any_moment_leaves_no_turn_open",),

@@ -96,9 +96,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "subagents: a session open at the runtime's end is not ended in order",
-        "actors/runtime/lifecycle.py:SessionLifecycle._log_end",
-        "self.actors or self.activate()",
-        "self.activate()",
+        "actors/runtime/closing.py:_log_end",
+        "session.actors or session.activate()",
+        "session.activate()",
         (ENDS,),
     ),
     Mutation(

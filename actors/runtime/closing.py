@@ -1,0 +1,91 @@
+"""Close a session: log its end, and stop its actors.
+
+`SessionLifecycle.close` runs the close in a task of the host, so a close continues if its caller is cancelled. If the
+end cannot be logged, the session stays open. Once another host has claimed the session, only the actors are stopped.
+"""
+
+from contextlib import suppress
+from typing import Protocol
+
+import anyio
+
+from actors.errors import (
+    ActorFailed,
+    ActorsError,
+    ActorStopped,
+    Fenced,
+    JournalBehind,
+    JournalDamaged,
+    ShuttingDown,
+)
+from actors.runtime.session_actors import SessionActors
+from actors.session.commands import Close
+
+END_TRIES = 8
+"""Attempts to log the end of a session: more than the restarts that a session may have while it closes."""
+
+
+class ClosableSession(Protocol):
+    """The members of a session that its close uses. `actors.runtime.lifecycle` implements them."""
+
+    @property
+    def actors(self) -> SessionActors | None:
+        """The session's actors, or None if it has none."""
+        ...
+
+    @property
+    def is_over(self) -> bool:
+        """True if the session has ended on this host."""
+        ...
+
+    def activate(self) -> SessionActors:
+        """Return the session's actors; create them if there are none."""
+        ...
+
+    def end(self, error: ActorsError | None = None) -> None:
+        """End the session on this host without logging an event."""
+
+    async def actors_ended(self) -> None:
+        """If the actors are ending, wait until they have ended; otherwise return at once."""
+
+
+async def close_session(session: ClosableSession, in_order: bool) -> None:
+    """Close a session. `in_order`: whether to cancel the ask in flight first, and to log the end of the session.
+
+    Raises:
+        JournalUnavailable: The end cannot be logged. The session stays open, without its earlier asks.
+        Fenced: Another host has claimed the session, so it has ended here.
+    """
+    goes_on = False
+    try:
+        if in_order and not session.is_over:
+            # These errors mean that the session has already ended, or that its log cannot be written.
+            with suppress(ActorStopped, ShuttingDown, JournalDamaged):
+                await _log_end(session)
+    except Exception as error:
+        goes_on = not isinstance(error, Fenced)
+        raise
+    finally:
+        if not goes_on:
+            await _stop(session)
+
+
+async def _log_end(session: ClosableSession) -> None:
+    """Log the end of a session. Try again after a crash, or if the log has lost its last events."""
+    for left in reversed(range(END_TRIES)):
+        await session.actors_ended()
+        try:
+            await (session.actors or session.activate()).session.ask(Close())
+        except (ActorFailed, JournalBehind) as error:
+            if not left and isinstance(error, JournalBehind):
+                raise
+        else:
+            return
+
+
+async def _stop(session: ClosableSession) -> None:
+    """Stop the actors and end the session, even if the caller is cancelled."""
+    with anyio.CancelScope(shield=True):
+        if session.actors is not None:
+            await session.actors.stop()
+        session.end()  # has no effect if the session ended when its actors ended

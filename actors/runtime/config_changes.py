@@ -1,0 +1,37 @@
+"""Open the toolsets of a configuration change, before the session's actors apply the change.
+
+The program changes a session with `Session.configure`, and a model with a call of a `handoff` tool.
+"""
+
+from collections.abc import Iterable
+from types import EllipsisType
+
+from actors.runtime.session_host import SessionHost
+from actors.session.configuration import ConfigChange, Configuration
+from actors.tools import Toolset
+from actors.tools.toolsets import ToolItem
+
+
+async def prepare_change(
+    configuration: Configuration,
+    host: SessionHost,
+    system: str | EllipsisType | None,
+    tools: Iterable[ToolItem] | EllipsisType,
+    target: str | None = None,
+) -> ConfigChange:
+    """Return a change with open toolsets. The caller must either apply the change or drop it.
+
+    Args:
+        configuration: The configuration to change.
+        host: Opens the toolsets.
+        system, tools: The new system prompt and tools; an ellipsis leaves the current value unchanged.
+        target: The target that must accept these tools; by default, the session's target.
+    """
+    if tools is ...:
+        return ConfigChange(system, ...)
+    prompt = configuration.system if system is ... else system
+
+    def check_target(tools: Toolset) -> None:
+        host.backends.resolver(tools, prompt).pool(target or configuration.target)
+
+    return ConfigChange(system, await host.toolsets.open(tools, check_target))
