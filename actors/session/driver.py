@@ -5,46 +5,37 @@ generator that yields the next step (render, generate, run a batch, close) and r
 `actors.session.steps` carries out the steps. The binding, settings and tools of a turn are fixed when the turn begins.
 """
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass, field
 
-import anyio
 from msgspec.structs import replace
 
-from actors.adapters.failure import TOO_LONG
-from actors.core.history.compaction import AFTER, CompactionResult
 from actors.core.log.events import (
-    ApprovalAsked,
     AskKey,
     AskStarted,
-    RoundEnded,
     SwitchApplied,
-    TurnEnded,
-    TurnPaused,
     TurnResumed,
     TurnStarted,
     TurnStatus,
 )
 from actors.core.policy.routing import Pool, resolve_switch
-from actors.core.session.awaiting import digest, paused_result, pending_calls
 from actors.core.session.publishing import AskFold
 from actors.core.settings.asking import Asked
 from actors.core.turn import steps
 from actors.core.turn import turn as turns
 from actors.core.turn.bounds import Bounds
 from actors.core.turn.steps import AwaitStep, CloseStep, Outcome, Step
-from actors.core.values.content import Message, ToolCall, ToolResult
-from actors.core.values.identity import RUNTIME, Binding, mint
-from actors.core.values.packed import Packed, pack
-from actors.core.values.progress import Attempt, Cause
+from actors.core.values.content import ToolCall
+from actors.core.values.identity import Binding
+from actors.core.values.packed import Packed
+from actors.core.values.progress import Cause
 from actors.errors import ConfigError
-from actors.ledger.ledger_actor import DurableLedger
 from actors.provider.choosing import Affinity, MemberSelector
-from actors.provider.resolver import compaction_limit
-from actors.scheduler.scheduler_actor import CloseCalls, RunBatch, StopBatch
-from actors.scheduler.views import TurnView
-from actors.session.compactor import NOTHING_LEFT, Compactor
+from actors.scheduler.scheduler_actor import CloseCalls
+from actors.session.compaction_turns import CompactionTurns
+from actors.session.compactor import Compactor
 from actors.session.handing_over import HandoverSteps
+from actors.session.host_calls import run_host_call
 from actors.session.inflight import AskInFlight, AskTotals, stopped_outcome
 from actors.session.instructions import (
     AGAIN,
@@ -59,6 +50,7 @@ from actors.session.requests import TurnRequests
 from actors.session.served import ServedTurn, with_endpoint_change
 from actors.session.steps import TurnSteps
 from actors.session.tool_changes import ToolChanges
+from actors.session.turn_log import TurnLog
 from actors.telemetry import logger
 
 
@@ -77,13 +69,15 @@ class TurnDriver:
     bounds: Bounds
     affinity: Affinity
     pending: PendingAsks
-    _began: float = 0.0
-    _has_compacted_elsewhere: bool = False
     _handing: HandoverSteps = field(init=False)
     _changes: ToolChanges = field(init=False)
+    _turn_log: TurnLog = field(init=False)
+    _compactions: CompactionTurns = field(init=False)
 
     def __post_init__(self) -> None:
         self._handing, self._changes = HandoverSteps(self.ask), ToolChanges(self.ask)
+        self._turn_log = TurnLog(self.ask, self.pending)
+        self._compactions = CompactionTurns(self.ask, self._turn_log)
 
     async def run(self, message: Packed, ask_settings: Asked | None, key: AskKey | None = None) -> None:
         """Drive the ask until it ends, or until its turn waits for the caller."""
@@ -120,36 +114,13 @@ class TurnDriver:
 
     async def _run_turns(self, pool: Pool, selector: MemberSelector, member: str) -> None:
         """Drive the turns of the ask, the first one on this member of the pool."""
-        await self._compact_if_full(member)
+        await self._compactions.compact_if_full(member)
         with self._handing:
             await self._drive_turns(pool, selector, [member], await self._serve_turn(member))
 
     async def run_call(self, message: Packed, request: HostCall) -> None:
         """Run one tool call of the host in a separate turn, without a model."""
-        ask, state = self.ask, self.ask.log.state
-        number, turn = state.asks + 1, state.turns + 1
-        call = ToolCall(mint(state.calls + 1), request.name, json=request.arguments)
-        ask.log.hold(AskStarted(number, message))
-        self._hold_turn_start(TurnStarted(turn, number, RUNTIME))
-        ledger, put = await ask.refs.ledger.ask(DurableLedger()), ask.sink.put
-        view = TurnView(turn, 1, ask.log.state.history, ledger, put if ask.sink.is_watched else None)
-        said = Message("assistant", (call,), turn)
-        ask.log.hold(RoundEnded(turn, 1, pack(said), calls=1))
-        batch = RunBatch((call,), ask.variables, view, repair=self.bounds.repair, approved=True)
-        ask.set_stop(lambda context: context.send(ask.refs.scheduler, StopBatch()))
-        try:
-            ended = await ask.refs.scheduler.ask(batch)
-        finally:
-            ask.clear_stop()
-        for delegated in ended.delegated:
-            ask.log.hold(delegated)
-        assert ended.snapshot is not None
-        ask.ledger.keep_newer(ended.snapshot)
-        known = ask.ledger.latest.get(call.id)
-        assert known is not None
-        request.result = known.completion or ToolResult(call.id, error=known.reason)
-        status: TurnStatus = "cancelled" if ask.cancelled else "complete"
-        await self._log_turn_end(RUNTIME, CloseStep(status, ""), ends_ask=True)
+        await run_host_call(self.ask, self._turn_log, message, request, self.bounds.repair)
 
     async def resume(self, calls: tuple[ToolCall, ...]) -> None:
         """Continue a paused turn after its last result or decision arrived, or after the ask was cancelled.
@@ -161,7 +132,7 @@ class TurnDriver:
         assert pause is not None
         assert binding is not None
         self.ask.tally = AskTotals.from_pause(pause.awaited, state.history[-1].text)
-        self._began = anyio.current_time()
+        self._turn_log.start_clock()
         resumed = TurnResumed(state.turns)
         # The log must show the resumption before any call runs. Otherwise, a crash could run the call twice.
         if calls and not self.ask.cancelled:
@@ -194,20 +165,20 @@ class TurnDriver:
         while isinstance(served.step, CloseStep):
             pool, following = await self._choose_next(pool, selector, tried, served.step)
             # If the history is too long for this member, another backend summarises it, and the member tries again.
-            is_again = following is None and self._can_compact_elsewhere(served.step, tried[-1])
+            is_again = following is None and self._compactions.can_compact_elsewhere(served.step, tried[-1])
             following = tried[-1] if is_again else following
-            await self._log_turn_end(served.binding, served.step, ends_ask=following is None)
+            await self._turn_log.write_end(served.binding, served.step, ends_ask=following is None)
             if following is None:
                 return
             if is_again:
-                await self._compact(following, Compactor.summarise_all, is_host_request=False)
+                await self._compactions.compact(following, Compactor.summarise_all, is_host_request=False)
             else:
                 self._log_failover(served, following)
                 tried.append(following)
-                await self._compact_if_full(following)
+                await self._compactions.compact_if_full(following)
             served = await self._serve_turn(following)
             self._record_prompt_size(selector, pool, following, served)
-        await self._log_pause(served.step, tried)
+        await self._turn_log.write_pause(served.step, tried)
 
     def _log_failover(self, served: ServedTurn, following: str) -> None:
         """Log that pool member `following` continues the ask after a failed turn. Does nothing after a handoff."""
@@ -220,152 +191,11 @@ class TurnDriver:
         """Record the size of the turn's last transcript, which cache affinity uses to choose pool members."""
         selector.record_request(pool, member, served.sent_bytes)
 
-    def _can_compact_elsewhere(self, ended: CloseStep, member: str) -> bool:
-        """Return True if another backend may summarise a history that is too long for `member`. True at most once per
-        ask.
-        """
-        cause = ended.cause
-        if (
-            cause is None
-            or cause.kind not in TOO_LONG
-            or ended.visible
-            or self.ask.cancelled
-            or self._has_compacted_elsewhere
-        ):
-            return False
-        self._has_compacted_elsewhere = ended.status == "failed" and self._summary_backend(member) != member
-        return self._has_compacted_elsewhere
-
-    async def _compact_if_full(self, member: str) -> None:
-        """If the next request would nearly fill the context window, compact the history in a separate turn before that
-        request.
-        """
-        ask, state = self.ask, self.ask.log.state
-        try:
-            binding = ask.resolver.backend(member).binding
-        except ConfigError:  # `_serve_turn` reports this error later
-            return
-        if ask.resolver.window(binding) is None or ask.cancelled:
-            return
-        known = ask.ledger.latest
-        if (most := compaction_limit(ask.resolver, state, known, binding, state.asked_at)) is not None:
-            tokens = round(most * AFTER)
-            await self._compact(
-                member, lambda compactor: compactor.shrink_next_request(tokens), is_host_request=False
-            )
-
     async def run_compaction(self, request: HostCompaction) -> None:
         """Compact the history in a separate turn, as requested by the host."""
         selector = self._member_selector(self.ask.log.state.asks)
         member = await selector.first_member(self._pool(self.ask.log.state.target))
-        request.result = await self._compact(member, Compactor.compact, is_host_request=True)
-
-    async def _compact(
-        self, member: str, how: Callable[[Compactor], Awaitable[CompactionResult]], *, is_host_request: bool
-    ) -> CompactionResult:
-        """Compact the history with the function `how`, in a separate turn on the backend that writes summaries.
-
-        `is_host_request`: whether the program requested the compaction. The turn then belongs to no ask.
-        """
-        ask, state = self.ask, self.ask.log.state
-        number, result, asks = state.turns + 1, CompactionResult(), 0 if is_host_request else state.asks
-        ask.tally.wait = 0.0
-        ask.tally.retried.clear()
-        try:
-            writer = self._summary_backend(member)
-            backend = ask.resolver.backend(writer)
-            provider = ask.resolver.provider(writer, backend.binding)
-        except ConfigError as error:
-            self._hold_turn_start(TurnStarted(number, asks, Binding(member, "")))
-            await self._log_turn_end(
-                Binding(member, ""), CloseStep("failed", str(error)), ends_ask=is_host_request
-            )
-            return CompactionResult(error=str(error))
-        self._hold_turn_start(TurnStarted(number, asks, backend.binding))
-        compactor = Compactor(TurnRequests(ask, backend, provider, number))
-        with self.ask.share_budgets():
-            result = await how(compactor)
-        why, cause = result.error, compactor.cause
-        done = result.messages or result.results or why == NOTHING_LEFT
-        status: TurnStatus = "cancelled" if ask.cancelled else "complete" if done else "failed"
-        malformed = ask.tally.malformed  # unchanged, because this turn read no answer of the ask
-        step = ask.with_halt_reason(
-            CloseStep(status, why, usage=result.usage, cause=cause, malformed=malformed)
-        )
-        ask.tally.record_turn_end(step, ask.resolver.cost(backend.binding, step.usage))
-        await self._log_turn_end(backend.binding, step, ends_ask=is_host_request)
-        return result
-
-    def _summary_backend(self, member: str) -> str:
-        """Return the name of the backend that writes summaries.
-
-        This is the configured summarizer, else the backend that answered last, because its cache contains the history.
-        If that backend cannot be used, or no backend has answered yet, return `member`.
-        """
-        resolver, measured = self.ask.resolver, self.ask.log.state.measured
-        if resolver.compaction.summarizer is not None or measured is None:
-            return resolver.compaction.summarizer or member
-        last = resolver.member(measured.binding)
-        try:
-            resolver.backend(last)
-        except ConfigError:  # the backend answered in another process, with a different configuration
-            return member
-        return last
-
-    async def _log_pause(self, step: AwaitStep, tried: list[str]) -> None:
-        """Log that the turn waits for results or decisions. `tried`: the pool members that served the ask."""
-        log = self.ask.log
-        for call in step.approvals:
-            log.hold(ApprovalAsked(call.id, call.name, digest(call)))
-        external, approvals = (
-            tuple([call.id for call in calls]) for calls in (step.external, step.approvals)
-        )
-        self._add_turn_time()
-        ledger = await self.ask.ledger.query()
-        progress = self.ask.tally.progress(tried)
-        event = TurnPaused(
-            log.state.turns, external, approvals, step.so_far, progress, self._budgeted_seconds()
-        )
-
-        def on_durable(seq: int) -> None:
-            self.ask.pending_calls = pending_calls(log.state, ledger)
-            self.pending.store_result(paused_result(log.state, self.ask.pending_calls), seq)
-
-        await log.write(event, on_durable)
-
-    async def _log_turn_end(self, binding: Binding, ended: CloseStep, *, ends_ask: bool) -> None:
-        """Log the end of a turn. `last`: whether the ask ends with this turn."""
-        status: TurnStatus = ended.status if ends_ask else "handed_over"
-        self._add_turn_time()
-        tally = self.ask.tally
-        retried, wait = tuple(tally.retried), tally.wait
-        tally.attempts += (*retried, Attempt(binding, status, ended.why, ended.cause, wait))
-        turn, slips = self.ask.log.state.turns, tally.answer_repairs
-        event = TurnEnded(
-            turn, status, ended.why, ended.cause, retried, wait, self._budgeted_seconds(), slips
-        )
-
-        def on_durable(seq: int) -> None:
-            if ends_ask:
-                self.pending.store_result(tally.result(binding, ended, self.ask.log.state), seq)
-
-        await self.ask.log.write(event, on_durable)
-
-    def _budgeted_seconds(self) -> float:
-        """Return the seconds since the turn began or resumed; 0 if no budget limits the session's time."""
-        budget = self.ask.log.state.budget
-        return 0.0 if budget is None or budget.seconds is None else self._elapsed_seconds
-
-    def _add_turn_time(self) -> None:
-        """Add the duration of the turn to the duration of the ask, if the ask has a timeout."""
-        asked = self.ask.log.state.asked
-        if asked is not None and asked.timeout is not None:
-            self.ask.tally.seconds += self._elapsed_seconds
-
-    @property
-    def _elapsed_seconds(self) -> float:
-        """Seconds since the turn began or resumed."""
-        return anyio.current_time() - self._began
+        request.result = await self._compactions.compact(member, Compactor.compact, is_host_request=True)
 
     async def _choose_next(
         self, pool: Pool, selector: MemberSelector, tried: list[str], ended: CloseStep
@@ -416,9 +246,9 @@ class TurnDriver:
             served = self._create_steps(member, number)
         except ConfigError as error:  # the member became invalid, for example because its key is gone
             binding = Binding(member, "")
-            self._hold_turn_start(TurnStarted(number, ask, binding))
+            self._turn_log.hold_start(TurnStarted(number, ask, binding))
             return ServedTurn(binding, CloseStep("failed", str(error), elsewhere=True))
-        self._hold_turn_start(TurnStarted(number, ask, served.binding))
+        self._turn_log.hold_start(TurnStarted(number, ask, served.binding))
         add_missing_instruction(self.ask, served.backend)
         self.ask.has_forced_call = has_forced_call(self.ask.log.state)
         forced = None if self.ask.has_forced_call else instruct_forced_tool(self.ask, served.backend)
@@ -460,17 +290,6 @@ class TurnDriver:
         backend = self.ask.resolver.backend(member, dialect)
         provider = self.ask.resolver.provider(member, backend.binding)
         return TurnSteps(TurnRequests(self.ask, backend, provider, turn_number), self._turn_bounds())
-
-    def _hold_turn_start(self, turn_started: TurnStarted) -> None:
-        """Hold the event `turn_started` until the next append writes it, and start the clock of the turn."""
-        self._began = anyio.current_time()
-
-        def on_durable(_: int) -> None:
-            if self.ask.sink.is_watched:
-                for event in self.ask.tally.unreported_skips(turn_started.turn):
-                    self.ask.sink.put(event)
-
-        self.ask.log.hold(turn_started, on_durable)
 
     async def _run_steps(
         self, served: TurnSteps, conversation: Generator[Step, Outcome], step: Step

@@ -2,10 +2,10 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-RULES, COMPACTOR, DRIVER = (
+RULES, COMPACTOR, TURNS = (
     "actors/core/history/compaction.py",
     "actors/session/compactor.py",
-    "actors/session/driver.py",
+    "actors/session/compaction_turns.py",
 )
 STATE, TURN = "actors/core/session/state.py", "actors/core/turn/turn.py"
 LANES = "actors/core/session/lanes.py"
@@ -157,7 +157,7 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: no other backend summarises for one that cannot",
-        f"{DRIVER}:TurnDriver._can_compact_elsewhere",
+        f"{TURNS}:CompactionTurns.can_compact_elsewhere",
         "return self._has_compacted_elsewhere",
         "return False",
         (f"{SESSIONS}::test_a_history_too_long_for_the_current_backend_is_compacted_by_another",),
@@ -171,7 +171,7 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: the smaller backend writes the summary",
-        f"{DRIVER}:TurnDriver._summary_backend",
+        f"{TURNS}:CompactionTurns._summary_backend",
         "resolver.member(measured.binding)",
         "member",
         (f"{SESSIONS}::test_before_a_switch_to_a_smaller_window_the_larger_backend_compacts",),
@@ -237,7 +237,7 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: the last backend writes the summary although it is gone",
-        f"{DRIVER}:TurnDriver._summary_backend",
+        f"{TURNS}:CompactionTurns._summary_backend",
         "return member",
         "return last",
         (f"{SESSIONS}::test_the_current_backend_summarises_if_the_previous_backend_is_gone",),

@@ -90,7 +90,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "repair: a paused session forgets the arguments of its waiting calls",
-        "actors/session/driver.py:TurnDriver._log_pause",
+        "actors/session/turn_log.py:TurnLog.write_pause",
         "pending_calls(log.state, ledger)",
         "pending_calls(log.state, log.state.ledger)",
         (f"{HERE}::test_a_pending_external_call_is_reported_with_its_repaired_arguments",),
@@ -125,7 +125,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "answers: the repair of an answer is not logged",
-        "actors/session/driver.py:TurnDriver._log_turn_end",
+        "actors/session/turn_log.py:TurnLog.write_end",
         "tally.answer_repairs",
         "()",
         (f"{HERE}::test_a_faulty_answer_with_only_one_interpretation_is_accepted_at_once",),

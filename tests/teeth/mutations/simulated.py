@@ -78,14 +78,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: a program receives a different result than the log",
-        "actors/session/driver.py:TurnDriver.run_call",
+        "actors/session/host_calls.py:run_host_call",
         "known.completion or ...",
         "ToolResult(call.id, content=0) or ...",
         SEEDS,
     ),
     Mutation(
         "simulated: a program's call asks for approval",
-        "actors/session/driver.py:TurnDriver.run_call",
+        "actors/session/host_calls.py:run_host_call",
         "RunBatch(*..., **..., approved=True)",
         "RunBatch(*..., **...)",
         SEEDS,
@@ -181,7 +181,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: a summary within an ask is not in its usage",
-        "actors/session/driver.py:TurnDriver._compact",
+        "actors/session/compaction_turns.py:CompactionTurns.compact",
         "ask.tally.record_turn_end(step, ask.resolver.cost(backend.binding, step.usage))",
         "",
         SEEDS,
@@ -257,7 +257,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: a compaction during a turn resets the corrections",
-        "actors/session/driver.py:TurnDriver._compact",
+        "actors/session/compaction_turns.py:CompactionTurns.compact",
         "ask.tally.malformed",
         "0",
         ("tests/session/test_compaction.py::test_corrections_are_counted_across_a_compaction",),

@@ -149,7 +149,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "call_tool: the program is asked to approve its own call",
-        "actors/session/driver.py:TurnDriver.run_call",
+        "actors/session/host_calls.py:run_host_call",
         "RunBatch(*..., **..., approved=True)",
         "RunBatch(*..., **...)",
         (
@@ -158,7 +158,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "call_tool: its call uses no id, so the next one has the same",
-        "actors/session/driver.py:TurnDriver.run_call",
+        "actors/session/host_calls.py:run_host_call",
         "RoundEnded(turn, 1, pack(said), calls=1)",
         "RoundEnded(turn, 1, pack(said), calls=0)",
         (
@@ -266,7 +266,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "awaiting: a resumed turn was driven since the clock started",
         "actors/session/driver.py:TurnDriver.resume",
-        "self._began = anyio.current_time()",
+        "self._turn_log.start_clock()",
         "",
         (f"{AFTER}::test_a_budget_of_seconds_does_not_count_the_time_spent_waiting",),
     ),

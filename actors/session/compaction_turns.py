@@ -1,0 +1,120 @@
+"""Compact the history of a session in a separate turn, before the next turn of an ask or because the host requested it.
+
+`actors.session.compactor` shortens the history. This module decides when a compaction is needed and which backend
+writes the summary, and logs the turn. The turn belongs to the ask that needs it, or to no ask if the host requested it.
+"""
+
+from collections.abc import Awaitable, Callable
+
+from actors.adapters.failure import TOO_LONG
+from actors.core.history.compaction import AFTER, CompactionResult
+from actors.core.log.events import TurnStarted, TurnStatus
+from actors.core.turn.steps import CloseStep
+from actors.core.values.identity import Binding
+from actors.errors import ConfigError
+from actors.provider.resolver import compaction_limit
+from actors.session.compactor import NOTHING_LEFT, Compactor
+from actors.session.inflight import AskInFlight
+from actors.session.requests import TurnRequests
+from actors.session.turn_log import TurnLog
+
+
+class CompactionTurns:
+    """The turns of one ask, or of one request of the host, that compact the history.
+
+    Args:
+        ask: The values that the turns of the ask share.
+        turn_log: Writes the starts and ends of turns.
+    """
+
+    __slots__ = ("_ask", "_has_compacted_elsewhere", "_turn_log")
+
+    def __init__(self, ask: AskInFlight, turn_log: TurnLog) -> None:
+        self._ask, self._turn_log = ask, turn_log
+        self._has_compacted_elsewhere = False
+
+    async def compact_if_full(self, member: str) -> None:
+        """If the next request would nearly fill the context window, compact the history in a separate turn before that
+        request.
+        """
+        ask, state = self._ask, self._ask.log.state
+        try:
+            binding = ask.resolver.backend(member).binding
+        except ConfigError:  # the turn that follows reports this error
+            return
+        if ask.resolver.window(binding) is None or ask.cancelled:
+            return
+        known = ask.ledger.latest
+        if (most := compaction_limit(ask.resolver, state, known, binding, state.asked_at)) is not None:
+            tokens = round(most * AFTER)
+            await self.compact(
+                member, lambda compactor: compactor.shrink_next_request(tokens), is_host_request=False
+            )
+
+    async def compact(
+        self, member: str, how: Callable[[Compactor], Awaitable[CompactionResult]], *, is_host_request: bool
+    ) -> CompactionResult:
+        """Compact the history with the function `how`, in a separate turn on the backend that writes summaries.
+
+        `is_host_request`: whether the program requested the compaction. The turn then belongs to no ask.
+        """
+        ask, state = self._ask, self._ask.log.state
+        number, result, asks = state.turns + 1, CompactionResult(), 0 if is_host_request else state.asks
+        ask.tally.wait = 0.0
+        ask.tally.retried.clear()
+        try:
+            writer = self._summary_backend(member)
+            backend = ask.resolver.backend(writer)
+            provider = ask.resolver.provider(writer, backend.binding)
+        except ConfigError as error:
+            self._turn_log.hold_start(TurnStarted(number, asks, Binding(member, "")))
+            await self._turn_log.write_end(
+                Binding(member, ""), CloseStep("failed", str(error)), ends_ask=is_host_request
+            )
+            return CompactionResult(error=str(error))
+        self._turn_log.hold_start(TurnStarted(number, asks, backend.binding))
+        compactor = Compactor(TurnRequests(ask, backend, provider, number))
+        with self._ask.share_budgets():
+            result = await how(compactor)
+        why, cause = result.error, compactor.cause
+        done = result.messages or result.results or why == NOTHING_LEFT
+        status: TurnStatus = "cancelled" if ask.cancelled else "complete" if done else "failed"
+        malformed = ask.tally.malformed  # unchanged, because this turn read no answer of the ask
+        step = ask.with_halt_reason(
+            CloseStep(status, why, usage=result.usage, cause=cause, malformed=malformed)
+        )
+        ask.tally.record_turn_end(step, ask.resolver.cost(backend.binding, step.usage))
+        await self._turn_log.write_end(backend.binding, step, ends_ask=is_host_request)
+        return result
+
+    def _summary_backend(self, member: str) -> str:
+        """Return the name of the backend that writes summaries.
+
+        This is the configured summarizer, else the backend that answered last, because its cache contains the history.
+        If that backend cannot be used, or no backend has answered yet, return `member`.
+        """
+        resolver, measured = self._ask.resolver, self._ask.log.state.measured
+        if resolver.compaction.summarizer is not None or measured is None:
+            return resolver.compaction.summarizer or member
+        last = resolver.member(measured.binding)
+        try:
+            resolver.backend(last)
+        except ConfigError:  # the backend answered in another process, with a different configuration
+            return member
+        return last
+
+    def can_compact_elsewhere(self, ended: CloseStep, member: str) -> bool:
+        """Return True if another backend may summarise a history that is too long for `member`. True at most once per
+        ask.
+        """
+        cause = ended.cause
+        if (
+            cause is None
+            or cause.kind not in TOO_LONG
+            or ended.visible
+            or self._ask.cancelled
+            or self._has_compacted_elsewhere
+        ):
+            return False
+        self._has_compacted_elsewhere = ended.status == "failed" and self._summary_backend(member) != member
+        return self._has_compacted_elsewhere
