@@ -13,8 +13,7 @@ import pytest
 from actors.errors import Fenced, JournalDamaged, JournalUnavailable, SessionLeased
 from actors.journal.storage import NOTHING, Entry, Storage
 from actors.journal.storage.memory import MemoryStorage
-from actors.journal.storage.postgres import PostgresStorage
-from actors.journal.storage.postgres import storage as module
+from actors.journal.storage.postgres import PostgresStorage, removal
 from actors.journal.storage.postgres.check import JournalTables
 from actors.journal.storage.postgres.connection import Link
 from actors.journal.storage.sqlite import SqliteStorage
@@ -199,7 +198,7 @@ def test_a_row_left_by_a_killed_deletion_is_removed_later(
     host, other = hosts
     claim = begin(host, NAME)
     with monkeypatch.context() as patch:
-        patch.setattr(module, "remove_rows", lambda *_: None)
+        patch.setattr(removal, "_remove_rows", lambda *_: None)
         host.delete(NAME)
     assert names(other) == {NAME}
     if is_deleted_again:

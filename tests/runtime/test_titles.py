@@ -246,7 +246,9 @@ def test_a_reverted_append_in_a_database_leaves_no_title(postgres: Server) -> No
     with closing(PostgresStorage(postgres.url(schema))) as storage:
         storage.claim("one")
         batch = Batch(1.0, storage.host)
-        batch.add_events(storage._rows["one"], (opened,), [encode_event(opened)])
+        row = storage._rows.get("one")
+        assert row is not None
+        batch.add_events(row, (opened,), [encode_event(opened)])
         with postgres.connect(schema) as connection:
             for statement, given in (
                 (sql.APPEND, batch.parameters),

@@ -2,7 +2,7 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-STORAGE, FAILOVER = "actors/journal/storage/postgres/storage.py", "tests/journal/test_postgres_failover.py"
+CACHE, FAILOVER = "actors/journal/storage/postgres/row_cache.py", "tests/journal/test_postgres_failover.py"
 POSTGRES_CLOCK = "actors/journal/storage/postgres/clock.py"
 SLEPT = f"{FAILOVER}::test_a_session_read_after_a_failover_fails_once_and_then_continues"
 SUSPENDED = f"{FAILOVER}::test_a_session_suspended_before_a_failover_fails_once_and_then_continues"
@@ -25,7 +25,7 @@ MUTATIONS = (
     ),
     Mutation(
         "behind: a cached row is trusted after a rollback",
-        f"{STORAGE}:PostgresStorage._current_rows",
+        f"{CACHE}:RowCache.current_rows",
         "entry.after < row.last",
         "False",
         (SLEPT, SUSPENDED),

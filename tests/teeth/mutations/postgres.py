@@ -2,9 +2,9 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-STORAGE, STATEMENTS, BATCH, LINK, FAULTS, FORMAT, ADDRESS = (
+STORAGE, CLAIMS, STATEMENTS, BATCH, LINK, FAULTS, FORMAT, ADDRESS = (
     f"actors/journal/storage/postgres/{name}.py"
-    for name in ("storage", "statements", "batch", "connection", "faults", "format", "address")
+    for name in ("storage", "claims", "statements", "batch", "connection", "faults", "format", "address")
 )
 COMMON, TABLES, FAILURES, TAKEOVER = (
     f"tests/{name}.py"
@@ -30,8 +30,8 @@ MUTATIONS = (
     ),
     Mutation(
         "postgres: grouped claims take sessions leased by others",
-        f"{STORAGE}:PostgresStorage._claim_all",
-        "row.owner in (None, self.host) or seconds <= 0",
+        f"{CLAIMS}:claim_free",
+        "row.owner in (None, host) or seconds <= 0",
         "True",
         (TABLES,),
     ),
@@ -72,16 +72,16 @@ MUTATIONS = (
     ),
     Mutation(
         "postgres: a session of another host may be claimed",
-        f"{STORAGE}:PostgresStorage._claimable_rows",
-        "row.owner not in (None, self.host) and seconds > 0",
+        f"{CLAIMS}:claimable_rows",
+        "row.owner not in (None, host) and seconds > 0",
         "seconds > 1000",
         (TABLES,),
     ),
     Mutation(
         "postgres: an expired lease continues",
-        f"{STORAGE}:PostgresStorage._claimable_rows",
-        "row.owner not in (None, self.host) and seconds > 0",
-        "row.owner not in (None, self.host)",
+        f"{CLAIMS}:claimable_rows",
+        "row.owner not in (None, host) and seconds > 0",
+        "row.owner not in (None, host)",
         (TABLES,),
     ),
     Mutation(

@@ -80,7 +80,7 @@ MUTATIONS = (
     ),
     Mutation(
         "rows: Postgres keeps the row of a deleted session",
-        f"{REMOVAL}:remove_rows",
+        f"{REMOVAL}:_remove_rows",
         "fences and ...",
         "not fences",
         (f"{GONE}[postgres]",),

@@ -3,7 +3,9 @@
 The only durability is `power`: a commit is on the server's disk before it is acknowledged. With a lower durability, a
 crashed server could lose events and fencing numbers that other machines already know.
 
-- `storage.py`: the storage: claims, appends, reads
+- `storage.py`: the storage, with its operations
+- `claims.py`: the claims of sessions by a host
+- `row_cache.py`: the cached rows of claimed sessions
 - `batch.py`: the parameters of the statement that writes an append
 - `reading.py`: records of a log with their large values
 - `removal.py`: the deletion of logs and of unused rows

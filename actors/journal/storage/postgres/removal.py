@@ -12,7 +12,8 @@ import psycopg
 from actors.journal.storage.deletion import RemainingData
 from actors.journal.storage.postgres import statements as sql
 from actors.journal.storage.postgres.batch import row_checksum
-from actors.journal.storage.postgres.connection import Connection
+from actors.journal.storage.postgres.connection import Connection, allow_long_statements
+from actors.journal.storage.postgres.format import check_version
 from actors.journal.storage.rows import SessionRow
 
 
@@ -25,7 +26,26 @@ def release_session(connection: Connection, session: str, fence: int) -> None:
         remove_unused_rows(connection)
 
 
-def delete_logs(connection: Connection, rows: Sequence[SessionRow]) -> bool:
+def delete_if_unchanged(connection: Connection, rows: Sequence[SessionRow], bound: float, where: str) -> bool:
+    """Delete the sessions of these rows. If a fencing number has changed since, delete nothing and return False.
+
+    Args:
+        connection: The connection that writes.
+        rows: The rows of the sessions, as they were looked up.
+        bound: Maximum seconds of a statement that deletes logs.
+        where: The name of the database.
+    """
+    used = [row for row in rows if row.last or row.owner is not None]
+    with allow_long_statements(connection, bound):
+        if used and not _delete_logs(connection, used):
+            check_version(connection, where)
+            return False
+    emptied = {row.key: row.fence for row in rows} | {row.key: row.fence + 1 for row in used}
+    _remove_rows(connection, emptied)
+    return True
+
+
+def _delete_logs(connection: Connection, rows: Sequence[SessionRow]) -> bool:
     """Delete the logs of these rows and increment the sessions' fencing numbers.
 
     If a fencing number has changed since the rows were read, delete nothing and return False.
@@ -44,7 +64,7 @@ def delete_logs(connection: Connection, rows: Sequence[SessionRow]) -> bool:
     return found == len(rows)
 
 
-def remove_rows(connection: Connection, fences: Mapping[int, int]) -> None:
+def _remove_rows(connection: Connection, fences: Mapping[int, int]) -> None:
     """Remove the rows with these keys and fencing numbers. Rows of sessions that were claimed since are kept."""
     if fences and connection.execute(sql.REMOVE, (list(fences), list(fences.values()))).rowcount:
         connection.execute(sql.NOTE_DELETION)
@@ -52,7 +72,7 @@ def remove_rows(connection: Connection, fences: Mapping[int, int]) -> None:
 
 def remove_unused_rows(connection: Connection) -> None:
     """Remove the rows of all sessions that have neither an owner nor a log."""
-    remove_rows(connection, dict[int, int](connection.execute(sql.UNUSED).fetchall()))
+    _remove_rows(connection, dict[int, int](connection.execute(sql.UNUSED).fetchall()))
 
 
 def describe_remaining_data(table: str, where: str) -> RemainingData:

@@ -12,7 +12,7 @@ either continues from the acknowledged end of the log, or is rejected.
 
 import secrets
 import shlex
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from time import monotonic, time
@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from actors.core.log.events import LogEvent
 from actors.core.stats.stats import StorageSizes
-from actors.errors import ConfigError, JournalDamaged, JournalUnavailable
+from actors.errors import ConfigError, JournalUnavailable
 from actors.journal.storage import (
     NO_PAGE,
     NOTHING,
@@ -50,8 +50,8 @@ from actors.journal.storage.postgres.batch import (
     decode_row,
     refusal,
     rejection,
-    row_checksum,
 )
+from actors.journal.storage.postgres.claims import claim_free, claim_row, claimable_rows
 from actors.journal.storage.postgres.clock import observe_clock
 from actors.journal.storage.postgres.connection import (
     TRIES,
@@ -67,11 +67,11 @@ from actors.journal.storage.postgres.format import check_rights, check_version, 
 from actors.journal.storage.postgres.pooler import check_direct
 from actors.journal.storage.postgres.reading import stored_records
 from actors.journal.storage.postgres.removal import (
-    delete_logs,
+    delete_if_unchanged,
     describe_remaining_data,
     release_session,
-    remove_rows,
 )
+from actors.journal.storage.postgres.row_cache import RowCache
 from actors.journal.storage.rows import JournalLocation, SessionRow
 
 LEASE = 10.0
@@ -79,9 +79,6 @@ PATIENCE = 5.0
 BOUND = 30.0
 SHORTEST = 2.0
 """Minimum seconds of silence before a server counts as lost. A busy machine may be silent for this long."""
-CACHED = 16_384
-"""Maximum number of cached rows of claimed sessions. A cached row is valid as long as its fencing number is, because
-another host must raise the number before it changes the row."""
 
 
 class PostgresStorage:
@@ -129,7 +126,7 @@ class PostgresStorage:
         reading = {**said, "application_name": f"{self._name} reads"}
         self._reader = Link(reading, self.where, patience, silence, self._prepare_reading)
         self._is_prepared = self._is_direct = False
-        self._rows: dict[str, SessionRow] = {}
+        self._rows = RowCache(self._place)
         self._ahead: dict[str, Claim] = {}  # claims made in advance and not requested yet
         self._doubt: Batch | None = None  # the append whose outcome is unknown
 
@@ -188,7 +185,7 @@ class PostgresStorage:
 
     def assign(self, session: str, fence: int, host: str) -> None:
         """Make another live host the owner of a session."""
-        self._rows.pop(session, None)
+        self._rows.drop(session)
         self._writer.run(
             lambda connection: host_rows.assign(connection, self.host, session, fence, host, self.where)
         )
@@ -218,7 +215,7 @@ class PostgresStorage:
 
     def release(self, session: str, fence: int) -> None:
         """Release the session for other hosts."""
-        self._rows.pop(session, None)
+        self._rows.drop(session)
         self._writer.run(lambda connection: release_session(connection, session, fence))
 
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
@@ -360,9 +357,9 @@ class PostgresStorage:
             if existing and (row is None or not row.last):
                 return NOTHING
             before = None if row is None else row.owner
-            row = self._claim_row(connection, session, row)
+            row = claim_row(connection, self._place, self.host, session, row)
             if row is not None:
-                self._cache_row(row)
+                self._rows.add(row)
                 return row.claim(before)
         raise JournalUnavailable(
             f"{self.where}: other hosts keep claiming session {session!r}; try again later"
@@ -372,85 +369,29 @@ class PostgresStorage:
         """Return a session's row; None for an unknown session. Raise `SessionLeased` if the session belongs to another
         live host.
         """
-        return next(self._claimable_rows(connection, [session]), None)
-
-    def _claimable_rows(self, connection: Connection, sessions: Sequence[str]) -> Iterator[SessionRow]:
-        """Yield the rows of these sessions; unknown sessions have no row.
-
-        Raises:
-            SessionLeased: A session belongs to another live host.
-        """
-        for *columns, seconds, address in connection.execute(sql.LOOK, (list(sessions),)).fetchall():
-            row = decode_row(columns, self._place)
-            if row.owner not in (None, self.host) and seconds > 0:
-                raise row.leased_error(seconds, address)
-            yield row
+        return next(claimable_rows(connection, self._place, self.host, [session]), None)
 
     def _claim_all(self, connection: Connection, sessions: Iterable[str]) -> dict[str, Claim]:
         """Claim those of the sessions that are free, and return the claims by session. Sessions that other hosts own or
         claim are skipped.
         """
         self._ensure_host(connection)
-        unknown, free = dict.fromkeys(sorted(sessions)), list[SessionRow]()
-        for *columns, seconds, _ in connection.execute(sql.LOOK, (list(unknown),)).fetchall():
-            del unknown[columns[0]]
-            with suppress(JournalDamaged):  # `claim` reports the damage to the caller of this session
-                row = decode_row(columns, self._place)
-                if row.owner in (None, self.host) or seconds <= 0:
-                    free.append(row)
-        new = self._claim_new(connection, unknown)
-        seen = [[row.key for row in free], [row.fence for row in free]]
-        taken = connection.execute(sql.CLAIM_ALL, (self.host, *seen)).fetchall()
-        claimed = new + [decode_row(values, self._place) for values in taken]
-        for row in claimed:
-            self._cache_row(row)
-        before = {row.name: row.owner for row in free}
-        return {row.name: row.claim(before.get(row.name)) for row in claimed}
-
-    def _claim_row(self, connection: Connection, session: str, row: SessionRow | None) -> SessionRow | None:
-        """Claim a session whose row was `row` when it was looked up, or which had no row then.
-
-        Return the new row, or None if another host has changed the row since.
-        """
-        if row is None:
-            claimed = next(iter(self._claim_new(connection, [session])), None)
-        else:
-            values = connection.execute(sql.CLAIM, (self.host, row.key, row.fence)).fetchone()
-            claimed = None if values is None else decode_row(values, self._place)
-        if claimed is None:
-            check_version(connection, self.where)
-        return claimed
-
-    def _claim_new(self, connection: Connection, sessions: Iterable[str]) -> list[SessionRow]:
-        """Create the rows of sessions that have no row, claimed by this host, and return the rows. Sessions that
-        another host created in the meantime are skipped.
-        """
-        new = {name: SessionRow(name, secrets.randbits(62), owner=self.host) for name in sessions}
-        given = [list(new), [row.key for row in new.values()], [row_checksum(row) for row in new.values()]]
-        found = connection.execute(sql.CLAIM_NEW, (self.host, *given)).fetchall() if new else []
-        return [replace(new[name], fence=fence) for name, fence in found]
+        claims = dict[str, Claim]()
+        for row, before in claim_free(connection, self._place, self.host, sessions):
+            self._rows.add(row)
+            claims[row.name] = row.claim(before)
+        return claims
 
     def _delete(self, connection: Connection, sessions: Sequence[str]) -> None:
         for _ in range(TRIES):
-            rows = list(self._claimable_rows(connection, sessions))
-            if self._delete_if_unchanged(connection, rows):
+            rows = list(claimable_rows(connection, self._place, self.host, sessions))
+            if delete_if_unchanged(connection, rows, self._bound, self.where):
                 for session in sessions:
-                    self._rows.pop(session, None)
+                    self._rows.drop(session)
                 return
         raise JournalUnavailable(
             f"{self.where}: other hosts keep claiming the sessions {', '.join(sessions)[:80]}; try again later"
         )
-
-    def _delete_if_unchanged(self, connection: Connection, rows: Sequence[SessionRow]) -> bool:
-        """Delete the sessions of these rows. If a fencing number has changed since, delete nothing and return False."""
-        used = [row for row in rows if row.last or row.owner is not None]
-        with allow_long_statements(connection, self._bound):
-            if used and not delete_logs(connection, used):
-                check_version(connection, self.where)
-                return False
-        emptied = {row.key: row.fence for row in rows} | {row.key: row.fence + 1 for row in used}
-        remove_rows(connection, emptied)
-        return True
 
     # Writing records
 
@@ -461,7 +402,7 @@ class PostgresStorage:
 
         `encoded`: the records of each entry.
         """
-        rows = self._current_rows(connection, entries)
+        rows = self._rows.current_rows(connection, entries)
         batch, outcomes, refused = (
             Batch(self._now(), self.host),
             list[Appended](),
@@ -501,36 +442,8 @@ class PostgresStorage:
         for before, after in batch.changes:
             end, is_written = ends.get(before.key, (None, False))
             if is_written:
-                self._cache_row(after)
+                self._rows.add(after)
             else:
-                self._rows.pop(before.name, None)
+                self._rows.drop(before.name)
                 left[before.name] = end
         return left
-
-    def _current_rows(self, connection: Connection, entries: Iterable[Entry]) -> dict[str, SessionRow]:
-        """Return the rows of the sessions of these entries, from the cache or the database.
-
-        A cached row is used if its fencing number is that of the entry. But if the entry begins before the end of the
-        log in the cached row, its writer has noticed a loss of events, and the row is read again.
-        """
-        rows = dict[str, SessionRow]()
-        unknown = list[str]()
-        for entry in entries:
-            row = self._rows.get(entry.session)
-            went_back = row is not None and entry.after is not None and entry.after < row.last
-            if row is not None and row.fence == entry.fence and not went_back:
-                rows[entry.session] = row
-            else:
-                unknown.append(entry.session)
-        if unknown:
-            for values in connection.execute(sql.ROWS, (unknown,)):
-                row = decode_row(values, self._place)
-                rows[row.name] = row
-        return rows
-
-    def _cache_row(self, row: SessionRow) -> None:
-        """Cache a row, and drop the oldest row if the cache is full."""
-        self._rows.pop(row.name, None)
-        self._rows[row.name] = row
-        if len(self._rows) > CACHED:
-            del self._rows[next(iter(self._rows))]
