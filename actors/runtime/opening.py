@@ -27,6 +27,7 @@ from actors.core.settings.labels import Metadata, Scalar, checked_metadata, chec
 from actors.core.settings.spending import Budget, checked_budget, checked_tenant
 from actors.core.turn.batch import Approve
 from actors.core.turn.guards import Repeats
+from actors.core.values.content import Message
 from actors.errors import ConfigError, SessionExists, UnknownSeq
 from actors.journal.log import Replay, make_replay
 from actors.provider.resolver import Resolver, check_prices
@@ -39,7 +40,7 @@ from actors.runtime.session_actors import SessionSpec
 from actors.runtime.session_host import SessionHost
 from actors.runtime.subagent_opening import caller_depth, parent_key
 from actors.session.configuration import Configuration
-from actors.session.imported import opened_event
+from actors.session.imported import initial_history, opened_event
 from actors.session.pending import PendingAsks
 from actors.tools import Toolset
 from actors.tools.toolsets import SessionTools, ToolItem
@@ -96,6 +97,21 @@ class NewSession(Struct, frozen=True):
     target: str
     history: History
     fields: SessionFields
+
+
+async def make_new_session(
+    target: str, system: str | None, messages: Iterable[Message], fields: SessionFields
+) -> NewSession:
+    """Return the content of a new session with an initial history. `system`: replaces the prompt of `messages`.
+
+    Raises:
+        ConfigError: `system` is not a string.
+        TranscriptError: `messages` contains an object that is not a valid message.
+    """
+    if not isinstance(system, str | None):
+        raise ConfigError(f"system= takes a string, not {type(system).__name__}")
+    history = await initial_history(messages)
+    return NewSession(target, history if system is None else replace(history, system=system), fields)
 
 
 class SessionOpener:

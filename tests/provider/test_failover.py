@@ -225,7 +225,7 @@ async def test_a_structural_refusal_is_rewritten_once_without_failover(first: Ma
         assert [at.binding.backend for at in answer.attempts] == ["a"]
         began = [event for event in log(runtime, session) if isinstance(event, EpochBegan)]
         assert [(event.epoch, event.reason, event.plain) for event in began] == [(1, "refusal", True)]
-        assert runtime._refusal_count == 1
+        assert runtime._refused_requests.count == 1
         (refused,) = answer.refusals
         assert (refused.binding.backend, refused.kind) == ("a", "transcript")
         assert refused.reason == STRUCTURAL[first]
@@ -258,7 +258,7 @@ async def test_a_second_structural_refusal_fails_over_and_is_reported(
         assert failed.cause is not None
         assert failed.cause.kind == "transcript"
         assert [(each.binding.backend, each.kind) for each in answer.refusals] == [("a", "transcript")] * 2
-        assert runtime._refusal_count == len(runtime.refusals) == 2
+        assert runtime._refused_requests.count == len(runtime.refusals) == 2
         assert runtime.stats().backends["a"].tools.tool_api_400_total == 2
     assert (one.received, two.received) == (3, 1)
     assert two.refusals == []
@@ -279,7 +279,7 @@ async def test_without_failover_on_refusal_a_second_refusal_fails_the_ask() -> N
         assert (one.received, two.received) == (3, 0)
         await session.switch("b")
         assert (await session.ask("And?")).text == "Here."
-        assert runtime._refusal_count == 2
+        assert runtime._refused_requests.count == 2
     assert two.refusals == []
 
 
@@ -291,7 +291,7 @@ async def test_a_refused_request_is_never_sent_again_unchanged() -> None:
     async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")
         assert (await session.ask("Do it.", check=False)).status == "failed"
-        assert runtime._refusal_count == 1
+        assert runtime._refused_requests.count == 1
     assert server.received == 1
 
 
@@ -338,7 +338,7 @@ async def test_refusals_beyond_the_queue_limit_are_not_passed_to_on_refusal(
         assert [full.try_reserve() for _ in range(2)] == [True, False]
         monkeypatch.setattr(dumps, "MAX_QUEUED", 0)
         assert (await (await runtime.open("a")).ask("Hello.", check=False)).status == "failed"
-        assert runtime._refusal_count == len(runtime.refusals) == 1
+        assert runtime._refused_requests.count == len(runtime.refusals) == 1
     assert found == []
 
 

@@ -122,7 +122,7 @@ async def test_a_refused_image_becomes_a_note_and_the_session_stays_usable(name:
         (began,) = [event for event in log(runtime, session) if isinstance(event, EpochBegan)]
         assert (began.reason, began.media, began.why) == ("media", (media_name(BAD),), WORDS[name])
         assert runtime.stats().backends["a"].refused_media == 1
-        assert runtime._refusal_count == 0
+        assert runtime._refused_requests.count == 0
         assert BAD in (await session.history())[0].blocks
     first, second, third = sent_media(server)
     assert BAD.data in first
@@ -268,4 +268,4 @@ async def test_a_refusal_of_media_in_a_request_without_media_is_counted_as_our_b
         answer = await session.ask("Hello.", check=False)
         assert answer.status == "failed"
         assert [each.kind for each in answer.refusals] == ["transcript"]
-        assert runtime._refusal_count == 1
+        assert runtime._refused_requests.count == 1

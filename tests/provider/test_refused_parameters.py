@@ -275,7 +275,7 @@ async def test_an_unsupported_parameter_is_omitted_from_the_retry_and_from_later
         stats = runtime.stats()
         assert stats.backends["a"].refused_parameters == 1
         assert [list(fact.parameters) for fact in stats.learned] == [[loss]]
-        assert runtime._refusal_count == 0
+        assert runtime._refused_requests.count == 0
     assert [at(body, path) is None for body in sent_bodies(server)] == [False, True, True]
     assert server.refusals == []
     logged = [record for record in caplog.records if "parameter_refused" in record.getMessage()]

@@ -109,7 +109,7 @@ async def test_reasoning_from_another_upstream_is_dropped_and_the_session_contin
         session = await runtime.open("a", tools=[gate.tool])
         assert (await session.ask("Do it.")).text == "Done."
         assert (await session.ask("And?")).text == "Bye."
-        assert runtime._refusal_count == len(one.refusals)
+        assert runtime._refused_requests.count == len(one.refusals)
     assert [refusal.rule for refusal in one.refusals] == ["ORT-03"]
     assert gate.runs == ["x"]
     assert "north" not in json.dumps(bodies(one)[-1])

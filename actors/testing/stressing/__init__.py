@@ -114,7 +114,7 @@ async def _run_load(
         running = LoadRunner(runtime, workload, tools, approve)
         await running.run()
         seconds = anyio.current_time() - began
-        return running.tally, seconds, await _counters(runtime), runtime._refusal_count
+        return running.tally, seconds, await _counters(runtime), runtime._refused_requests.count
 
 
 async def _counters(runtime: Runtime) -> Counter[str]:

@@ -250,7 +250,7 @@ self._apply_to_state(event)
     ),
     Mutation(
         "journal: sessions are opened while the journal is too slow",
-        "actors/runtime/runtime.py:Runtime._opening_host",
+        "actors/runtime/session_access.py:SessionAccess._opening_host",
         "host.check_capacity()",
         "",
         (_TOO_SLOW,),

@@ -10,7 +10,7 @@ FIELDS = f"{PUBLIC}::test_every_field_of_a_public_class_is_documented"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "public: a property returns an internal class",
-        "actors/runtime/runtime.py:Runtime.sessions",
+        "actors/runtime/session_access.py:SessionAccess.sessions",
         "OpenSessions",
         "SessionRegistry",
         (SIGNATURES,),

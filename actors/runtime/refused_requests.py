@@ -1,0 +1,47 @@
+"""Keep the last requests that were refused for their structure, and write a dump of each if the program wants dumps.
+
+Such a refusal is a bug in this library, so the runtime keeps the evidence.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from actors.core.transcript.diagnostics import Refusal
+from actors.kernel.tasks import Work
+from actors.telemetry import logger
+
+if TYPE_CHECKING:
+    from actors.config import Config
+    from actors.provider.dumps import Dumps
+
+EVIDENCE = 16
+"""Number of refused transcripts that a runtime keeps."""
+
+
+class RefusedRequests:
+    """The requests of a runtime that were refused for their structure.
+
+    Args:
+        config: Defines the dialects of the requests.
+        dumps: Writes dumps; None if the program did not set `on_refusal`.
+
+    `last`: the last refused requests, oldest first. `count`: the number of refused requests. `start_dump`: starts the
+    task that writes a dump; None while the runtime is not running.
+    """
+
+    def __init__(self, config: "Config", dumps: "Dumps | None") -> None:
+        self._config, self._dumps = config, dumps
+        self.last: deque[Refusal] = deque(maxlen=EVIDENCE)
+        self.count: int = 0
+        self.start_dump: Callable[[Work, str], None] | None = None
+
+    def record(self, refusal: Refusal) -> None:
+        """Count, keep and log a refused request, and write a dump if dumps are wanted."""
+        self.count += 1
+        self.last.append(refusal)
+        logger.transcript_refused(refusal)
+        if self._dumps is not None and self.start_dump is not None and self._dumps.try_reserve():
+            codec = self._config.dialect(refusal.report.dialect)
+            self.start_dump(partial(self._dumps.dump, refusal, codec, self.count), f"dump/{self.count}")
