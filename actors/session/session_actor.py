@@ -1,8 +1,8 @@
 """The session actor, which owns a session's own events and the ask in flight.
 
-`actors.core.session.phases` defines the phases of a session as a table. No handler waits for a model or a tool: a child
-drives the ask (`actors.session.driver`), so the session handles a switch, a cancel or a query while a turn runs.
-Further asks wait in a bounded queue, and changes wait for the end of the ask (`actors.session.held_changes`).
+`actors.core.session.phases` defines the phases of a session as a table. No handler waits for a model or a tool: child
+tasks do (`actors.session.child_tasks`), so the session handles a switch, a cancel or a query while a turn runs. Further
+asks wait in a bounded queue, and changes wait for the end of the ask (`actors.session.held_changes`).
 
 `PendingAsks` holds the accepted asks and survives a crash of the actors. After a crash, the ask in flight ends with its
 result if the end of its last turn was in the log, otherwise with an `error` event. Then the queued asks run.
@@ -12,7 +12,6 @@ from contextvars import Context as Variables
 from contextvars import copy_context
 from typing import ClassVar, assert_never
 
-from actors.core.log.events import Closed
 from actors.core.session import awaiting, phases
 from actors.core.session.phases import Action, Phase, PhaseEvent
 from actors.core.session.publishing import Publisher, terminal_event
@@ -20,13 +19,12 @@ from actors.core.session.state import SessionState
 from actors.core.stream_events.results import PendingCall
 from actors.core.stream_events.sink import Sink
 from actors.core.turn.bounds import Bounds
-from actors.core.values.content import ToolCall
-from actors.errors import ActorsError, OverBudget, SessionClosed, SessionError
-from actors.journal.ask_log import read_ask
+from actors.errors import ActorsError, SessionClosed, SessionError
 from actors.journal.log import Generation, LogWriter, Replay
 from actors.kernel import Actor, Context, Reply
-from actors.ledger.ledger_actor import StopRecording
 from actors.provider.choosing import Affinity
+from actors.session.admission import rejection
+from actors.session.child_tasks import ChildTasks
 from actors.session.commands import (
     Cancel,
     Close,
@@ -43,12 +41,11 @@ from actors.session.deadline import Deadline
 from actors.session.driver import TurnDriver
 from actors.session.held_changes import HeldChanges
 from actors.session.inflight import AskInFlight, SessionRefs
-from actors.session.pending import HostCall, HostRewind, NoSink, PendingAsks, Resolve, Submit
+from actors.session.pending import HostRewind, NoSink, PendingAsks, Resolve, Submit
 from actors.session.queue_limits import QueueLimits
 from actors.session.recovery import Recovery
 from actors.session.repeats import RepeatedAsks
-from actors.session.resolutions import record
-from actors.session.rewinding import open_turn_error, rewind
+from actors.session.rewinding import open_turn_error
 from actors.session.session_ledger import SessionLedger
 
 
@@ -93,6 +90,7 @@ class SessionActor(Actor[SessionCommand]):
         self.affinity = affinity
         """The pool members that the session prefers."""
         self._context: Context[SessionCommand] | None = None
+        self._tasks: ChildTasks  # created when the actor starts
 
     @property
     def state(self) -> SessionState:
@@ -119,6 +117,7 @@ class SessionActor(Actor[SessionCommand]):
         unfinished.
         """
         self._context = context
+        self._tasks = ChildTasks(context, self._log, self._refs, self._held, self._pending, self._generation)
         self._generation.start_actor(context, self._continue_after_crash)
 
     def _continue_after_crash(self, replay: Replay) -> None:
@@ -140,7 +139,7 @@ class SessionActor(Actor[SessionCommand]):
             self._recovery = Recovery(
                 self._log, self._refs, self._ledger, self._active_config, replay.seq, replay.repeatable
             )
-            self._live_context.start(self._recover, self._recovery, name="recover")
+            self._tasks.recover(self._recovery)
         elif self._phase == "awaiting":
             self._continue_waiting_turn(replay)
         else:
@@ -234,26 +233,16 @@ class SessionActor(Actor[SessionCommand]):
 
     def _accept(self, command: Submit) -> None:
         """Start or queue an ask, or reject it if the queue is full, a budget is used up or the session is ending."""
-        waiting, reply, is_rewind = self._pending.waiting, command.reply, isinstance(command.call, HostRewind)
-        if self._phase == "awaiting" and is_rewind:
-            self._reject(command, open_turn_error(self._log.state))
-            return
-        if self._phase in ("asking", "awaiting", "recovering") and len(waiting) >= self._pending.most_waiting:
-            self._reject(command, self._pending.queue_full_error(self._log.state.session))
-            return
-        if (
-            self._phase == "idle"
-            and not is_rewind
-            and (why := self._active_config.budget_rejection(self._log.state))
-        ):
-            self._reject(command, OverBudget(f"Session {self._log.state.session!r} accepts no ask: {why}"))
+        state, pending = self._log.state, self._pending
+        if (error := rejection(command, self._phase, state, pending, self._active_config)) is not None:
+            self._reject(command, error)
             return
         action = self._advance_phase("submit")
         if action == "refuse":
             self._reject(command, self._ending_error())
             return
-        self._pending.queue_ask(command)
-        reply.send(None)
+        pending.queue_ask(command)
+        command.reply.send(None)
         if action == "begin":
             self._start_ask()
         elif self._phase == "awaiting":
@@ -283,9 +272,9 @@ class SessionActor(Actor[SessionCommand]):
         driver = self._create_driver(sink, submit.variables)
         driver.ask.output = self._pending.form = submit.output
         if continues:
-            self._live_context.start(self._continue, driver, name="ask")
+            self._tasks.continue_ask(driver)
         else:
-            self._live_context.start(self._drive, driver, submit, name="ask")
+            self._tasks.run_ask(driver, submit)
         asked = state.asked if continues else submit.asked
         self._deadline.start_timer(self._live_context, driver.ask, self._log.state, asked)
 
@@ -295,31 +284,6 @@ class SessionActor(Actor[SessionCommand]):
             self._log, self._refs, self._ledger, self._generation, self._active_config, sink, variables
         )
         return TurnDriver(ask, self._bounds, self.affinity, self._pending)
-
-    async def _drive(self, driver: TurnDriver, submit: Submit) -> None:
-        """Run an ask, or the host's call, rewind or compaction, in a child task until it ends or waits."""
-        if submit.call is None:
-            await driver.run(submit.message, submit.asked, submit.key)
-        elif isinstance(submit.call, HostCall):
-            await driver.run_call(submit.message, submit.call)
-        elif isinstance(submit.call, HostRewind):
-            await rewind(driver.ask, submit.call, self._pending)
-        else:
-            await driver.run_compaction(submit.call)
-        await self._apply_changes_and_finish()
-
-    async def _continue(self, driver: TurnDriver) -> None:
-        """Continue the last ask, which was interrupted."""
-        state = self._log.state
-        log = await read_ask(self._refs.journal, state.session, state.asks)
-        self._generation.live.begin(driver.ask.sink, Publisher(turn=state.turns, ask=log.totals))
-        await driver.continue_ask(log.totals)
-        await self._apply_changes_and_finish()
-
-    async def _apply_changes_and_finish(self) -> None:
-        """Apply the changes that waited for the end of the ask, then report the end to this actor with `Finished`."""
-        await self._held.apply_waiting(self._live_context)
-        await self._live_context.ref.send(Finished(self._generation.number))
 
     def _resolve(self, command: Resolve) -> None:
         """Queue results and decisions for the waiting turn. They are recorded one command at a time."""
@@ -336,12 +300,7 @@ class SessionActor(Actor[SessionCommand]):
         """Start a child task that records the oldest queued `Resolve` command, unless such a task is running."""
         if self._pending.resolutions and not self._is_recording:
             self._is_recording = True
-            self._live_context.start(self._record_resolutions, self._pending.resolutions[0], name="record")
-
-    async def _record_resolutions(self, resolve: Resolve) -> None:
-        """Record results and decisions in a child task, and report the outcome with `ResolutionRecorded`."""
-        command = await record(self._log, self._refs, self._ledger, resolve, self._generation)
-        await self._live_context.ref.send(command)
+            self._tasks.record(self._pending.resolutions[0], self._ledger)
 
     def _on_resolution_recorded(self, command: ResolutionRecorded) -> None:
         """Reply to the caller of recorded results and decisions, and continue the turn if no other call is pending."""
@@ -388,13 +347,8 @@ class SessionActor(Actor[SessionCommand]):
         driver, asked = self._create_driver(sink, variables), self._log.state.asked
         driver.ask.cancelled = closes
         driver.ask.restore_output(self._pending.form, asked)
-        self._live_context.start(self._resume_ask, driver, calls, name="ask")
+        self._tasks.resume_ask(driver, calls)
         self._deadline.start_timer(self._live_context, driver.ask, self._log.state, asked)
-
-    async def _resume_ask(self, driver: TurnDriver, calls: tuple[ToolCall, ...]) -> None:
-        """Continue a waiting turn in a child task. `calls`: the calls that run now, or are closed after a cancel."""
-        await driver.resume(calls)
-        await self._apply_changes_and_finish()
 
     def _change_configuration(self, command: Switch | Configure) -> None:
         """Apply a switch or a configuration change immediately, or hold it until the ask in flight has ended."""
@@ -453,12 +407,12 @@ class SessionActor(Actor[SessionCommand]):
             self._pause_ask()
             return
         if not self._held.is_empty:  # a change arrived while `Finished` was queued
-            self._live_context.start(self._apply_changes_and_finish, name="settle")
+            self._tasks.apply_changes()
             return
         action = self._advance_phase("finished")
         self._deliver_result()
         if action == "write_end":
-            self._start_closing()
+            self._tasks.close_log()
         self._start_next_ask()
 
     def _deliver_result(self) -> None:
@@ -482,7 +436,7 @@ class SessionActor(Actor[SessionCommand]):
         if action == "stop":
             self._cancel_ask_or_recovery()
         elif action == "write_end":
-            self._start_closing()
+            self._tasks.close_log()
         elif action == "answer":
             self._reply_to_ends()
 
@@ -491,20 +445,3 @@ class SessionActor(Actor[SessionCommand]):
         ends, self._ends = self._ends, []
         for reply in ends:
             reply.send(None)
-
-    def _start_closing(self) -> None:
-        """Start a child task that writes the session's last event."""
-        self._live_context.start(self._close_log, name="end")
-
-    async def _close_log(self) -> None:
-        """Write the last event of the log. The ledger stops first, so that no late result follows the last event."""
-        await self._refs.ledger.ask(StopRecording())
-        await self._log.write(Closed())
-        await self._live_context.ref.send(EndWritten(self._generation.number))
-
-    async def _recover(self, recovery: Recovery) -> None:
-        """Close the turn that was in flight when the session's actors crashed, and keep the result of its ask."""
-        result, seq = await recovery.run()
-        if self._pending.terminal is None:
-            self._pending.store_result(result, seq)
-        await self._apply_changes_and_finish()

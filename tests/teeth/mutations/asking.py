@@ -171,9 +171,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "spending: a session without remaining budget accepts asks",
-        "actors/session/session_actor.py:SessionActor._accept",
-        'self._phase == "idle"',
-        'self._phase == "ended"',
+        "actors/session/admission.py:rejection",
+        'phase == "idle"',
+        'phase == "ended"',
         (SPENDING,),
     ),
     Mutation(

@@ -114,9 +114,9 @@ MUTATIONS = (
     ),
     Mutation(
         "rewinding: an exhausted budget blocks a rewind",
-        f"{SESSION}:SessionActor._accept",
-        "self._phase == 'idle' and not is_rewind and ...",
-        "self._phase == 'idle' and ...",
+        "actors/session/admission.py:rejection",
+        "phase == 'idle' and not is_rewind and ...",
+        "phase == 'idle' and ...",
         (f"{SESSIONS}::test_a_rewind_works_when_the_budget_is_used_up",),
     ),
     Mutation(

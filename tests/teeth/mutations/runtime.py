@@ -131,7 +131,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "session: an event follows its end",
-        "actors/session/session_actor.py:SessionActor._close_log",
+        "actors/session/child_tasks.py:ChildTasks._close_log",
         "await self._refs.ledger.ask(StopRecording())",
         "",
         (
