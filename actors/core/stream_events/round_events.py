@@ -121,7 +121,7 @@ class MessageEvent(RoundEventBase, frozen=True):
     usage: Usage = Usage()
     error: str = ""
     incomplete: Cut | None = None
-    dropped: dict[str, int] = field(default_factory=dict)
+    dropped: dict[str, int] = {}
     more: bool = False
 
 
