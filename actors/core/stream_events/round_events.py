@@ -2,6 +2,7 @@
 
 from typing import ClassVar, Literal
 
+
 from msgspec import field
 
 from actors.core.log.events import EpochReason
@@ -121,7 +122,7 @@ class MessageEvent(RoundEventBase, frozen=True):
     usage: Usage = Usage()
     error: str = ""
     incomplete: Cut | None = None
-    dropped: dict[str, int] = {}
+    dropped: dict[str, int] = field(default_factory=dict[str, int])
     more: bool = False
 
 
