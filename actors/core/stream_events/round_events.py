@@ -2,7 +2,6 @@
 
 from typing import ClassVar, Literal
 
-
 from msgspec import field
 
 from actors.core.log.events import EpochReason
