@@ -121,6 +121,28 @@ LONG = (
     "transport/test_crowd.py",
 )
 """Files that `-m "not long"` excludes: thousands of cases, child processes, faults at every moment, vendor SDKs."""
+ALTERNATING = (
+    "adapters",
+    "cli",
+    "commands",
+    "config",
+    "live",
+    "provider",
+    "renderer",
+    "scenarios",
+    "session",
+    "strict",
+    "subagents",
+    "telemetry",
+    "testing",
+    "tools",
+)
+"""Folders of code that depends on the event loop only through rooms whose tests always run on both loops (kernel,
+transport, scheduler, journal, runtime).
+
+In a run of the whole suite, each test in these folders runs on one loop. A run of named tests and the profile
+`thorough` use both.
+"""
 QUICK = "not long"
 _LONG = {Path(__file__).parent / name for name in LONG}
 
@@ -216,7 +238,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the cases outside the sample of large matrices, and mark the tests of long files."""
+    """Deselect the cases outside the sample of large matrices, and mark the tests of long files.
+
+    A run of the whole suite uses one event loop for each test in the folders of `ALTERNATING`.
+    """
+    if config.args_source is not pytest.Config.ArgsSource.ARGS:
+        for item in items:
+            if item.path.relative_to(Path(__file__).parent).parts[0] in ALTERNATING:
+                item.add_marker("alternating")
     if dropped := sample(items, config.args):
         config.hook.pytest_deselected(items=dropped)
     for item in items:

@@ -31,7 +31,7 @@ from actors.testing import Call, Say, ServerLimits, Stall, Turn
 from tests.runtime.test_recovery_of_sessions import HeldStorage
 from tests.runtime_support import Gate, actors, anthropic, gather_events, log, openai, runtime_with
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.alternating]
 
 WORK = Turn(Call("work", {"name": "a"}))
 

@@ -38,7 +38,7 @@ from actors.tools.toolsets import ToolItem
 from tests.journal.postgres import Server
 from tests.runtime_support import Gate, backend_at, log
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.alternating]
 
 MakeStorage = Callable[[], Storage]
 LONG = 3600.0
