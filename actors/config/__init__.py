@@ -150,8 +150,9 @@ class Config:
         return self._dialects.get(name) or dialect(name)
 
     def dialect_of(self, binding: Binding) -> Dialect:
-        """Return the dialect of a binding, restricted to the features of the binding's model. `[models]` tables are
-        applied.
+        """Return the dialect of a binding, restricted to the features of the binding's model.
+
+        `[models]` tables override the built-in facts about the model.
 
         Raises:
             UnknownTarget: The dialect of the binding does not exist.
@@ -165,8 +166,8 @@ class Config:
         return matching_overrides(self.settings.models, names, binding.model)
 
     def _render_target(self, binding: Binding) -> RenderTarget:
-        """Return the render target of a binding, which contains the policy for reasoning and whether thinking has a
-        budget.
+        """Return a binding with the settings that rendering needs: the treatment of earlier reasoning, and whether
+        thinking has a token budget.
         """
         settings = self.settings.backends.get(binding.backend)
         if settings is None:
@@ -220,7 +221,7 @@ class Config:
     def backend(self, target: str) -> Backend:
         """Return the backend of a target. Raises the errors of `resolve`, and UnknownTarget for a pool.
 
-        The result is cached until the value of an environment variable that it was built from changes.
+        The result is cached until one of the environment variables that it depends on changes.
         """
         backend, seen = self._resolved.get(target, (None, _NOTHING_READ))
         if backend is None or [*map(self.environ.get, seen)] != [*seen.values()]:
@@ -232,9 +233,10 @@ class Config:
         return backend
 
     def speaking(self, backend: Backend, name: str) -> Backend:
-        """Return a backend with the dialect `name`, to continue a turn which began in that dialect.
+        """Return a copy of a backend with the dialect `name`, to continue a turn that began in this dialect.
 
-        Some kinds have two dialects: for `openai`, the dialect depends on the base URL, which may have changed since.
+        The backend may have another dialect now. For example, the dialect of the kind `openai` depends on the base URL,
+        which may have changed since the turn began.
 
         Raises:
             ConfigError: No dialect of the backend's kind has the same wire family, or the dialect no longer exists.
@@ -251,7 +253,7 @@ class Config:
         return backend.model_copy(update={"dialect": name})
 
     def price_list(self, kind: str) -> str:
-        """Return the provider's id in the package `genai-prices` for a kind of backend; empty if it lists no prices."""
+        """Return the id under which the package `genai-prices` lists the prices of a kind; empty if it lists none."""
         return PROVIDERS[kind].price_list if kind in PROVIDERS else ""
 
     def credential_source(self, binding: Binding) -> str:
@@ -270,7 +272,10 @@ class Config:
         return f"the key in {named or usual}"
 
     def check_backend(self, target: str) -> None:
-        """Raise UnknownTarget if a target is neither a configured backend nor `provider:model`. Keys are ignored."""
+        """Raise UnknownTarget if a target is neither a configured backend nor `provider:model`.
+
+        The backend's key may be missing.
+        """
         if target not in self.settings.backends:
             self._provider_kind(target)
 
@@ -316,7 +321,7 @@ class Config:
     def _credential(self, owner: str, settings: BackendSettings, provider: Provider) -> Credential | None:
         auth = settings.auth
         if auth is None:
-            # The key in the usual variable must be sent only to the provider's own endpoint, not to a `base_url`.
+            # The key in the default variable must be sent only to the provider's own endpoint, never to a `base_url`.
             is_its_own = settings.base_url is None and provider.key_variable
             return self._default_credential(owner, provider, provider.endpoint) if is_its_own else None
         if auth.command is not None:
@@ -334,7 +339,10 @@ class Config:
             yield name, value
 
     def _read_header_value(self, owner: str, header: str, variable: str) -> SecretStr:
-        """Return the value of a request header from an environment variable. `owner` is for error messages."""
+        """Return the value of a request header from an environment variable.
+
+        `owner` is the name of the backend for error messages.
+        """
         if not (value := self.environ.get(variable, "").strip()):
             raise MissingKey(
                 f"{owner} needs the header {header!r} in the environment variable {variable}; it is not set"
@@ -356,7 +364,10 @@ class Config:
         return Aws(region, AwsKeys(access_key, secret_key, SecretStr(token) if token else None))
 
     def _default_credential(self, owner: str, provider: Provider, endpoint: str) -> Credential | None:
-        """Return the credential for a provider's own endpoint without an `auth` setting: a key, or an AWS signature."""
+        """Return the credential for a provider's own endpoint if no `auth` is configured.
+
+        The credential is the provider's key. If an AWS endpoint has no key, requests are signed instead.
+        """
         key_is_there = bool(self.environ.get(provider.key_variable, "").strip())
         if not key_is_there and (region := aws_region(endpoint)):
             return self._aws_credential(owner, region)
@@ -382,7 +393,9 @@ class Config:
         )
 
     def _usual_credential(self, kind: Kind, provider: Provider) -> Credential | None:
-        """Return the credential from the provider's usual variable; None for a local server without a key."""
+        """Return the credential from the provider's default environment variable; None for a local server without a
+        key.
+        """
         endpoint = self._provider_url(kind, provider)
         is_local = endpoint != provider.endpoint and provider.endpoint != ""
         if not provider.key_variable or (is_local and not self.environ.get(provider.key_variable)):

@@ -83,9 +83,10 @@ class Backend(Frozen):
         endpoint: Base URL without its query; the adapter appends the path of a request.
         query: The query of the base URL, appended to the path of each request. It may contain a key, so it is not part
             of the binding and is never shown.
-        account: Label of the account, part of the binding; may be empty.
-        upstream: The only upstream of a gateway to use, part of the binding; empty to let the gateway choose.
-        credential: Sent only to this endpoint; None if the endpoint needs none.
+        account: Label of the account; may be empty. It is part of the binding.
+        upstream: The provider to which a gateway must forward requests; empty lets the gateway choose. It is part of
+            the binding.
+        credential: The credential of this endpoint, never sent elsewhere; None if the endpoint needs none.
         headers: Additional headers of every request, with names in lower case.
         reasoning: The thinking mode and its token budget.
         request: Settings of requests, which an ask may override.
@@ -116,7 +117,7 @@ class Backend(Frozen):
 
     @property
     def binding(self) -> Binding:
-        """The binding of sessions that use this backend. It contains no secret."""
+        """The backend, dialect, endpoint, account and model as one value without secrets."""
         return Binding(self.name, self.dialect, self.endpoint, self.account, self.model, self.upstream)
 
     @property
@@ -133,8 +134,9 @@ class ResolvedPool(Frozen):
         members: The backends, in the order of the table.
         policy: The rule that chooses the member for a turn.
         cooldown: Seconds for which a member whose turn failed is skipped, unless it answers a request earlier.
-        failover_after_output: Whether another member continues even if a part of the answer was visible.
-        failover_on_refusal: Whether another member continues after a member has rejected the structure of a transcript.
+        failover_after_output: Whether another member continues an ask even if a part of the answer was already shown.
+        failover_on_refusal: Whether another member continues an ask after a member has rejected the structure of a
+            request.
     """
 
     name: str
@@ -146,6 +148,6 @@ class ResolvedPool(Frozen):
 
 
 def split_query(url: str) -> tuple[str, SecretStr | None]:
-    """Split a base URL into the URL without its query, and the query; None if there is no query."""
+    """Split a base URL into the URL without its query, and the query. The query is None if the URL has none."""
     place, _, query = url.partition("?")
     return place, SecretStr(query) if query else None

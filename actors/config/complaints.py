@@ -1,8 +1,7 @@
 """Describe an error in a configuration file in one line, with the place of the error but without the value.
 
-`actors.config.load` uses this module. A value may be a misplaced secret, and a key may have been written on the wrong
-side of the `=`. So keys and names are quoted only if they are short or consist of plain words. Table headers are always
-names, so they are quoted.
+`actors.config.load` uses this module. A value may be a misplaced secret, and so may a key, if the secret was written on
+the wrong side of the `=`. So keys and names are quoted only if they are short or consist of plain words.
 """
 
 import re
@@ -63,7 +62,13 @@ def hint(name: str, known: Iterable[str], label: str) -> str:
 
 
 def validation_message(error: ValidationError, source: str, text: str) -> str:
-    """Return one line about the first validation error, without the input, which may contain secrets."""
+    """Describe the first validation error in one line. The line omits the invalid value, which may be a secret.
+
+    Args:
+        error: The error of pydantic.
+        source: The name of the file.
+        text: The contents of the file, to find the line of the error.
+    """
     faults = error.errors(include_url=False, include_input=False, include_context=False)
     fault = faults[0]
     place = tuple(str(part) for part in fault["loc"] if not isinstance(part, int))
@@ -81,7 +86,7 @@ def validation_message(error: ValidationError, source: str, text: str) -> str:
 
 
 def _misspelling_hint(key: str, table: Sequence[str], faults: "Sequence[ErrorDetails]") -> str:
-    """Return a hint if another key of the table looks like a misspelling of a missing key; else an empty string."""
+    """Return a hint if the table has an unknown key that resembles the missing `key`; otherwise an empty string."""
     for fault in faults:
         *owner, name = (str(part) for part in fault["loc"] if not isinstance(part, int))
         if fault["type"] == "extra_forbidden" and owner == [*table] and nearest(name, [key]) is not None:
@@ -139,7 +144,7 @@ def location_of(text: str, place: Sequence[str]) -> str:
 
 
 def _key_parts(key: str) -> tuple[str, ...]:
-    """Return the parts of a dotted TOML key; an empty tuple if it is not a valid key."""
+    """Split a dotted TOML key into its parts. Return an empty tuple if the key is invalid."""
     try:
         value: Any = tomllib.loads(f"{key} = 0")  # Any: a TOML document
     except tomllib.TOMLDecodeError:

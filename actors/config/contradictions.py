@@ -16,7 +16,7 @@ from actors.core.dialects.profiles import ALIASES, PROFILES, dialect
 
 
 def contradictions(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], str]]:
-    """Yield the place of each error as a path of keys, and a message with the problem and the fix."""
+    """Yield a pair for each error: the path of keys to the value, and a message with the problem and the fix."""
     tables = (("backends", settings.backends), ("pools", settings.pools), ("dialects", settings.dialects))
     for table, names in tables:
         for name in names:
@@ -47,6 +47,7 @@ def contradictions(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], st
 
 
 def _unknown_backend_errors(settings: FileSettings, name: str) -> Iterable[str]:
+    """Yield an error if `name` is neither a configured backend nor `provider:model`."""
     if name not in settings.backends and name.partition(":")[0] not in PROVIDERS:
         yield f"no backend {quote_key(name)}; {hint(name, settings.backends, 'there are')}"
 
@@ -65,7 +66,7 @@ def _dialect_errors(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], s
 
 
 def _model_errors(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], str]]:
-    """Yield errors in the names, fields and providers of `[models]` tables."""
+    """Yield an error for each `[models]` table whose name, provider or field is invalid."""
     for name, table in settings.models.items():
         try:
             check_models_table(name, table, {*settings.backends, *PROVIDERS})
@@ -74,9 +75,9 @@ def _model_errors(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], str
 
 
 def _upstream_errors(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], str]]:
-    """Yield backends with an `upstream` that their dialect cannot send.
+    """Yield an error for each backend that sets `upstream` although its dialect cannot select an upstream.
 
-    All dialects must exist, as `_dialect_errors` checks.
+    All dialects must exist, so call `_dialect_errors` first.
     """
     for name, backend in settings.backends.items():
         if backend.upstream is None:

@@ -7,8 +7,8 @@
     ids.max_len = 9
     turns.user_after_tool = "filler"
 
-docs/reference/rulebook.md lists the fields and their values. A custom dialect has the wire family of its base, and the
-types of the base's records define the valid fields and values.
+docs/reference/rulebook.md lists the fields and their values. A custom dialect has the wire format of its base dialect.
+It may set the fields that the base dialect has, to values of the same types.
 """
 
 import re
@@ -59,9 +59,13 @@ def custom_dialect(name: str, table: Mapping[str, Any]) -> Dialect:  # Any: each
 def _apply_changes(
     record: R, table: Mapping[str, Any], full_names: Mapping[str, str], place: str = ""
 ) -> R:  # Any: each field has its own type
-    """Return a profile, or one of its records, with the fields in `table` changed.
+    """Return a copy of a dialect, or of one of its records, with the fields in `table` changed.
 
-    `full_names` maps short to full field names.
+    Args:
+        record: The dialect or the record.
+        table: The new values.
+        full_names: Full field names, such as `ids.style`, by short names, such as `style`.
+        place: The prefix of the record's fields in error messages, such as `ids.`.
     """
     types, profile = get_type_hints(type(record)), dict[str, Any]()  # Any: each field has its own type
     for key, value in table.items():
@@ -86,7 +90,7 @@ def _apply_changes(
 
 
 def _full_field_names(base: Dialect) -> dict[str, str]:
-    """Return the fields that a table may change, as full names such as `ids.style` by short names such as `style`."""
+    """Return the fields that a table may change: full names, such as `ids.style`, by short names, such as `style`."""
     nested = {
         field: f"{name}.{field}"
         for name in base.__struct_fields__
@@ -98,13 +102,14 @@ def _full_field_names(base: Dialect) -> dict[str, str]:
 
 
 def _validate(
-    full_name: str, key: str, declared: Any, value: object
+    full_name: str, key: str, declared_type: Any, value: object
 ) -> object:  # Any: the declared type of a field
-    """Return the value of a field, converted to the field's declared type. `full_name` names the field in error
-    messages.
+    """Return the value of a field, converted to the field's declared type.
+
+    `full_name` is the name of the field for error messages.
     """
     try:
-        held: Any = _type_adapter(declared).validate_python(value)
+        held: Any = _type_adapter(declared_type).validate_python(value)
     except ValidationError as error:
         fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
         raise ValueError(f"{full_name}: {fault['msg'].replace('Input should be', 'must be')}") from None
@@ -126,12 +131,12 @@ def _validate(
 
 
 @lru_cache
-def _type_adapter(declared: Any) -> TypeAdapter[Any]:  # Any: the declared type of a field
-    return TypeAdapter(declared)
+def _type_adapter(declared_type: Any) -> TypeAdapter[Any]:  # Any: the declared type of a field
+    return TypeAdapter(declared_type)
 
 
 def _contradiction_errors(profile: Dialect) -> Iterator[str]:
-    """Yield combinations of fields that no request can satisfy, so that they fail when the file is loaded."""
+    """Yield an error for each combination of fields that no request can satisfy."""
     if isinstance(profile, ChatDialect):
         if not profile.turns.drop_empty_text and not profile.turns.empty_answers:
             yield "turns.drop_empty_text: needs turns.empty_answers"
@@ -152,7 +157,7 @@ def _contradiction_errors(profile: Dialect) -> Iterator[str]:
 
 
 def _caching_errors(profile: Dialect) -> Iterator[str]:
-    """Yield combinations of caching fields that no request can express."""
+    """Yield an error for each combination of caching fields that no request can satisfy."""
     caching = profile.caching
     if caching.moving and caching.marks != "block":
         yield "caching.moving: needs caching.marks 'block'"

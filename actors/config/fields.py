@@ -26,7 +26,11 @@ _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,127}")
 
 
 def check_variable_name(name: str) -> str:
-    """Return the name of an environment variable. Raise ValueError for anything that looks like a key."""
+    """Return `name` if it is the name of an environment variable, in capitals.
+
+    Raises:
+        ValueError: `name` has another form, so it may be the key itself.
+    """
     if not _VARIABLE.fullmatch(name):
         raise ValueError("must be the name of an environment variable in capitals, not the key itself")
     return name
@@ -40,21 +44,23 @@ def parse_duration_text(text: object) -> int:
 
 
 def check_label(text: str) -> str:
-    """Return a string of 1 to 200 printable characters; raise ValueError for any other."""
+    """Return `text` if it consists of 1 to 200 printable characters; otherwise raise ValueError."""
     if not text or len(text) > 200 or not text.isprintable():
         raise ValueError("must be 1 to 200 printable characters")
     return text
 
 
 def normalize_endpoint(url: str) -> str:
-    """Return a URL without its last slash. It must not contain credentials, because endpoints are shown and logged."""
+    """Return a URL without its trailing slash. Raise ValueError if the URL may contain credentials, because endpoints
+    are shown and logged.
+    """
     if "@" in url or "?" in url or "#" in url:
         raise ValueError("must be a URL without user, password, query or fragment; put keys into auth")
     return normalize_base_url(url)
 
 
 def normalize_base_url(url: str) -> str:
-    """Return a URL without the last slash of its path. It may have a query, which is never shown."""
+    """Return a URL without the trailing slash of its path. The URL may have a query, which is never shown."""
     if not _is_http(url):
         raise ValueError("must be an http or https URL, such as https://host/v1")
     place, _, query = url.partition("?")
@@ -69,12 +75,12 @@ def _is_http(url: str) -> bool:
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port out of range, an unclosed bracket
+    except ValueError:  # for example, a port out of range or an unclosed bracket
         return False
 
 
 def check_database_url(url: str) -> str:
-    """Return a `postgresql://` address. It must not contain a password, because configurations are shown."""
+    """Return `url` if it is a `postgresql://` address without a password; otherwise raise ValueError."""
     if not url.startswith(POSTGRES) or not url.isprintable():
         raise ValueError("must be a postgresql:// address, such as postgresql://user@host/database")
     place, _, query = url.partition("://")[2].partition("?")
@@ -96,7 +102,7 @@ Count = Annotated[int, Field(ge=1)]
 
 
 def check_kind(name: str) -> Kind:
-    """Return the name of a kind of backend; raise ValueError with the nearest name if there is no such kind."""
+    """Return `name` if it is a kind of backend; otherwise raise ValueError with the nearest kind."""
     if name in PROVIDERS:
         return name
     close = nearest(name, PROVIDERS)
@@ -156,7 +162,7 @@ def check_header_value(text: str) -> str:
 
 
 def check_headers(headers: object) -> object:
-    """Validate a table of headers: names in lower case, and each value as a secret or as a `HeaderVariable`."""
+    """Return a valid table of headers, with names in lower case. Each value becomes a secret or a `HeaderVariable`."""
     if not is_object(headers) or len(headers) > _MAX_HEADERS:
         raise ValueError(f"must be a table of at most {_MAX_HEADERS} headers")
     return {_check_header_name(name): _parse_header_value(value) for name, value in headers.items()}
@@ -184,10 +190,12 @@ def _parse_header_value(value: object) -> SecretStr | HeaderVariable:
 
 
 def to_stored_form(allowed: Range, default: Any, value: object) -> Any:  # Any: each range has its own type
-    """Validate a value and return its stored form. None, which no TOML file can contain, stands for the default.
+    """Validate the value of a key, and return the form in which the value is stored.
 
     Args:
+        allowed: The allowed values.
         default: The default of the key; `...` if the key is required.
+        value: The value; None selects the default.
     """
     if value is None and default is not ...:
         return default
@@ -197,7 +205,10 @@ def to_stored_form(allowed: Range, default: Any, value: object) -> Any:  # Any: 
 
 
 def table_model(name: str, ranges: Mapping[str, Range], defaults: Mapping[str, Any]) -> type[Frozen]:
-    """Return a pydantic model for a table whose keys have these ranges. Keys without a default are required."""
+    """Return a pydantic model for a table. `ranges` defines the allowed values of each key.
+
+    Keys without a default are required.
+    """
     keys: dict[str, Any] = {  # Any: a type, and a default of that type
         key: (Annotated[Any, AfterValidator(partial(to_stored_form, allowed, default))], default)
         for key, allowed in ranges.items()
@@ -209,11 +220,11 @@ def table_model(name: str, ranges: Mapping[str, Range], defaults: Mapping[str, A
 def struct_table(
     kind: type[F], ranges: Mapping[str, Range], check: Callable[[F], None] = lambda _: None
 ) -> Any:
-    """Return a type for pydantic fields that validates a table and decodes it to a struct.
+    """Return a type for pydantic fields that validates a table and converts it to a msgspec struct.
 
     Args:
-        kind: The struct, which also defines the defaults.
-        ranges: The range of each key.
+        kind: The type of the struct, which also defines the defaults.
+        ranges: The allowed values of each key.
         check: Called with the struct; raises ValueError for values that contradict each other.
     """
     defaults = {field.name: field.default for field in fields(kind) if field.default is not NODEFAULT}

@@ -70,15 +70,15 @@ def matching_overrides(
     A table is more specific if its pattern has more characters that are not wildcards. If two patterns have equally
     many, a table for a named provider is more specific than a table for `*`.
     """
-    found = [name for name in tables if _matches(name, providers, model)]
+    found = [name for name in tables if _table_matches(name, providers, model)]
     return tuple(tables[name] for name in sorted(found, key=_table_specificity))
 
 
-def _matches(name: str, providers: Collection[str], model: str) -> bool:
-    provider, _, glob = name.partition(":")
+def _table_matches(table_name: str, providers: Collection[str], model: str) -> bool:
+    provider, _, glob = table_name.partition(":")
     return (provider == "*" or provider in providers) and fnmatchcase(model, glob)
 
 
-def _table_specificity(name: str) -> tuple[int, bool]:
-    provider, _, glob = name.partition(":")
+def _table_specificity(table_name: str) -> tuple[int, bool]:
+    provider, _, glob = table_name.partition(":")
     return (len(glob) - sum(map(glob.count, "*?[]")), provider != "*")

@@ -15,11 +15,11 @@ Kind: TypeAlias = str
 
 @dataclass(frozen=True, slots=True)
 class OwnHost:
-    """The hosts of a vendor whose dialect differs from the dialect of the servers that imitate the vendor.
+    """A vendor's own hosts, whose dialect differs from the dialect of servers that imitate the vendor's API.
 
     Args:
-        domain: The host; its subdomains, such as regional hosts, are included.
-        dialect: Name of the profile at these hosts.
+        domain: The host. Its subdomains, such as regional hosts, are included.
+        dialect: Name of the dialect at these hosts.
     """
 
     domain: str
@@ -29,7 +29,7 @@ class OwnHost:
         """Return True if the host of a base URL is the domain or a subdomain of it; False for an invalid URL."""
         try:
             host = (urlsplit(endpoint).hostname or "").rstrip(".")
-        except ValueError:  # an unclosed bracket
+        except ValueError:  # the URL has an unclosed bracket
             return False
         return host == self.domain or host.endswith(f".{self.domain}")
 
@@ -39,10 +39,10 @@ class Provider:
     """The defaults of a kind of backend.
 
     Args:
-        dialect: Name of the profile.
-        endpoint: Base URL; empty if each customer has a different one, which `base_url` or the variable must provide.
+        dialect: Name of the dialect.
+        endpoint: Base URL; empty if each customer has a different one. Then `base_url` or the variable must provide it.
         key_variable: Environment variable with the key; empty for local servers without a key.
-        url_variable: Environment variable with another base URL.
+        url_variable: Environment variable that overrides the base URL.
         header: The header that carries the key; in `authorization`, the key is sent as a bearer token.
         price_list: The provider's id in the package `genai-prices`; empty if it lists no prices for this kind.
         own_host: Hosts whose dialect differs from `dialect`; None if there are none.
@@ -57,13 +57,13 @@ class Provider:
     own_host: OwnHost | None = None
 
     def dialect_at(self, endpoint: str) -> str:
-        """Return the name of the profile for requests to a base URL."""
+        """Return the name of the dialect for requests to a base URL."""
         own = self.own_host
         return own.dialect if own is not None and own.serves(endpoint) else self.dialect
 
     @property
     def dialects(self) -> tuple[str, ...]:
-        """Names of all profiles that backends of this kind may have."""
+        """Names of the dialects that backends of this kind may have."""
         return (self.dialect,) if self.own_host is None else (self.dialect, self.own_host.dialect)
 
 
@@ -146,7 +146,7 @@ PROVIDERS: Mapping[Kind, Provider] = {
     "glm": _define_provider("glm", "https://api.z.ai/api/paas/v4", "ZAI", price_list="zai"),
     "minimax": _define_provider("minimax", "https://api.minimax.io/v1", "MINIMAX", price_list="minimax"),
     "groq": _define_provider("groq", "https://api.groq.com/openai/v1", "GROQ", price_list="groq"),
-    # MiMo requires its reasoning back, like DeepSeek.
+    # Like DeepSeek, MiMo requires that later requests repeat its reasoning.
     "mimo": _define_provider("deepseek", "https://api.xiaomimimo.com/v1", "MIMO"),
     "together": _define_provider(
         "open_models", "https://api.together.ai/v1", "TOGETHER", price_list="together"
@@ -160,7 +160,7 @@ PROVIDERS: Mapping[Kind, Provider] = {
     "nvidia": _define_provider("open_models", "https://integrate.api.nvidia.com/v1", "NVIDIA"),
     "huggingface": Provider("open_models", "https://router.huggingface.co/v1", "HF_TOKEN", "HF_BASE_URL"),
     "sambanova": _define_provider("open_models", "https://api.sambanova.ai/v1", "SAMBANOVA"),
-    # Perplexity's own host ended Chat Completions on 2026-09-27; gateways still support it.
+    # Perplexity's own host removed Chat Completions on 2026-09-27; gateways still support it.
     "perplexity": _define_provider(
         "openai_compatible",
         "https://api.perplexity.ai/v1",
@@ -172,14 +172,14 @@ PROVIDERS: Mapping[Kind, Provider] = {
     "sglang": _define_provider("vllm", "http://127.0.0.1:30000/v1", "SGLANG", has_key=False),
     "llama_cpp": _define_provider("llama_cpp", "http://127.0.0.1:8080/v1", "LLAMA_CPP", has_key=False),
     "ollama": _define_provider("ollama", "http://127.0.0.1:11434/v1", "OLLAMA", has_key=False),
-    # LM Studio accepts no image URLs, like Ollama.
+    # Like Ollama, LM Studio accepts no image URLs.
     "lm_studio": _define_provider("ollama", "http://127.0.0.1:1234/v1", "LM_STUDIO", has_key=False),
     "openai_compatible": _define_provider("openai_compatible", "", "OPENAI_COMPATIBLE", has_key=False),
 }
 
 
 def kind_of(dialect: Dialect) -> Kind:
-    """Return a kind of backend that uses a dialect, or else a kind whose dialect has the same family."""
+    """Return a kind of backend that uses a dialect. If there is none, return a kind with the same wire format."""
     speaks = {kind: PROFILES[provider.dialect] for kind, provider in PROVIDERS.items()}
     own = [kind for kind, profile in speaks.items() if profile.name == dialect.name]
     return next(iter(own or [kind for kind, profile in speaks.items() if profile.family == dialect.family]))

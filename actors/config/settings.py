@@ -71,10 +71,10 @@ class BackendLimits(Frozen):
         waiting: Queued requests. A further request fails as overloaded.
         requests_per_minute, tokens_per_minute: The rate limits of the account. With None, requests are not limited
             until the backend rejects one.
-        attempts: Attempts of one round, including the first. A rate-limited attempt does not count while other requests
-            succeed, up to four times this number.
-        failures: Consecutive failed attempts, in all sessions, that open the circuit breaker. Requests in flight at the
-            first failure count as one, and the failures must last about as long as the retries of one round.
+        attempts: Attempts of one request, including the first. If the backend answers other requests in the meantime,
+            rate-limited attempts do not count, up to four times this number.
+        failures: Consecutive failed attempts, in all sessions, that open the circuit breaker. Attempts in flight at the
+            first failure count as one. The failures must also last about as long as the retries of one request.
         cooldown: Seconds for which the circuit breaker stays open. Then one request at a time tests the backend.
     """
 
@@ -115,7 +115,8 @@ class RuntimeLimits(Frozen):
             rejected.
         result_bytes: Bytes of JSON that are stored of a tool's result. A longer result is truncated, with a mark.
         max_subagent_depth: Levels of subagents below the session that a program opened.
-        max_active_sessions: Idle sessions that keep their actors. The default depends on `memory`, and is at least 64.
+        max_active_sessions: Idle sessions that stay active instead of being hibernated. The default depends on
+            `memory`, and is at least 64.
         sessions: Open sessions, including subagents. A further session raises `TooManySessions`.
         memory: Bytes that all sessions may use: their conversations, rendered transcripts, and logs in memory. The
             least recently used sessions are hibernated first. If busy sessions use that much, asks and new sessions are
@@ -174,6 +175,7 @@ class Auth(Frozen):
 
 
 def _expand_auth(auth: object) -> object:
+    """Expand the abbreviation `auth = "VARIABLE"` to a table with a `key`. Return any other value unchanged."""
     return {"key": check_variable_name(auth)} if isinstance(auth, str) else auth
 
 
@@ -257,10 +259,10 @@ class BackendSettings(RequestTable):
         headers: Headers that are sent with every request, for accounts and gateways that need more than a credential. A
             value is a string, or `{ variable = "NAME" }` for a secret. They override default headers and are never
             shown.
-        account: A label of the account, part of the binding. Reasoning that was sealed for one account is not sent
+        account: A label of the account. Reasoning that a provider signed or encrypted for one account is not sent
             through another account.
-        upstream: The only upstream of a gateway to use, by the gateway's name for the upstream; None to let the gateway
-            choose.
+        upstream: The provider to which a gateway must forward requests, by the gateway's name of the provider; None
+            lets the gateway choose.
         thinking: Treatment of earlier reasoning in requests: `native` sends it where the dialect can, `drop` omits it,
             `text` sends it as text.
         reasoning: The thinking mode of the model, its token budget, and the effort.
@@ -310,10 +312,11 @@ class PoolSettings(Frozen):
         policy: The rule that chooses the member for a turn. `failover` uses the first member that works, and `manual`
             only the first member; docs/how-to/backends.md lists all policies.
         cooldown: Seconds for which a member whose turn failed is skipped, unless it answers a request earlier.
-        failover_after_output: Whether another member continues even if a part of the answer was visible.
-        failover_on_refusal: Whether another member continues after a member has rejected the structure of a transcript,
-            which is a bug of this library. With False, the ask fails, which suits tests.
-        weights: Numbers from 1 to 100, by member, for the policies `weighted` and `sticky`. Other members have 1.
+        failover_after_output: Whether another member continues an ask even if a part of the answer was already shown.
+        failover_on_refusal: Whether another member continues an ask after a member has rejected the structure of a
+            request, which is a bug of this library. With False, the ask fails, which suits tests.
+        weights: Numbers from 1 to 100, by member, for the policies `weighted` and `sticky`. Members without a number
+            have 1.
         budget: The usage that all sessions with this target share; None for no limit.
     """
 
