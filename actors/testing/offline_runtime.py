@@ -8,8 +8,8 @@
         ...
 
 A script lists the content of a model's answers in order. An answer ends with a `say`, or with the last of several
-adjacent `call`s; `answer` groups content explicitly. Each target keeps the dialect and the address of its provider.
-Only the transport redirects its requests to the servers.
+adjacent `call`s. `answer` groups content explicitly. Each target keeps the dialect and the address of its provider.
+Only the transport differs: it sends the requests to the servers.
 """
 
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
@@ -71,8 +71,8 @@ async def offline(script: Mapping[str, Sequence[ScriptPart]], **options: Any) ->
         options: Arguments of `Runtime` other than `config`, `environ` and `transport`.
 
     Raises:
-        ConfigError: The script is empty or has an invalid part, or the address of a target's provider differs between
-            customers.
+        ConfigError: The script is empty or has an invalid part, or the provider of a target has no address that is the
+            same for all customers.
         UnknownTarget: The script names an unknown provider.
     """
     config = load(None, _placeholder_keys())

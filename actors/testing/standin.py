@@ -1,8 +1,8 @@
 """Simulate a simple model: it answers each user message with one tool call, and each tool result with a short text.
 
 `actors simulate` and the stress test use this model, in any dialect. It generates the simplest arguments that the
-schema of the tool allows. It sends reasoning whenever the request enables thinking, because hosts then reject a history
-with an answer that lacks reasoning (ANT-40, DSK-05).
+schema of the tool allows. If a request enables thinking, its answer contains reasoning, because some hosts reject later
+requests with an answer that lacks it (ANT-40, DSK-05).
 """
 
 import json
@@ -24,8 +24,9 @@ _RESULTS = ("toolResult", "functionResponse")
 
 
 def model(dialect: str) -> Callable[[Request], Turn]:
-    """Return a function that answers requests of one dialect. If hosts of the dialect think by default, the function
-    does too.
+    """Return a function that answers requests of one dialect.
+
+    If models of the dialect think by default, the answers contain reasoning by default.
     """
     host = HOSTS.get(dialect)
     return partial(answer, thinks_by_default=host is not None and host.profile.thinking != "off")

@@ -41,7 +41,7 @@ def simulate(
         odds: Probabilities of faults and other events.
         tools: Your own tools. The models also call them, with arguments generated from their schemas. These tools may
             wait only for the event loop (`anyio.sleep`). A tool that is not async runs in the event loop instead of a
-            thread, in one step at a time that the seed decides.
+            thread. It runs in a single step, at a time that the seed decides.
         only: Names of the parts of the plan to run, from a shrunk report; by default, all parts.
 
     Raises:

@@ -54,7 +54,7 @@ class CallResolver:
         self.scope: anyio.CancelScope = anyio.CancelScope()
 
     def start_checks(self) -> None:
-        """Start to check the session at intervals. Called when a turn of the session begins to wait."""
+        """Start to check the session at intervals. Call this when a turn of the session begins to wait."""
         self._asked.set()
 
     async def run(self) -> None:
@@ -143,5 +143,5 @@ class CallResolver:
 
 
 def _ask_name(pending: PendingCall) -> str:
-    """Return the name of the ask that made a call, which the key in the call's arguments contains."""
+    """Return the name of the ask that made a call. The argument `key` of the call contains this name."""
     return str(pending.call.arguments.get("key")).partition(".r")[0]

@@ -23,7 +23,7 @@ LONG = 8.0
 
 @asynccontextmanager
 async def inline_threads(random: Random, running: Counter[str]) -> AsyncGenerator[None]:
-    """Replace threads during the block. Work that has not begun when the block ends never begins.
+    """Run the work of threads in the event loop during the block. Work that has not begun by its end never begins.
 
     Args:
         random: Decides the delays.

@@ -2,8 +2,8 @@
 
 Time advances only when no task can run; it then jumps to the next deadline. trio shuffles the runnable tasks. Here the
 shuffle uses a random generator with the given seed, and starts from an order that is equal in every process. A sleep is
-a timer of the clock, which costs a third of a cancel scope of trio. The garbage collector is paused, because the time
-of a collection depends on earlier work of the process.
+a timer of the clock. This takes a third of the time of trio's sleep, which opens a cancel scope. The garbage collector
+is paused, because the time of a collection depends on earlier work of the process.
 """
 
 import gc
@@ -67,7 +67,7 @@ def run(seed: int, main: Callable[[], Awaitable[T]], max_seconds: float) -> T:
 class _VirtualClock:
     """A clock that stands still while a task can run, and otherwise jumps to the next deadline or timer.
 
-    trio's `MockClock` does the same, but needs two more loop turns and statistics for each jump.
+    trio's `MockClock` does the same, but each jump takes two more iterations of the event loop.
     """
 
     def __init__(self, core: "ModuleType", sleep: Callable[[float], Awaitable[None]]) -> None:
@@ -85,9 +85,10 @@ class _VirtualClock:
         return self._now
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
-        """Jump to the deadline, or to a timer before it, unless work waits for the next loop turn.
+        """Set the clock to the deadline, or to an earlier timer. Return the seconds that trio must wait.
 
-        trio calls this method when no task can run.
+        trio calls this method when no task can run. If another thread has passed work to the event loop, the clock
+        stands still.
         """
         due = min(deadline, self._timers[0][0]) if self._timers else deadline
         if math.isinf(due):
@@ -145,9 +146,10 @@ def _no_instruments(_: object) -> dict[str, object]:
 
 @contextmanager
 def _skip_system_events(core: "ModuleType") -> Generator[None]:
-    """Poll the system only after a call from another thread, and disable instruments.
+    """Let trio poll for system events only after a call from another thread, and disable trio's instruments.
 
-    trio does both in each turn of the loop. A simulation has tens of thousands of turns, but no sockets and no threads.
+    trio polls and runs instruments in each iteration of the event loop. A simulation has tens of thousands of
+    iterations, but no sockets and no threads.
     """
 
     class Unconnected(core.TheIOManager):  # type: ignore[misc, name-defined]  # trio's class differs by platform

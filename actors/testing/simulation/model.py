@@ -68,13 +68,18 @@ class Progress:
 
     @property
     def place(self) -> tuple[int, int]:
-        """The position in the ask: the index of the round, and the number of wrong answers at this point."""
+        """The position in the ask: the index of the round, and the number of wrong answers since it began."""
         return self.round, self.tries + self.last
 
 
 @dataclass(slots=True)
 class Corrections:
-    """The number of answers with wrong calls, and the number of rounds that began with a wrong call."""
+    """Counts of a model's mistakes.
+
+    Args:
+        invalid: Number of answers with wrong calls.
+        rounds: Number of rounds in which the first answer had wrong calls.
+    """
 
     invalid: int = 0
     rounds: int = 0
@@ -82,7 +87,7 @@ class Corrections:
 
 @dataclass(slots=True)
 class Model:
-    """The model of every server. It reads each request before the server handles the request, and then answers."""
+    """The simulated model behind all servers. It first reads a request, and then answers it as the plan says."""
 
     plan: SimulationPlan
     arguments: Mapping[str, Mapping[str, Json]]
@@ -108,9 +113,9 @@ class Model:
                 self._asks[call.key] = talk, subagent_task(call, talk)
 
     def _find_plan(self, name: str | None) -> tuple[Talk, Ask] | None:
-        """Return the plan of an ask or of a subagent's task; None if it is unknown.
+        """Return the plan of an ask, or of a task that a tool call gave to a subagent; None if the name is unknown.
 
-        The name of a task is the key of the calling tool call, followed by `a` and the number of the answer.
+        The name of a task is the key of the tool call, followed by `a` and the number of the model's answer.
         """
         return None if name is None else self._asks.get(name) or self._asks.get(name.rpartition("a")[0])
 
@@ -174,9 +179,7 @@ class Model:
             progress.round, progress.tries = progress.round + 1, 0
 
     def _is_blank(self, ask: Ask, progress: Progress) -> bool:
-        """Return True if the model's next answer has no content by the plan. This happens at most twice at each
-        position.
-        """
+        """Return True if the next answer must have no content. This happens at most twice at each position."""
         place = progress.place
         chance = Random(f"{self.plan.seed}/{ask.name}/{place}/blank").random()  # noqa: S311  must be reproducible
         return progress.blanks[place] < (chance < BLANK) + (chance < BLANK / 4)
@@ -187,7 +190,7 @@ class Model:
         return self.size // BYTES, 7
 
     def _final_text(self, talk: Talk, ask: Ask, progress: Progress) -> str:
-        """Return the final text of an ask, in the requested output format unless the plan demands a wrong format."""
+        """Return the final text of an ask. Its output format is wrong if the plan demands this."""
         wish = ask.wish("output")
         if wish is None:
             return f"That is all about {self.now}."
@@ -199,14 +202,14 @@ class Model:
         return WRONG[(len(ask.name) + progress.last) % len(WRONG)]
 
     def wish_of(self, ask: str, kind: WishKind) -> Wish | None:
-        """Return the wish of this kind in an ask, or None."""
+        """Return the special feature of this kind that the plan of an ask contains, or None."""
         return self._asks[ask][1].wish(kind) if ask in self._asks else None
 
     def _round_random(self, round_: PlannedRound, progress: Progress) -> Random:
         return Random(f"{self.plan.seed}/{round_.name}/{progress.tries}")  # noqa: S311  must be reproducible
 
     def _makes_mistakes(self, talk: Talk, round_: PlannedRound, progress: Progress) -> bool:
-        """Return True if the model makes mistakes in its next calls of a round."""
+        """Return True if the model's next calls in a round are wrong."""
         if not any(call.blunder for call in round_.calls) or progress.tries >= CORRECTIONS:
             return False
         if progress.tries == 0:
@@ -253,7 +256,7 @@ def _write_call(call: PlannedCall, key: str, *, is_wrong: bool) -> Call:
 def _explains_mistake(feedback: bytes, call: PlannedCall) -> bool:
     """Return True if the feedback explains the model's mistake in a call."""
     if f"There is no tool {call.tool}.".encode() in feedback:
-        return True  # the tool was removed, so a corrected call would fail as well
+        return True  # the tool was removed, so a corrected call would also fail
     match call.blunder:
         case "malformed":
             return (

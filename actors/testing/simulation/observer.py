@@ -36,7 +36,7 @@ class Observer:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Named numbers for the report of the simulation."""
+        """Numbers for the report of the simulation, by name."""
         return {}
 
     def on_event(self, session: str, event: LogEvent) -> None:

@@ -224,7 +224,7 @@ class Ask:
     wishes: tuple[Wish, ...] = ()
 
     def wish(self, kind: WishKind) -> Wish | None:
-        """Return the wish of this kind, or None."""
+        """Return the special feature of this kind, or None."""
         return next((each for each in self.wishes if each.kind == kind), None)
 
 
@@ -234,8 +234,9 @@ WishLookup: TypeAlias = Callable[[str, WishKind], Wish | None]
 
 @dataclass(frozen=True, slots=True)
 class Talk:
-    """The plan of one session. `heeds`: whether the session's model reads the error of an invalid call to correct the
-    call.
+    """The plan of one session.
+
+    `heeds` is True if the session's model corrects an invalid call by reading the error message.
     """
 
     number: int
@@ -257,7 +258,7 @@ class Odds:
 
     Args:
         fault: The server answers a request with a fault, per request.
-        switch: The target is switched during the ask. With a third of this probability, it is switched once more.
+        switch: The target is switched during the ask. With a third of this probability, a second switch follows.
         cancel: The ask is cancelled.
         abandon: The task that waits for the ask is cancelled.
         crash: An actor of the session crashes.
@@ -343,7 +344,7 @@ def subagent_form(session: int) -> str:
 
 
 def extra_tool(session: int) -> str:
-    """Return the name of a session's extra tool."""
+    """Return the name of the tool that a session has in addition to the tools of all sessions."""
     return EXTRAS[session % len(EXTRAS)]
 
 

@@ -58,8 +58,9 @@ class Reader:
         self._missed = False
 
     def agrees(self, event: SessionEvent) -> bool:
-        """Process an event. Return False if the event contradicts earlier events; after missed deltas, always return
-        True.
+        """Process an event. Return False if it contradicts earlier events.
+
+        If deltas were missed, no contradiction can be detected, so the result is True.
         """
         match event:
             case TextEvent(text=text, turn=turn, round=number):
@@ -131,7 +132,7 @@ class Player:
                 await self._run_ask(session, ask)
 
     def _maybe_hibernate(self, session: Session, occasion: str) -> None:
-        """Hibernate an idle session at random, and check that its caller notices no difference."""
+        """Hibernate an idle session at random. Check that the properties that its caller sees do not change."""
         chance = Random(f"{self._world.plan.seed}/{session.id}/{occasion}").random()  # noqa: S311  must be reproducible
         lifecycle, before = session._lifecycle, (session.target, session.busy, session.pending)
         if chance >= SLEEPING or not lifecycle.passivate() or lifecycle.is_over:
@@ -198,9 +199,7 @@ class Player:
         self.counts["compacted"] += (await session.compact()).messages > 0
 
     async def _rewind_session(self, session: Session, move: Move) -> None:
-        """Rewind turns that have ended. Before the rewind runs, another rewind or a summary may have removed these
-        turns.
-        """
+        """Rewind turns that have ended. The rewind may fail, because another rewind or a summary removed the turns."""
         ended = self._world.journal.ended_turns(session.id)
         back = len(ended) if move.target == "all" else int(move.target)
         with suppress(ConfigError):
@@ -270,7 +269,7 @@ class Player:
         """Send several asks at once, so that one of them is rejected because the queue is full."""
         async with anyio.create_task_group() as tasks:
             for number in range(CROWD):
-                # The name is unique, even if the parts of names are compared as numbers.
+                # The names for ask `3.7` are `3.790`, `3.791` and so on, which the plan does not contain.
                 ask = f"{name.partition('.m')[0]}9{number}"
                 tasks.start_soon(
                     self._count_error,

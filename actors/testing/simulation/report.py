@@ -27,9 +27,9 @@ class SimulationReport:
     Args:
         problems: One line per broken invariant, which begins with the name of the invariant.
         digest: A digest of all request bodies and logs. Equal plans give equal digests in every process.
-        counts: Numbers of events. `invalid_with_feedback` counts rejected calls of models that use the error messages,
-            and `rounds_with_feedback` the rounds that began with such a call. The names with `without_feedback` count
-            the same for models that only guess the mistake.
+        counts: Numbers of events. For models that use error messages, `invalid_with_feedback` counts answers with
+            wrong calls, and `rounds_with_feedback` counts rounds that began with wrong calls. The names with
+            `without_feedback` count the same for models that only guess the mistake.
     """
 
     _plan: SimulationPlan

@@ -32,9 +32,9 @@ class Shrinker:
         self._tries = tries
 
     def remove_units(self, units: Callable[[SimulationPlan], list[Unit]]) -> None:
-        """Remove units until the plan needs each remaining unit, or no attempts remain.
+        """Remove units from the plan until the failure needs each remaining unit, or no attempts remain.
 
-        `units`: returns the removable units of a plan.
+        `units`: returns the removable units of a plan. A unit is a group of parts that are removed together.
         """
         kept, pieces = units(self.plan), 2
         fixed = set(self.plan.names).difference(*kept)
@@ -49,9 +49,9 @@ class Shrinker:
                 pieces *= 2
 
     def _without_one_group(self, kept: list[Unit], pieces: int, fixed: Collection[str]) -> list[Unit] | None:
-        """Split the units into `pieces` groups, and return the units without a group that the failure does not need.
+        """Split the units into `pieces` groups, and return the units without one group.
 
-        None if every group is needed. `fixed`: names of parts that always stay in the plan.
+        Return None if the failure needs every group. `fixed`: names of parts that always stay in the plan.
         """
         size = -(-len(kept) // pieces)
         for at in range(0, len(kept), size):
@@ -61,7 +61,7 @@ class Shrinker:
         return None
 
     def _still_fails_with(self, names: Collection[str]) -> bool:
-        """Return True if the plan, reduced to the parts with these names, still fails. If so, keep the reduced plan."""
+        """Reduce the plan to the parts with these names. If the reduced plan still fails, keep it and return True."""
         self._tries -= 1
         if self._tries < 0 or not self._fails(smaller := self.plan.only(names)):
             return False

@@ -28,14 +28,14 @@ SHELVES = 2
 
 @dataclass(slots=True)
 class Toolbox:
-    """The tools of a simulation, which behave as the arguments of their calls demand.
+    """The tools of a simulation. The arguments of a call select the behaviour of the tool.
 
     Args:
         random: Decides approvals.
         on_begin: Called with the key and the arguments of a call when the call begins.
         watch_write: Returns a context manager that is open while a call writes to a resource.
-        runs: Number of runs per call, by key.
-        running: Number of current runs, by key.
+        runs: Number of times that each call has started, by key.
+        running: Number of runs of each call that have not ended, by key.
         returned: Keys of the calls whose tool has ended.
     """
 
@@ -51,8 +51,9 @@ class Toolbox:
         self._made = self._create_shared_tools()
 
     def tools(self, extra: str, form: str = "") -> list[AnyTool]:
-        """Return the tools of all sessions, followed by the extra tool `extra`. `form`: the output format of a
-        subagent.
+        """Return the tools that every session has, followed by the tool named `extra`.
+
+        `form`: the output format of the subagent, if `extra` starts one.
         """
         made, asks, outside = self._made["work"], self._made["approved"], self._made[OUTSIDE]
         last = self._made[extra] if extra in self._made else _delegating_tool(extra, form, made, asks)

@@ -118,7 +118,7 @@ class World:
         self.toolsets.tools = self.toolbox.create_toolset_tools(self.toolsets.record_call)
         self.digest: hashlib.blake2b = hashlib.blake2b(digest_size=16)
         self.faults = self.too_long = 0
-        self._asking = ""  # the id of the session whose request is being answered
+        self._asking = ""  # the id of the session that sent the current request
         self.observer: Observer = Observer() if observe is None else observe(self)
         self.journal: SimulatedJournal = SimulatedJournal(self.observer)
 
@@ -164,7 +164,9 @@ class World:
     def _create_server(self, name: str) -> LoopbackServer:
         script = _ModelScript(self.model)
         server: LoopbackServer
-        if name == "anthropic":  # with the strictest rule for signatures: they are bound to their prefix
+        if (
+            name == "anthropic"
+        ):  # enforce the strictest rule: a signature is valid only after its original prefix
             settings = AnthropicSettings(profile=AnthropicProfile(prefix_bound=True))
             server = AnthropicServer(
                 script, settings=settings, faults=partial(self._choose_fault, name), limits=_SERVER
@@ -202,7 +204,7 @@ class World:
     def _choose_fault(self, name: str, request_number: int, request: Json) -> Any:  # Any: a fault or None
         """Return the fault with which a server must answer a request, or None.
 
-        Before faults stop, a request that exceeds the context window is rejected, whatever the plan says.
+        Until faults stop, a request that exceeds the context window is rejected, even if the plan contains no fault.
         """
         most = WINDOWS.get(name, self.model.size)
         is_large = not self.faultless and self.model.size > most * BYTES
@@ -221,7 +223,7 @@ class World:
         self.digest.update(body)
         self.model.read_request(body)
         if (ask := self.model.now) is None:
-            if not self.model.summarises:  # a summary may cover only calls of the program
+            if not self.model.summarises:  # a request for a summary may contain only calls of the program
                 self.problems.add("a request contains the user's message", backend)
         else:
             session = self._asking = self.session_of(f"{ask}/" if is_task(ask) else ask)
@@ -238,7 +240,7 @@ class World:
 
 
 def _without_prompt_cache(request: HttpRequest, parsed: Json) -> None:
-    """Return None, as for a host without a prompt cache."""
+    """Return None, which means that the host has no prompt cache."""
 
 
 def _pool_settings(policy: str) -> PoolSettings:

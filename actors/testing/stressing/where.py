@@ -50,11 +50,10 @@ def _is_loopback(url: str) -> bool:
 
 @asynccontextmanager
 async def run_built_in_servers(faults: InjectedFaults | None) -> AsyncGenerator[tuple[Config, Counter[str]]]:
-    """Run strict servers during the block. Yield the configuration of a pool of them, and a counter of rejected
-    requests.
+    """Run strict servers during the block. Yield a configuration with a pool of these servers, and a counter.
 
-    Their model calls the tools of a request in turn, with arguments generated from the schemas. The counter has the
-    number of rejections for each rule.
+    The counter contains the number of rejected requests for each rule. The model of the servers calls the tools of a
+    request in turn, with arguments generated from the schemas.
     """
     servers, refused = [_create_server(name, faults) for name in BUILT_IN], Counter[str]()
 
