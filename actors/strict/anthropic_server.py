@@ -22,12 +22,12 @@ OAUTH_BETA = "oauth-2025-04-20"
 
 
 class AnthropicServer(LoopbackServer):
-    """A strict server of Anthropic Messages at `base_url` + `/v1/messages`, with its token count.
+    """A strict server of Anthropic Messages at `base_url` + `/v1/messages`, including the endpoint for token counts.
 
-    `settings` names the existing models, and the secret and the account for signing thinking. The betas of a request
-    are in its `anthropic-beta` header. The server stores the threads that requests create; a later request can continue
-    a thread by the id of its last answer. With `oauth`, the server accepts bearer tokens with the beta header
-    `oauth-2025-04-20`, and no key.
+    `settings` defines the existing models, and the secret and the account for signing thinking. The betas of a request
+    are in its `anthropic-beta` header. The server stores the threads that requests create. A later request can continue
+    a thread by the id of its last answer. With `oauth`, the server accepts only bearer tokens, together with the beta
+    header `oauth-2025-04-20`.
     """
 
     dialect = "anthropic"
@@ -52,7 +52,7 @@ class AnthropicServer(LoopbackServer):
         return AnthropicWire(self._settings, self.mode, host)
 
     def _parse_request(self, request: HttpRequest) -> Json:
-        """Return the parsed body. If it continues a stored thread, the messages of the thread are prepended."""
+        """Return the parsed body. If it continues a stored thread, add the messages of the thread at the beginning."""
         parsed = super()._parse_request(request)
         try:
             return self._threads.expand(parsed)

@@ -24,9 +24,10 @@ _PATH = re.compile(r"/model/(?P<model>[^/]+)/converse(?P<stream>-stream)?")
 class BedrockServer(LoopbackServer):
     """A strict server of Bedrock Converse at `base_url` + `/model/MODEL/converse` and `/converse-stream`.
 
-    `settings` names the existing models, and the secret and the organisation for signing reasoning. `api_key` is the
-    only bearer token that the server accepts, and `aws_key` the only key for signatures; if both are set, one of them
-    is enough. A script receives the request with its `model`, and with `stream` set if the answer is streamed.
+    `settings` defines the existing models, and the secret and the organisation for signing reasoning. `api_key` is the
+    only bearer token that the server accepts, and `aws_key` the only key for signatures. If both are set, a request
+    needs only one of them. A script receives the request with its `model`, and with `stream` set if the answer is
+    streamed.
     """
 
     dialect = "bedrock"

@@ -1,15 +1,16 @@
 """Simulate the prompt cache of a provider, and count the tokens that an ideal cache would have read.
 
 A prompt is a sequence of pieces (`rules/prompts.py`). The key of a cached prefix is a digest of all bytes up to the end
-of a piece, so a lookup is a dictionary access. If a provider caches on request, each marked piece writes one entry, and
-reads the longest existing entry among the positions before it; every use extends the lifetime of an entry. The digest
-includes the parameters of a request before its messages, so a request with another tool choice finds no entries that
-include messages. An automatic cache stores every step of a prompt on the machine that served the request.
-`prompt_cache_key` selects the machine; without a key, the machines serve requests in turn.
+of a piece, so a lookup is a dictionary access. If a provider caches on request, each piece with a cache mark writes one
+entry, and reads the longest existing entry that ends at the mark or shortly before it. Every use extends the lifetime
+of an entry. The digest covers the parameters of a request before its messages. So a request with another tool choice
+finds no entries that include messages. An automatic cache stores prefixes at regular intervals, on the machine that
+served the request. `prompt_cache_key` selects the machine; without a key, the machines serve requests in turn.
 
-The ideal cache stores every position and ignores the parameters, because the client could have left the parameters
-unchanged. For each request, it counts the longest unexpired prefix that an earlier request of the same model and lane
-had. The ratio of read tokens to ideal tokens measures how well a client preserves its prompts and sets its marks.
+The ideal cache stores the prefix at the end of every piece. It ignores the parameters, because the client could have
+left them unchanged. For each request, it counts the longest unexpired prefix of an earlier request with the same model
+and `prompt_cache_key`. The ratio of read tokens to ideal tokens measures how well a client preserves its prompts and
+sets its marks.
 
 A token counts as four bytes. `clock` provides the time, so that tests can use virtual time.
 """
@@ -93,7 +94,7 @@ class PromptCache:
         return cached
 
     def _use_marks(self, prompt: Prompt, positions: Sequence[_Position], now: float) -> tuple[int, int]:
-        """Serve a prompt with marks. Return the tokens read and the tokens written."""
+        """Serve a prompt with cache marks. Return the numbers of tokens that were read and written."""
         marked = [at for at, place in enumerate(positions) if place.piece.mark is not None]
         read = 0
         for at in marked:
@@ -110,7 +111,10 @@ class PromptCache:
         return read, max(end - read, 0)
 
     def _use_steps(self, prompt: Prompt, positions: Sequence[_Position], now: float) -> tuple[int, int]:
-        """Serve a prompt of an automatic cache. Return the tokens read, and 0, since writes are not reported."""
+        """Serve a prompt from an automatic cache. Return the number of tokens that were read, and 0.
+
+        The 0 stands for the written tokens, which providers with such a cache do not report.
+        """
         if prompt.routed and not prompt.lane:
             self._turn += 1
         machine = (prompt.model, prompt.lane or self._turn % MACHINES)
@@ -120,7 +124,7 @@ class PromptCache:
         return max(found, default=0), 0
 
     def _ideal_tokens(self, prompt: Prompt, positions: Sequence[_Position], now: float) -> int:
-        """Return the tokens that the ideal cache would read for a prompt, and write the prompt's entries to it."""
+        """Return the number of tokens that the ideal cache reads for a prompt, and add the prompt to this cache."""
         lane = (prompt.model, prompt.lane)
         long = [place for place in positions if place.tokens >= prompt.minimum]
         found = [place.tokens for place in long if self._ideal.use_entry((lane, place.plain), now)]
@@ -147,7 +151,7 @@ class _CacheEntries:
         return True
 
     def write_entry(self, key: Hashable, now: float, lifetime: float) -> None:
-        """Write an entry. If the entry exists already with a longer lifetime, that lifetime is kept."""
+        """Write an entry. If the entry already has a longer lifetime, keep this lifetime."""
         expires, before = self._known.pop(key, (now, 0.0))
         lifetime = max(lifetime, before if expires > now else 0)
         self._known[key] = (now + lifetime, lifetime)
@@ -168,8 +172,9 @@ def _piece_positions(prompt: Prompt) -> Iterator[_Position]:
 
 
 def _step_positions(prompt: Prompt) -> Iterator[_Position]:
-    """Yield the positions of an unmarked prompt at intervals of `STEP` tokens, beginning at the smallest cacheable
-    length.
+    """Yield the positions of a prompt without marks at intervals of `STEP` tokens.
+
+    The first position is at the smallest length that the provider caches.
     """
     text = b"".join(piece.text for piece in prompt.pieces)
     width, digest = STEP * BYTES_PER_TOKEN, hashlib.sha256()
@@ -181,9 +186,9 @@ def _step_positions(prompt: Prompt) -> Iterator[_Position]:
 
 
 def _searched_positions(positions: Sequence[_Position], mark_index: int) -> Iterator[_Position]:
-    """Yield the marked position at index `mark_index`, and the positions before it that are searched.
+    """Yield the positions at which the provider searches for an entry: the mark, and `LOOKBACK` positions before it.
 
-    Consecutive pieces of one run count as one position.
+    Consecutive calls count as one position, and so do consecutive results.
     """
     yield positions[mark_index]
     left = LOOKBACK

@@ -3,8 +3,8 @@
     async with serve(VertexAnthropicServer(), BedrockAnthropicServer()) as (vertex, bedrock):
         ...
 
-The servers apply the rules of `AnthropicServer`. On both clouds, the path of a request names the model, and the body
-names the version; see `actors.strict.rules.anthropic_hosts`.
+The servers apply the rules of `AnthropicServer`. On both clouds, the path of a request contains the model, and the body
+contains the version of the API (`actors.strict.rules.anthropic_hosts`).
 """
 
 import re
@@ -81,8 +81,8 @@ class VertexAnthropicServer(HostedClaudeServer):
 class BedrockAnthropicServer(HostedClaudeServer):
     """A strict server of Claude on Bedrock at `base_url` + `/model/MODEL/invoke` and `/invoke-with-response-stream`.
 
-    `api_key` is the only bearer token that the server accepts, and `aws_key` the only key for signatures; if both are
-    set, one of them is enough.
+    `api_key` is the only bearer token that the server accepts, and `aws_key` the only key for signatures. If both are
+    set, a request needs only one of them.
     """
 
     dialect = "bedrock_anthropic"

@@ -46,7 +46,7 @@ class CompatibleOptions(ServerOptions, total=False):
     """The options that all servers of this family accept, in addition to `ServerOptions`.
 
     Args:
-        settings: The existing models; by default, any name exists, with the vendor's profile.
+        settings: The models that exist. By default, every name exists and has the vendor's profile.
     """
 
     settings: CompatibleSettings | None
@@ -57,7 +57,7 @@ class CompatibleServer(LoopbackServer):
 
     Args:
         vendor: Name of the vendor's dialect.
-        settings: The existing models; by default, any name exists, with the vendor's profile.
+        settings: The models that exist. By default, every name exists and has the vendor's profile.
 
     Raises:
         ValueError: The vendor is unknown.
@@ -87,7 +87,7 @@ class CompatibleServer(LoopbackServer):
         self._handed_out = ReasoningDigests(self._limits.recordings)
 
     def _make_encoder(self, host: str) -> Wire:
-        # The settings are a function, because `OpenRouterServer` changes them for each request.
+        # The encoder receives a function, because `OpenRouterServer` replaces the settings for each request.
         self._writer = CompatibleWire(host, self.vendor, self._vendor_format, lambda: self.settings)
         return self._writer
 
@@ -108,9 +108,7 @@ class CompatibleServer(LoopbackServer):
         return dump(openai_models(self.settings.models)) if is_list else None
 
     def _changed_reasoning(self, request: Json) -> ServerRefusal | None:
-        """Return the refusal of a request that changed the reasoning of an earlier answer; None if all reasoning is
-        unchanged.
-        """
+        """Refuse a request that changes the reasoning of an earlier answer. Return None if no reasoning is changed."""
         host = HOSTS[self.vendor]
         models = self.settings.models
         profile = (models or {}).get(request["model"]) or self.settings.profile or host.profile
@@ -130,7 +128,7 @@ class CompatibleServer(LoopbackServer):
 
 
 class MistralServer(CompatibleServer):
-    """A strict server of Mistral. Mistral's client adds `/v1` to `base_url`; paths without `/v1` are accepted too."""
+    """A strict server of Mistral. It accepts paths with `/v1`, which Mistral's client adds, and without it."""
 
     def __init__(self, script: ScriptSource = None, **options: Unpack[CompatibleOptions]) -> None:
         super().__init__(script, vendor="mistral", **options)
@@ -156,11 +154,11 @@ class DeepSeekServer(CompatibleServer):
 
 
 class OpenRouterServer(CompatibleServer):
-    """A strict server of OpenRouter, with one upstream or several upstreams in turn.
+    """A strict server of OpenRouter, which forwards each request to an upstream provider.
 
-    `upstreams` lists the upstreams that serve the requests, in order; the last serves all further requests. It may also
-    be a function from the request number and the parsed body to an upstream. None selects the upstream in `settings`. A
-    request that pins its provider (`provider.order` with `allow_fallbacks` false) is served by that provider.
+    `upstreams` lists the upstreams that serve the requests, in order. The last one serves all further requests.
+    `upstreams` may also be a function from the request number and the parsed body to an upstream. None selects the
+    upstream in `settings`. A request may select its upstream (`provider.order` with `allow_fallbacks` false).
     """
 
     def __init__(
@@ -207,10 +205,9 @@ class GroqServer(CompatibleServer):
 
 
 class AzureServer(CompatibleServer):
-    """A strict server of Azure OpenAI at `/openai/v1`, or with `deployment` at the classic path, which requires
-    `api-version`.
+    """A strict server of Azure OpenAI at `/openai/v1`. With `deployment`, the server uses the classic path instead.
 
-    The key may be in the header `api-key` or in a bearer token.
+    The classic path requires `api-version`. The key may be in the header `api-key` or in a bearer token.
     """
 
     def __init__(

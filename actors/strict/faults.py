@@ -53,10 +53,10 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Disconnect:
-    """A fault that closes the connection after `after_bytes` bytes of the body; None closes it before the response
-    begins.
+    """A fault that closes the connection after `after_bytes` bytes of the body.
 
-    `reset` closes the connection with a TCP reset instead of an orderly end.
+    With None, the connection closes before the response begins. `reset` closes it with a TCP reset instead of an
+    orderly end.
     """
 
     after_bytes: int | None = None
@@ -130,7 +130,7 @@ class Flood:
 
 @dataclass(frozen=True, slots=True)
 class Reframed:
-    """A variation, not a fault: server-sent events in another form that the standard allows, with the same content.
+    """A harmless variation: the same server-sent events in another form that the standard allows.
 
     Args:
         line_end: Ending of every line.

@@ -43,8 +43,8 @@ class GeminiServer(LoopbackServer):
     method.
 
     Models are under `/v1beta/models/`, or on Vertex AI under `/v1/projects/<any>/locations/<any>/publishers/google/`.
-    `settings` names the existing models, and the account and the secret for signatures. With `oauth`, the server
-    accepts bearer tokens, and no key.
+    `settings` defines the existing models, and the account and the secret for signatures. With `oauth`, the server
+    accepts only bearer tokens.
     """
 
     _base_path = ""
@@ -101,9 +101,7 @@ class GeminiServer(LoopbackServer):
         return refusal_of(lambda: gemini.validate_count(request.body, settings))
 
     def _invalid_continuation(self, request: HttpRequest, settings: GeminiSettings) -> ServerRefusal | None:
-        """Return the refusal of a continuation token that belongs to another request; None if the token is valid or
-        missing.
-        """
+        """Refuse a continuation token that belongs to another request. Return None if it is valid or missing."""
         body = self._parse_request(request)
         if not is_object(body) or "continuationToken" not in body or is_continuation(body, settings):
             return None

@@ -49,10 +49,10 @@ class LoopbackAnswer:
         headers: Pairs of a name and a value. The length or the encoding of the body is added to them.
         parts: The body. If streamed, each part is sent separately; otherwise, the parts form one body of known length.
         streamed: Whether the body is sent in chunks, without a declared length.
-        cut: Bytes of the body to send before `then` happens; None sends no byte of the response, not even the status.
-        then: `end` sends the complete response. `repeat` then sends the last part again until the client disconnects.
-            `close`, `reset` and `stall` happen after `cut` bytes.
-        on_sent: Called once after sending, also if the client disconnected or the server was cancelled.
+        cut: Bytes of the body after which the transmission breaks off; None sends nothing, not even the status.
+        then: The end of the transmission. `end` sends the complete response, and `repeat` then repeats the last part
+            until the client disconnects. `close`, `reset` and `stall` break off after `cut` bytes.
+        on_sent: Called once after sending, even if the client disconnected or the server was cancelled.
     """
 
     status: int
@@ -104,7 +104,7 @@ class _Connection:
         self._http = h11.Connection(h11.SERVER)
 
     async def read_request(self, max_body: int) -> HttpRequest | None:
-        """Read the next request; None if the client has closed the connection or does not speak HTTP.
+        """Read the next request. Return None if the client has closed the connection or does not speak HTTP.
 
         Reading stops as soon as the declared or received body is larger than `max_body` bytes.
         """

@@ -33,7 +33,7 @@ class OAuth:
             self.grant(token, seconds)
 
     def grant(self, token: str, seconds: float | None = None) -> None:
-        """Accept a token for a number of seconds from now; None accepts it without limit."""
+        """Accept a token for `seconds` from now. With None, the token never expires."""
         self._expires[token] = None if seconds is None else self.clock() + seconds
 
     def expire(self, token: str) -> None:
@@ -41,7 +41,7 @@ class OAuth:
         self._expires[token] = self.clock()
 
     def state(self, token: str) -> State:
-        """Return whether a token is valid, expired or unknown."""
+        """Return the state of a token: valid, expired or unknown."""
         if token not in self._expires:
             return "unknown"
         expires = self._expires[token]

@@ -14,7 +14,7 @@ from actors.strict.rules.base import Json, dump
 
 
 class ReasoningDigests:
-    """Digests of the reasoning in earlier answers, by prefix. Beyond `limit` prefixes, the oldest prefix is dropped."""
+    """Digests of the reasoning in earlier answers, by prefix. If there are more than `limit`, the oldest is removed."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -31,7 +31,7 @@ class ReasoningDigests:
             self._known.popitem(last=False)
 
     def index_of_change(self, messages: Iterable[Json]) -> int | None:
-        """Return the index of the first message with calls whose reasoning was changed; None if there is none."""
+        """Return the index of the first message with calls and changed reasoning; None if there is none."""
         prefix = hashlib.sha256()
         for at, message in enumerate(messages):
             if calls := message.get("tool_calls"):

@@ -121,8 +121,9 @@ class ResponsesResources:
         return found
 
     def _check_items(self, new_items: Sequence[Json]) -> Sequence[Json]:
-        """Check the shape of each item that a client adds, and return the items. The next request checks their
-        sequence.
+        """Check the shape of each item that a client adds, and return the items.
+
+        Their order is checked later, with the next request for an answer.
         """
         responses_items.check({"input": new_items, "conversation": ""}, self._profile)
         return new_items

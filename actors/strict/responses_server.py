@@ -20,12 +20,12 @@ _KEYS = {_ANSWER: KEYS, _COUNT: COUNTED_KEYS, _COMPACT: COMPACTED_KEYS}
 
 
 class ResponsesServer(LoopbackServer):
-    """A strict server of OpenAI Responses at `base_url` + `/responses`, with token counts, compaction and
-    conversations.
+    """A strict server of OpenAI Responses at `base_url` + `/responses`.
 
-    `settings` names the existing models, and the account for which reasoning is encrypted. The server stores each
-    request and its answer, except with `store: false`. Later requests may refer to stored responses by id, and
-    `/responses/ID` returns them. Conversations are at `/conversations`.
+    The server also counts tokens, compacts conversations and stores them. `settings` defines the existing models, and
+    the account for which reasoning is encrypted. The server stores each request and its answer, except with `store:
+    false`. Later requests may refer to stored responses by id, and `/responses/ID` returns them. Conversations are at
+    `/conversations`.
     """
 
     dialect = "openai_responses"

@@ -79,9 +79,9 @@ class ServerLimits:
     """Limits of one strict server.
 
     Args:
-        connections: Most open connections; further connections wait until another closes.
-        body: Largest request body in bytes; a larger body gets a 413 and is not read completely.
-        recordings: Most recorded exchanges; the oldest exchange is dropped.
+        connections: Maximum number of open connections. Further connections wait until another closes.
+        body: Maximum size of a request body in bytes. For a larger body, the server answers with status 413.
+        recordings: Maximum number of recorded exchanges. For a further exchange, the oldest is removed.
     """
 
     connections: int = 1024
@@ -96,7 +96,7 @@ class ServerOptions(TypedDict, total=False):
         mode: `strict`, the default, also enforces rules that the official host does not enforce today; `hosted` does
             not.
         faults: Faults by request number, or a function from the request number and the parsed body to a fault. None,
-            the default, for no faults.
+            the default, injects no faults.
         api_key: The only key that the server accepts. None, the default, accepts every request.
         write_bytes: The maximum number of bytes per TCP write. None, the default, writes each event at once.
         host: A name that generated ids include, so that the ids of several servers differ; empty by default.
@@ -121,7 +121,7 @@ class LoopbackServer:
         mode: `strict` also enforces rules that the official host does not enforce today; `hosted` does not.
         faults: Faults by request number, or a function from the request number and the parsed body to a fault.
         api_key: The only key that the server accepts; None accepts every request.
-        write_bytes: Most bytes per TCP write; None writes each event at once.
+        write_bytes: Maximum number of bytes per TCP write; None writes each event at once.
         host: A name that generated ids include, so that the ids of several servers differ.
         limits: Limits of connections, bodies and recordings.
         cache: The simulated prompt cache, for instance with another clock; None creates a new cache.
@@ -179,7 +179,7 @@ class LoopbackServer:
 
     @property
     def endpoint(self) -> str:
-        """The base URL for a backend of this package: `base_url`, for Vertex AI with the project's path.
+        """The base URL for a backend of this package. It is `base_url`, followed by the project's path for Vertex AI.
 
         Raises:
             RuntimeError: The server is not running.
@@ -300,6 +300,7 @@ class LoopbackServer:
         return ()
 
     def _access_refusal(self, request: HttpRequest, request_number: int) -> LoopbackAnswer | None:
+        """Return an error answer if the request is too large or has wrong credentials; otherwise None."""
         if request.too_large:
             refusal = self._refusal_answer(self._wire.status_error(413), request_number)
             return replace(refusal, headers=(*refusal.headers, ("connection", "close")))
@@ -309,6 +310,7 @@ class LoopbackServer:
     def _route_refusal(
         self, request: HttpRequest, fault: InjectedFault | None, request_number: int
     ) -> LoopbackAnswer | None:
+        """Return an error answer if the path or the method is wrong, or if the fault is a `Status`; otherwise None."""
         if not self._is_routed(request):
             return self._refusal_answer(self._wire.status_error(404), request_number)
         if "upgrade" in request.headers:  # a refusal makes clients fall back from websockets to HTTP

@@ -68,12 +68,15 @@ def _make_refusal(kind: str, message: str) -> ServerRefusal:
     return ServerRefusal("", 403, kind, None, None, message)
 
 
-def _signature(request: HttpRequest, names: list[str], scope: str, key: AwsKey) -> str:
+def _signature(request: HttpRequest, signed_headers: list[str], scope: str, key: AwsKey) -> str:
+    """Compute the signature of a request. `scope` contains the day, the region and the service."""
     digest = hashlib.sha256(request.body).hexdigest()
-    headers = "".join(f"{name}:{' '.join(request.headers.get(name, '').split())}\n" for name in names)
+    headers = "".join(
+        f"{name}:{' '.join(request.headers.get(name, '').split())}\n" for name in signed_headers
+    )
     # AWS signs the path escaped twice, and the request contains the path escaped once.
     path = quote(request.path, safe="/-_.~")
-    canonical = "\n".join((request.method, path, "", headers, ";".join(names), digest))
+    canonical = "\n".join((request.method, path, "", headers, ";".join(signed_headers), digest))
     told = hashlib.sha256(canonical.encode()).hexdigest()
     date = request.headers.get("x-amz-date", "")
     to_sign = "\n".join(("AWS4-HMAC-SHA256", date, scope, told))

@@ -81,7 +81,10 @@ def split_text(text: str, size: int) -> Iterator[str]:
 
 
 def find_error(status: int, table: Mapping[int, tuple[str, str | None, str]]) -> ServerRefusal:
-    """Return the error for a status. `table` maps a status to type, code and message; others get a general error."""
+    """Return the error for a status. `table` maps a status to type, code and message.
+
+    A status that is not in the table gets a general error.
+    """
     fallback = table[500] if status >= 500 else ("invalid_request_error", None, f"Status {status}.")
     kind, code, message = table.get(status, fallback)
     return ServerRefusal("", status, kind, code, None, message)
@@ -267,7 +270,7 @@ _ANTHROPIC_FAILURES: Mapping[int, tuple[str, str | None, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class AnthropicWire:
-    """The response encoder of Anthropic Messages. Thinking is signed for the request that it answers."""
+    """The response encoder of Anthropic Messages. The signature of thinking depends on the request."""
 
     settings: AnthropicSettings
     mode: Mode = "strict"
@@ -288,7 +291,7 @@ class AnthropicWire:
         for at, (part, block) in enumerate(
             zip(turn.parts, self._encode_blocks(turn, request, request_number), strict=True)
         ):
-            events.extend(_encode_block(part, block, at, turn))
+            events.extend(_block_events(part, block, at, turn))
         events.insert(2, {"type": "ping"})  # the API sends a ping after the start of the first block
         delta = {"stop_reason": _anthropic_stop(turn), "stop_sequence": None}
         usage = {"output_tokens": turn.usage[1]}
@@ -368,7 +371,8 @@ def _anthropic_stop(turn: Turn) -> str:
     return turn.stop or ("tool_use" if turn.calls else "end_turn")
 
 
-def _encode_block(scripted_part: object, wire_block: Json, position: int, turn: Turn) -> Iterator[Json]:
+def _block_events(scripted_part: object, wire_block: Json, position: int, turn: Turn) -> Iterator[Json]:
+    """Yield the events of one block of a stream."""
     deltas: Iterable[Json]
     match scripted_part:
         case Say(text=text, cited=cited):

@@ -1,4 +1,4 @@
-"""Check `response_format` of Chat Completions requests, and the prompt that JSON mode requires.
+"""Check `response_format` of Chat Completions requests. In JSON mode, a message must also mention JSON.
 
 The checks are the same for all hosts. The data of a host (`VendorHost`) defines the schemas that it accepts.
 """
@@ -60,6 +60,7 @@ def _check_json_schema(setting: Json, context: RequestContext) -> None:
 
 
 def _schema_fault(schema: dict[str, Json], context: RequestContext, *, is_strict: bool) -> str | None:
+    """Return a description of a fault in the schema of an answer, or None."""
     if is_strict and (wrong := context.host.strict(schema, context.mode)):
         return wrong
     return context.host.answer(schema)

@@ -127,6 +127,7 @@ def _with_thread(request: Json, settings: AnthropicSettings, threads: ThreadStor
 
 
 def _check_window(tokens: int, max_tokens: int, profile: AnthropicProfile, limit: int) -> None:
+    """Refuse a request that does not fit into the context window of `limit` tokens."""
     if tokens > limit:
         raise RULES["ANT-36"].refuse(tokens=tokens, limit=limit)
     if profile.window_counts_output and tokens + max_tokens > limit:
@@ -134,6 +135,7 @@ def _check_window(tokens: int, max_tokens: int, profile: AnthropicProfile, limit
 
 
 def _check_media(messages: Sequence[Json], profile: AnthropicProfile) -> None:
+    """Refuse a request with too many images and documents."""
     counted = [cached_result(_count_media, message) for message in messages]
     images, documents = (sum(counts) for counts in zip(*counted, strict=True))
     if profile.media is not None and images + documents > profile.media:
@@ -141,6 +143,7 @@ def _check_media(messages: Sequence[Json], profile: AnthropicProfile) -> None:
 
 
 def _count_media(message: Json) -> tuple[int, int]:
+    """Return the numbers of images and of documents in a message."""
     kinds = [block.get("type") for block in _nested_blocks(message.get("content"))]
     return kinds.count("image"), kinds.count("document")
 
@@ -378,6 +381,7 @@ def check_breakpoints(request: dict[str, Json]) -> None:
 
 
 def _cache_marks(request: dict[str, Json]) -> Iterable[tuple[str, Json]]:
+    """Yield (path, cache breakpoint) for each breakpoint of a request."""
     yield from _marks_with_paths(_cacheable_prefix(request))
     for at, message in enumerate(request["messages"]):
         for path, mark in cached_result(_message_marks, message):
@@ -385,11 +389,13 @@ def _cache_marks(request: dict[str, Json]) -> Iterable[tuple[str, Json]]:
 
 
 def _message_marks(message: Json) -> tuple[tuple[str, Json], ...]:
+    """Return (path, cache breakpoint) for each breakpoint of a message."""
     return tuple(_marks_with_paths(_cacheable_parts(message)))
 
 
-def _marks_with_paths(placed: Iterable[tuple[str, Json]]) -> Iterable[tuple[str, Json]]:
-    return ((path, mark) for path, block in placed if (mark := block.get("cache_control")) is not None)
+def _marks_with_paths(blocks: Iterable[tuple[str, Json]]) -> Iterable[tuple[str, Json]]:
+    """Return (path, cache breakpoint) for each of `blocks` that has a breakpoint."""
+    return ((path, mark) for path, block in blocks if (mark := block.get("cache_control")) is not None)
 
 
 def cacheable_blocks(request: dict[str, Json]) -> Iterable[tuple[str, dict[str, Json]]]:
@@ -400,6 +406,7 @@ def cacheable_blocks(request: dict[str, Json]) -> Iterable[tuple[str, dict[str, 
 
 
 def _cacheable_prefix(request: dict[str, Json]) -> Iterable[tuple[str, dict[str, Json]]]:
+    """Yield (path, block) for each tool, and then for each block of the system prompt."""
     for at, tool in enumerate(request.get("tools") or ()):
         yield f"tools.{at}", tool
     system = request.get("system")
@@ -408,6 +415,7 @@ def _cacheable_prefix(request: dict[str, Json]) -> Iterable[tuple[str, dict[str,
 
 
 def _cacheable_parts(message: Json) -> Iterable[tuple[str, dict[str, Json]]]:
+    """Yield (path, block) for each block of a message, including the blocks inside tool results."""
     content = message.get("content")
     for number, block in enumerate(content if is_array(content) else ()):
         yield f"content.{number}", block

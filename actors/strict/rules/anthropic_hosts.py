@@ -1,7 +1,7 @@
 """Check requests to Claude on Vertex AI and on Bedrock's InvokeModel.
 
-The path contains the model, and also the streaming flag if the body has no `stream`. The body contains the API version.
-All other rules are in `anthropic`.
+The path of a request contains the model. If the body has no `stream`, the path also selects streaming. The body
+contains the API version. All other rules are in `anthropic`.
 """
 
 from collections.abc import Mapping
@@ -56,7 +56,7 @@ def validate(
 
 
 def to_anthropic_request(request: Json, model: str) -> Json:
-    """Return a cloud's request converted to a request to Anthropic's own host, with the model in the body."""
+    """Convert a request to a cloud into a request to Anthropic's own host, with the model in the body."""
     kept = {
         key: value for key, value in request.items() if key not in ("anthropic_version", "anthropic_beta")
     }

@@ -84,7 +84,7 @@ def _check_role(block: dict[str, Json], path: str, role: str) -> None:
         raise RULES["ANT-S05"].refuse(path=path, type=block["type"], role=roles)
 
 
-def _refuse_mark(mark: Json, path: str, context: object) -> None:
+def _refuse_cache_mark(mark: Json, path: str, context: object) -> None:
     raise RULES["ANT-34"].refuse(path=path.removesuffix(".cache_control"))
 
 
@@ -117,7 +117,7 @@ def _check_image(block: dict[str, Json], path: str) -> None:
 
 
 def _content_check(kind: str) -> Check:
-    """Return the function that checks the content of a block of this kind, after its keys were found valid."""
+    """Return a function that checks the content of a block of this kind. The keys of the block must be valid."""
 
     def check(block: Json, path: str, context: object) -> None:
         check_cache_mark(block, path)
@@ -131,7 +131,11 @@ def _content_check(kind: str) -> Check:
 
 def _block_fields(kind: str, shape: BlockShape) -> Fields:
     others = dict.fromkeys(("type", *sorted(shape.optional)), Maybe(object))
-    mark = {} if "cache_control" in shape.optional else {"cache_control": Maybe(Then(object, _refuse_mark))}
+    mark = (
+        {}
+        if "cache_control" in shape.optional
+        else {"cache_control": Maybe(Then(object, _refuse_cache_mark))}
+    )
     marked = mark if kind in ("thinking", "redacted_thinking") else {}
     fields: dict[str, Shape | Maybe] = {**shape.required, **marked, **others}
     return Fields(fields, closed="last", check=_content_check(kind))
@@ -232,6 +236,7 @@ class _WireTurn:
 
     @property
     def calls(self) -> list[str]:
+        """The ids of the calls in the turn."""
         return [block["id"] for _, _, block in self.blocks_of("tool_use")]
 
     @property
@@ -246,6 +251,7 @@ class _WireTurn:
 
 
 def _merge_turns(messages: list[Json], mode: Mode) -> list[_WireTurn]:
+    """Return the turns of a conversation, in which the host has merged adjacent messages."""
     turns: list[_WireTurn] = []
     for at, message in enumerate(messages):
         blocks = [(at, number, block) for number, block in enumerate(_blocks(message))]
@@ -257,6 +263,7 @@ def _merge_turns(messages: list[Json], mode: Mode) -> list[_WireTurn]:
 
 
 def _continues_turn(turn: _WireTurn, message: Json, mode: Mode) -> bool:
+    """Return True if the host merges a message into the turn before it."""
     if turn.role != message["role"] or turn.role == "system":
         return False
     return mode == "hosted" or (turn.role == "assistant" and turn.uses_server_tools)
@@ -266,7 +273,7 @@ def _check_sequence(messages: list[Json], mode: Mode, profile: AnthropicProfile)
     turns = _merge_turns(messages, mode)
     if turns[0].role != "user" and not turns[0].blocks_of("compaction"):
         raise RULES["ANT-24"].refuse()
-    _check_unique(turns)
+    _check_unique_call_ids(turns)
     _check_server_calls(turns)
     # Pairing is checked before alternation, because a refusal for pairing names the calls and is more useful.
     before: _WireTurn | None = None
@@ -276,12 +283,12 @@ def _check_sequence(messages: list[Json], mode: Mode, profile: AnthropicProfile)
             _check_answered(turn, following, mode)
         _check_results(turn, before)
         before = turn
-    _check_neighbours(turns)
+    _check_alternation(turns)
     if turns[-1].role == "assistant" and not profile.prefill and not turns[-1].uses_server_tools:
         raise RULES["ANT-27"].refuse()
 
 
-def _check_unique(turns: list[_WireTurn]) -> None:
+def _check_unique_call_ids(turns: list[_WireTurn]) -> None:
     seen: set[str] = set()
     for turn in turns:
         for at, number, block in turn.blocks_of("tool_use"):
@@ -291,6 +298,7 @@ def _check_unique(turns: list[_WireTurn]) -> None:
 
 
 def _check_answered(turn: _WireTurn, following: Sequence[_WireTurn], mode: Mode) -> None:
+    """Check that the next turn begins with the results of all calls of a turn."""
     if not (calls := turn.calls):
         return
     if following and following[0].role != "user":
@@ -309,6 +317,7 @@ def _check_answered(turn: _WireTurn, following: Sequence[_WireTurn], mode: Mode)
 
 
 def _check_results(turn: _WireTurn, previous: _WireTurn | None) -> None:
+    """Check that each result in a turn answers a different call of the previous turn."""
     calls = set[str]() if previous is None else set(previous.calls)
     seen: set[str] = set()
     for at, number, block in turn.blocks_of("tool_result"):
@@ -341,7 +350,8 @@ def _check_server_results(turn: _WireTurn, pending: dict[str, str]) -> None:
                 raise RULES["ANT-11"].refuse(at=at, block=number, type=which, call=call, id=call_id)
 
 
-def _check_neighbours(turns: list[_WireTurn]) -> None:
+def _check_alternation(turns: list[_WireTurn]) -> None:
+    """Check the roles of successive turns."""
     for before, turn in pairwise(turns):
         if before.role == turn.role != "system":
             raise RULES["ANT-26"].refuse(role=turn.role)

@@ -1,7 +1,7 @@
 """Define the parameters, content blocks and tools of Anthropic Messages as tables, and the shape checks that use them.
 
-The tables contain the stable API and its betas: the strict server refuses names that the API does not have, but does
-not check which betas a request enables. A test compares the tables with the types of the vendor's SDK.
+The tables contain the stable API and its betas. The strict server accepts the names of a beta even if a request does
+not enable the beta. A test compares the tables with the types of the vendor's SDK.
 """
 
 import re

@@ -98,11 +98,13 @@ def check(request: Json, mode: Mode, profile: AnthropicProfile, settings: Anthro
 
 
 def _has_calls_without_thinking(message: Json) -> bool:
+    """Return True if a message contains calls and does not start with thinking."""
     kinds = _answer_block_types(message)
     return "tool_use" in kinds and kinds[0] not in THINKING
 
 
 def _check_first_blocks(messages: list[Json]) -> None:
+    """Check that each message with thinking starts with thinking (ANT-39)."""
     for at, message in unchecked_items(messages, _LEADING):
         kinds = _answer_block_types(message)
         if kinds and kinds[0] not in THINKING and THINKING.intersection(kinds):
@@ -110,7 +112,10 @@ def _check_first_blocks(messages: list[Json]) -> None:
 
 
 def _check_open_loop(messages: list[Json]) -> None:
-    """Check that the message that opened the current tool loop starts with thinking, for manual thinking (ANT-40)."""
+    """If a request ends with tool results, check that the first answer to the user starts with thinking (ANT-40).
+
+    The rule applies to manual thinking. The first answer is the one directly after the user's last message.
+    """
     turns: list[tuple[str, int, list[str]]] = []
     for at, message in enumerate(messages):
         if message["role"] == "system":
@@ -178,12 +183,14 @@ class _ThinkingCheck:
     def _check_prefix(
         self, message_index: int, block_index: int, sealed: _SealedThinking, current: _SealedThinking
     ) -> None:
+        """Check that the content before a thinking block has not changed since the block was signed."""
         what = next((name for name, changed in _prefix_differences(sealed, current) if changed), None)
         if what is not None:
             raise RULES["ANT-44"].refuse(at=message_index, block=block_index, what=f"What changed: {what}.")
 
 
 def _prefix_differences(sealed: _SealedThinking, current: _SealedThinking) -> Iterable[tuple[str, bool]]:
+    """Yield each part of the prefix, with True if it has changed since the block was signed."""
     yield "`system`", sealed.system != current.system
     yield "`tools`", sealed.tools != current.tools
     yield "an earlier message", sealed.before != current.before
@@ -222,9 +229,9 @@ class _PrefixDigests:
         return (seal.model, seal.account) == (self._model, self._settings.account)
 
     def seal_thinking(self, earlier: Sequence[Json], text: str) -> _SealedThinking:
-        """Return the state of a thinking block at the current position.
+        """Return the state that the signature of a thinking block at the current position must contain.
 
-        `earlier` are the preceding blocks of its message.
+        `earlier` contains the preceding blocks of the same message.
         """
         place = [
             _digest(block.get("thinking", "").encode()) if block["type"] in THINKING else block["type"]
@@ -291,7 +298,9 @@ def _encode_for_digest(value: Json) -> bytes:
 
 
 def _without_unsigned_keys(value: Json) -> Json:
-    """Return a block or tool prepared for its digest: without breakpoints, citations and nulls, with sorted outer keys.
+    """Return a block or tool in the form that the digest covers.
+
+    Cache breakpoints, citations and nulls are removed, and the outer keys are sorted.
 
     The keys of a call's input keep their order, because the model wrote them in that order, and another order is a
     different prefix.
@@ -307,6 +316,7 @@ def _without_unsigned_keys(value: Json) -> Json:
 
 
 def _drops_mismatches(request: Json) -> bool:
+    """Return True if the request lets the host drop thinking whose prefix has changed."""
     binding = object_at(object_at(request, "thinking"), "block_binding")
     return bool(binding.get("prefix_mismatch_behavior") == "drop_block")
 
@@ -328,7 +338,7 @@ def _block_types(message: Json) -> list[str]:
 
 
 def _answer_block_types(message: Json) -> list[str]:
-    """Return the types of a message's blocks, without the blocks that the provider put before its answer (`AHEAD`)."""
+    """Return the types of a message's blocks. Blocks that the provider adds before the answer are omitted (`AHEAD`)."""
     kinds = _block_types(message)
     ahead = next((at for at, kind in enumerate(kinds) if kind not in AHEAD), len(kinds))
     return kinds[ahead:]

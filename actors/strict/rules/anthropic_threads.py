@@ -32,7 +32,7 @@ class ThreadStore:
         self._answers: OrderedDict[str, _StoredAnswer] = OrderedDict()
 
     def store_answer(self, request: Json, answer_id: str, content: Json) -> None:
-        """Store the answer to a request that `expand` has completed. `content` are the blocks of the answer."""
+        """Store the answer to a request that `expand` has completed. `content` is the list of its blocks."""
         thread = request["thread"]
         if thread["type"] == "continue" and (previous := self._answers.get(thread["previous_message_id"])):
             previous.is_continued = True
@@ -63,10 +63,9 @@ class ThreadStore:
 
 
 def assume_thread(request: Json) -> Json:
-    """Return a request that continues an unknown thread, with a plausible thread added before its messages.
+    """Add plausible earlier messages to a request that continues a thread that is not stored.
 
-    Without a server, threads are not stored. The results at the beginning of the request show which calls ended the
-    thread.
+    The added messages end with the calls that the results at the beginning of the request answer.
     """
     messages: Sequence[Json] = request["messages"]
     content = messages[0].get("content") if messages and is_object(messages[0]) else None

@@ -29,12 +29,12 @@ def is_array(value: object) -> TypeGuard[list[Json]]:
 
 
 def object_at(body: Json, key: str) -> dict[str, Json]:
-    """Return the object under a key; an empty object if the key is absent or its value is empty."""
+    """Return the object under a key. If the key is absent or its value is empty, return an empty object."""
     return body.get(key) or {}
 
 
 def array_at(body: Json, key: str) -> list[Json]:
-    """Return the list under a key; an empty list if the key is absent or its value is empty."""
+    """Return the list under a key. If the key is absent or its value is empty, return an empty list."""
     return body.get(key) or []
 
 
@@ -111,7 +111,7 @@ class ServerRefusal:
 
 
 class RuleBroken(Exception):
-    """Raised by a validator at the first broken rule. It is never raised to users of this package.
+    """The exception with which a validator reports the first broken rule. Users of this package never receive it.
 
     `values` are the values in the rule's message. A vendor with its own message for the rule needs them.
     """
@@ -195,12 +195,13 @@ class AnthropicProfile:
         window_counts_output: Whether the prompt plus `max_tokens` must fit into the window, as on older models.
         media: The maximum number of images and documents in a request; None means unlimited.
         cache_minimum: The minimum number of tokens of a cached prompt; 4,096 on some models.
-        reasoning: Whether every message with calls must begin with thinking, signed or not, as on some compatible
-            hosts.
+        reasoning: Whether every message with calls must begin with thinking, as on some compatible hosts. The thinking
+            may be unsigned.
         sampling: Whether `temperature`, `top_p` and `top_k` are accepted, as up to generation 4.6.
         one_sampling: Whether a request may have only one of `temperature` and `top_p`, as since generation 4.5.
         thinks: Whether the model thinks when the request does not mention thinking.
-        is_exact: Whether the model is known, so that sampling and a forced tool are refused whenever the model thinks.
+        is_exact: Whether the model is known. For a known model, sampling settings and a forced tool are refused
+            whenever the model thinks.
         schemas: Whether `output_config.format` is accepted.
     """
 

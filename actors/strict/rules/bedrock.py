@@ -37,7 +37,7 @@ def validate(body: bytes, mode: Mode, settings: BedrockSettings) -> None:
         raise RULES["BED-03"].refuse()
     if profile.context_tokens is not None and len(body) // 4 > profile.context_tokens:
         raise RULES["BED-12"].refuse()
-    _check_count([kind for kind, _ in attached], profile.attachments)
+    _check_attachment_count([kind for kind, _ in attached], profile.attachments)
     if profile.upstream is not None:
         bedrock_upstream.check(request, mode, profile.upstream, settings)
 
@@ -68,7 +68,7 @@ def _attachments_of(message: Json) -> list[tuple[str, Json]]:
 
 
 def _attachments(content: list[Json]) -> Iterator[tuple[str, Json]]:
-    """Yield (kind, value) for the images and documents of a message, also for the attachments inside its results."""
+    """Yield (kind, value) for each image and document of a message, including those inside tool results."""
     for block in content:
         ((kind, value),) = block.items()
         if kind in ("image", "document"):
@@ -84,7 +84,7 @@ def _check_documents(documents: list[Json]) -> None:
         raise RULES["BED-15"].refuse()
 
 
-def _check_count(kinds: list[str], limit: int | None) -> None:
+def _check_attachment_count(kinds: list[str], limit: int | None) -> None:
     images, documents = kinds.count("image"), kinds.count("document")
     if limit is not None and images + documents > limit:
         raise RULES["BED-17"].refuse(images=images, documents=documents, most=limit)

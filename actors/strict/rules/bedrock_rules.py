@@ -1,7 +1,7 @@
 """List the rules of AWS Bedrock Converse, and define the profiles and settings of a host.
 
-Paths have the provider's form: `messages.2.content.0`. The type of a refusal is sent in the header `x-amzn-errortype`,
-its message in the body.
+Paths have the provider's form: `messages.2.content.0`. The header `x-amzn-errortype` contains the type of a refusal,
+and the body contains its message.
 """
 
 from collections.abc import Mapping
@@ -22,8 +22,8 @@ class BedrockProfile:
     """The features of a model on Bedrock.
 
     Args:
-        upstream: The profile of the model at its own vendor, whose refusals Bedrock forwards; None for a model of
-            another vendor than Anthropic.
+        upstream: The profile of an Anthropic model at Anthropic, whose refusals Bedrock forwards; None for a model of
+            another vendor.
         choices: The accepted kinds of tool choice.
         media: The accepted kinds of media blocks.
         attachments: The vendor's maximum number of images and documents in a request; None means unlimited.

@@ -88,12 +88,12 @@ def _check_fraction(value: Json, path: str, context: object) -> None:
         raise RULES["BED-S08"].refuse(value=value, path=dotted_path(path), least=0, most=1)
 
 
-def _check_filled(text: str, path: str, context: object) -> None:
+def _check_not_empty(text: str, path: str, context: object) -> None:
     if not text:
         raise RULES["BED-S04"].refuse(value="''", path=dotted_path(path))
 
 
-def _check_stops(stops: list[Json], path: str, context: object) -> None:
+def _check_stop_sequences(stops: list[Json], path: str, context: object) -> None:
     if len(stops) > _MAX_STOPS:
         raise RULES["BED-S10"].refuse(value=f"[{len(stops)}]", path=dotted_path(path))
 
@@ -104,7 +104,7 @@ def _check_effort(effort: str, path: str, context: object) -> None:
 
 
 def _check_schema(text: str, path: str, context: object) -> None:
-    """Check the schema of a structured answer, which is a string that contains JSON."""
+    """Check the schema of a structured answer. The schema is a string that contains JSON."""
     try:
         schema = parse(text.encode())
     except ValueError as why:
@@ -124,20 +124,20 @@ def _name_shape(pattern: str) -> Shape:
     return Then(str, check)
 
 
-def _check_title(name: str, path: str, context: object) -> None:
+def _check_document_name(name: str, path: str, context: object) -> None:
     if not 1 <= len(name) <= 200 or not set(name) <= _TITLE or "  " in name:
         raise RULES["BED-18"].refuse()
 
 
-def _check_blank(text: str, path: str, context: object) -> None:
+def _check_not_blank(text: str, path: str, context: object) -> None:
     if not text.strip():
         raise RULES["BED-04"].refuse(path=dotted_path(path.removesuffix("/text")))
 
 
 def _check_text(value: Json, path: str, context: object) -> None:
-    """Check a text in a result or in the system prompt. In contrast to `_check_blank`, a refusal names the block."""
+    """Check a text in a tool result or in the system prompt. The path in the refusal is that of the block."""
     block = dotted_path(path.removesuffix("/text"))
-    _check_blank(WALK.require_type(value, str, block), block, context)
+    _check_not_blank(WALK.require_type(value, str, block), block, context)
 
 
 def _check_json(value: Json, path: str, context: object) -> None:
@@ -145,6 +145,7 @@ def _check_json(value: Json, path: str, context: object) -> None:
 
 
 def _check_role(value: Json, path: str, context: MessageContext) -> None:
+    """Check that a message of this role may contain a block of this kind."""
     block, _, kind = path.rpartition("/")
     if _ROLE_OF[kind] != context.role:
         raise RULES["BED-S07"].refuse(block=kind, path=dotted_path(block), role=context.role)
@@ -156,6 +157,7 @@ def _check_content(content: list[Json], path: str, context: object) -> None:
 
 
 def _check_documents(message: Json, path: str, context: object) -> None:
+    """Check that a message with a document also contains a text."""
     kinds = {kind for block in message["content"] for kind in block}
     if "document" in kinds and "text" not in kinds:
         raise RULES["BED-13"].refuse(at=path.split("/")[1])
@@ -185,9 +187,9 @@ def _media_fields(kind: str, *, is_in_result: bool = False) -> Fields:
         if kind not in context.profile.media:
             raise RULES["BED-09"].refuse(kind=kind)
 
-    named: dict[str, Shape | Maybe] = {"name": Then(str, _check_title)} if kind == "document" else {}
+    named: dict[str, Shape | Maybe] = {"name": Then(str, _check_document_name)} if kind == "document" else {}
     others = dict.fromkeys(("context", "citations"), _ANY) if kind == "document" else {}
-    source = OneMember({"bytes": Then(str, _check_filled), "s3Location": object})
+    source = OneMember({"bytes": Then(str, _check_not_empty), "s3Location": object})
     fields = {"format": Word(*_FORMATS.get(kind, ())), **named, "source": source, **others}
     return Fields(fields, closed="open" if is_in_result else "first", precheck=check_support)
 
@@ -204,7 +206,7 @@ _IN_RESULT = OneMember(
 )
 _BLOCK = OneMember(
     {
-        "text": Then(str, _check_blank),
+        "text": Then(str, _check_not_blank),
         "toolUse": Fields(
             {"toolUseId": _name_shape(ID), "name": _name_shape(TOOL_NAME), "input": dict, "type": _ANY},
             precheck=_check_role,
@@ -238,7 +240,7 @@ _INFERENCE = Fields(
         "maxTokens": Maybe(Then(int, _check_positive), null=True),
         "temperature": _FRACTION,
         "topP": _FRACTION,
-        "stopSequences": Maybe(ArrayOf(Then(str, _check_filled), _check_stops)),
+        "stopSequences": Maybe(ArrayOf(Then(str, _check_not_empty), _check_stop_sequences)),
     }
 )
 _FORM = Fields({"schema": Then(str, _check_schema), "name": _ANY, "description": _ANY})
@@ -258,7 +260,7 @@ _OUTPUT = Fields(
 _TOOL = Fields(
     {
         "name": _name_shape(TOOL_NAME),
-        "description": Maybe(Then(str, _check_filled)),
+        "description": Maybe(Then(str, _check_not_empty)),
         "inputSchema": OneMember({"json": dict}),
         "strict": _ANY,
     }

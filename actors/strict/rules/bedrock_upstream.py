@@ -89,7 +89,7 @@ def _to_vendor_message(message: Json) -> Json:
 
 
 def _to_vendor_format(setting: Json) -> Json:
-    """Return the vendor's format setting for a structured answer. In Bedrock's format, its schema is a string."""
+    """Convert the setting for a structured answer. Bedrock writes its schema as a string, the vendor as an object."""
     return {"type": "json_schema", "schema": parse(setting["schema"].encode())}
 
 

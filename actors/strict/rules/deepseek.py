@@ -1,4 +1,4 @@
-"""Check DeepSeek requests: its own pairing of calls and results, and reasoning in turns with calls.
+"""Check DeepSeek requests. DeepSeek pairs calls and results in its own way, and requires reasoning in turns with calls.
 
 Theory of operation. The state is the set of ids of open calls. A result removes its id, so a second result for the same
 call finds no open call. A result with an id that is not open is accepted at first and counted. When the group ends,
@@ -91,6 +91,7 @@ def check(messages: list[Json], context: RequestContext) -> None:
 
 
 def _close_group(open_ids: list[str], stray_count: int) -> None:
+    """Check the results after an answer with calls, when the last result has been read."""
     if len(open_ids) > stray_count:
         raise RULES["DSK-02"].refuse()
     if open_ids:

@@ -157,11 +157,12 @@ def _cached_parts_with(content: Json, key: str) -> list[Json]:
 
 
 def _parts_with(content: Json, key: str) -> list[Json]:
+    """Return the values that the parts of a content have under `key`."""
     return [part[key] for part in content["parts"] if key in part]
 
 
 def _merge_turns(contents: Sequence[Json]) -> dict[int, Json]:
-    """Return the contents by their index. Successive model contents are merged under the index of the first content."""
+    """Merge successive contents of the model. Return the contents by index; a merged content has the first index."""
     turns: dict[int, Json] = {}
     last = -1
     for at, content in enumerate(contents):
@@ -183,6 +184,7 @@ def _check_sequence(turns: Mapping[int, Json], mode: Mode, *, is_continued: bool
 
 
 def _check_turn(previous: Json, content: Json, path: str, mode: Mode) -> None:
+    """Check that a content answers the calls of the previous content."""
     calls, responses = (
         _cached_parts_with(previous, "functionCall"),
         _cached_parts_with(content, "functionResponse"),
@@ -207,10 +209,9 @@ def _check_turn(previous: Json, content: Json, path: str, mode: Mode) -> None:
 
 
 def _pair_responses(calls: Sequence[Json], responses: Sequence[Json]) -> Iterator[tuple[Json | None, Json]]:
-    """Yield (call, response) for each response, where the call is None if it is unknown.
+    """Yield (call, response) for each response. The call is None if no call has the id of the response.
 
-    A response with an id is matched by id, unless the call at the same position has none. All others are matched by
-    position.
+    Responses are matched by position, unless both the response and the call at its position have an id.
     """
     by_id = {call["id"]: call for call in calls if call.get("id")}
     for call, response in zip(calls, responses, strict=True):
@@ -222,6 +223,7 @@ def _pair_responses(calls: Sequence[Json], responses: Sequence[Json]) -> Iterato
 
 
 def _check_tools(request: Json) -> set[str]:
+    """Check the tools of a request, and return their names."""
     names: set[str] = set()
     for at, tool in enumerate(array_at(request, "tools")):
         for number, declared in enumerate(array_at(tool, "functionDeclarations")):
@@ -241,13 +243,13 @@ def _check_config(request: Json, tool_names: set[str]) -> None:
     needs_functions = mode == "ANY" or (mode != "MODE_UNSPECIFIED" and not request.get("tools"))
     if needs_functions and not tool_names:
         raise RULES["GEM-S09"].refuse("tool_config")
-    _check_allowed(calling, tool_names)
+    _check_allowed_functions(calling, tool_names)
     thinking = object_at(object_at(request, "generationConfig"), "thinkingConfig")
     if "thinkingBudget" in thinking and "thinkingLevel" in thinking:
         raise RULES["GEM-S11"].refuse("generation_config.thinking_config")
 
 
-def _check_allowed(calling_config: Json, tool_names: set[str]) -> None:
+def _check_allowed_functions(calling_config: Json, tool_names: set[str]) -> None:
     allowed = calling_config.get("allowedFunctionNames") or ()
     if allowed and calling_config.get("mode") not in ("ANY", "VALIDATED"):
         raise RULES["GEM-S21"].refuse(_ALLOWED, why="can only be set when the function calling mode is ANY.")
@@ -274,10 +276,10 @@ def _check_generation(config: Json, tool_names: set[str], profile: GeminiProfile
         raise RULES["GEM-S15"].refuse("generation_config.response_mime_type")
     if media_type == _JSON and tool_names and not profile.json_beside_tools:
         raise RULES["GEM-S20"].refuse()
-    _check_answer(config, media_type, mode)
+    _check_answer_format(config, media_type, mode)
 
 
-def _check_answer(config: Json, media_type: str, mode: Mode) -> None:
+def _check_answer_format(config: Json, media_type: str, mode: Mode) -> None:
     schema, json = config.get("responseSchema"), config.get("responseJsonSchema")
     if (schema is not None or json is not None) and media_type not in (_JSON, "text/x.enum"):
         raise RULES["GEM-S17"].refuse(

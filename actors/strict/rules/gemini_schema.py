@@ -72,7 +72,7 @@ def _refuse_schema(path: str, reason: str) -> None:
 
 
 def check_json(schema: Json, path: str) -> None:
-    """Check a JSON Schema and its subschemas: a schema with a reference may have no other keywords.
+    """Check that no schema inside a JSON Schema has other keywords beside a reference.
 
     Raises:
         RuleBroken: A schema has a reference and other keywords.

@@ -1,4 +1,4 @@
-"""Define the messages of Google's generateContent as tables, and parse requests like the provider.
+"""Define the messages of Google's generateContent as tables, and parse requests as the provider does.
 
 A field has a JSON name and a kind: a scalar, another message, or a list of scalars or messages. The provider's parser
 reads the complete request first, and reports all unknown names together, one per line, in the spelling of the protocol
@@ -117,7 +117,7 @@ _PACKAGE = "type.googleapis.com/google.ai.generativelanguage.v1beta"
 def parse_request(
     request: dict[str, Json], accepts_call_ids: bool, is_vertex: bool, kind: str = "GenerateContentRequest"
 ) -> dict[str, Json]:
-    """Parse a request like the provider, and return it with all names in their JSON spelling.
+    """Parse a request as the provider does, and return it with all names in their JSON spelling.
 
     Args:
         request: The request.
@@ -177,9 +177,9 @@ class _RequestParser:
         return self._vertex or name not in _VERTEX_ALONE.get(kind, ())
 
     def _parse_repeated(self, value: Json, kind: str, path: str) -> Json:
-        """Parse a content or tool, which later requests will repeat, so the result is cached.
+        """Parse a content or tool, and cache the result, because later requests repeat the value.
 
-        If the value is refused, it is parsed again without the cache, because the refusal depends on the path.
+        An invalid value is parsed again without the cache, because the refusal depends on the path.
         """
         try:
             return cached_result(_parse_message, value, kind, self._ids, self._vertex)
@@ -211,6 +211,7 @@ class _RequestParser:
 
 
 def _check_scalar(value: Json, kind: str, path: str) -> None:
+    """Check that a value has the scalar type `kind`."""
     types, name = _SCALARS[kind]
     if not isinstance(value, types) or (isinstance(value, bool) and kind != "bool"):
         raise _invalid_value(path, name, value)

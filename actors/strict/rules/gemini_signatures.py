@@ -82,7 +82,7 @@ def _is_valid(signature: str, part: Json, is_first: bool, mode: Mode, settings: 
 def _signed_data(part: Json, settings: GeminiSettings) -> Json:
     """Return the data that a signature is bound to.
 
-    The tool's name is not included, because a client sends back an invalid name in a valid form.
+    The tool's name is not part of the data, because clients may replace an invalid name by a valid one.
     """
     held = part["functionCall"].get("args") if "functionCall" in part else None
     route = "vertex" if settings.vertex else "api"

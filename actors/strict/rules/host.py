@@ -28,7 +28,7 @@ Check: TypeAlias = Callable[[Json, "RequestContext"], None]
 
 
 def accept_anything(*_: object) -> None:
-    """Accept any arguments. This replaces a check of OpenAI for a vendor that does not have it."""
+    """Accept any arguments, and do nothing. Vendors that lack one of OpenAI's checks use this function instead."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,7 +124,7 @@ class VendorHost:
     def translate(self, refused: RuleBroken, request: Json) -> RuleBroken:
         """Return the refusal with this vendor's error message.
 
-        A refusal with a detail was made by an upstream and stays unchanged.
+        A refusal with a detail stays unchanged, because it comes from the provider behind a gateway.
         """
         if refused.refusal.detail is not None:
             return refused
@@ -156,7 +156,7 @@ class RequestContext:
 
     @property
     def model_profile(self) -> CompatibleProfile:
-        """The model's profile; the host's default profile if the settings have only an OpenAI profile."""
+        """The model's profile. If the settings have only an OpenAI profile, this is the host's default profile."""
         return self.profile if isinstance(self.profile, CompatibleProfile) else self.host.profile
 
     def enforces(self, rule: ServerRule) -> bool:

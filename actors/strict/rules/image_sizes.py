@@ -92,7 +92,7 @@ def _jpeg_sides(raw: bytes) -> tuple[int, ...]:
 
 
 def _webp_sides(raw: bytes) -> tuple[int, ...]:
-    """Return the sides of a WebP image in pixels: extended, lossless or lossy."""
+    """Return the sides of a WebP image in pixels. The image may be extended, lossless or lossy."""
     chunk, held = raw[12:16], raw[20:30]
     if chunk == b"VP8X":
         return tuple(1 + side for side in _unpack_integers(held[4:10], 3, "little"))

@@ -1,4 +1,4 @@
-"""Traverse a JSON Schema like a provider's host: its subschemas and references."""
+"""Traverse the subschemas and references of a JSON Schema, as a provider's host does."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -22,9 +22,7 @@ def schema_nodes(
 
 
 def resolve_definition(reference: Json, root: Json) -> Json:
-    """Return the definition at the root that a reference such as `#/$defs/A` names; None if the definition does not
-    exist.
-    """
+    """Return the definition that a reference such as `#/$defs/A` names; None if it does not exist."""
     where, key, name = [*str(reference).split("/", 2), "", ""][:3]
     definitions = root.get(key) if where == "#" and key in DEFINITIONS else None
     return definitions.get(name) if is_object(definitions) else None

@@ -1,4 +1,4 @@
-"""Check Kimi requests: OpenAI's pairing with Kimi's messages, no empty text, and reasoning in every turn with calls.
+"""Check Kimi requests. Kimi pairs calls and results as OpenAI does, refuses empty texts, and requires reasoning.
 
 The mode `strict` also requires unique ids in Kimi's own format: the API accepts other ids without an error, but its
 models then drop calls.
@@ -66,7 +66,7 @@ RULES = rules_by_id(
 _ID = re.compile(r"(functions\.)?.+:\d+", re.DOTALL)
 
 
-def _check_empty(request: Json, context: RequestContext) -> None:
+def _check_no_empty_content(request: Json, context: RequestContext) -> None:
     for at, message in enumerate(request["messages"]):
         content = message.get("content")
         if message["role"] == "assistant" and not content and not message.get("tool_calls"):
@@ -105,12 +105,14 @@ _SCHEMA = {
 
 
 def _moonshot_fault(function: Json) -> str | None:
+    """Return a description of a fault in the parameters of a tool, or None."""
     if (wrong := object_schema_fault(function)) is not None:
         return _fault_at("", wrong)
     return _inner_fault(function["parameters"], "")
 
 
 def _fault_at(path: str, reason: str) -> str:
+    """Return the description of a fault at a path, in the form of Kimi's error messages."""
     return f"At path '{path.lstrip('.')}': {reason}"
 
 
@@ -120,15 +122,15 @@ def _inner_fault(schema: Json, path: str) -> str | None:
     for key, inner in properties.items() if is_object(properties) else ():
         if not is_object(inner):
             return _fault_at(f"{path}.properties", _SCHEMA["member"].format(name=key))
-        if wrong := _value_fault(inner, f"{path}.properties.{key}"):
+        if wrong := _subschema_fault(inner, f"{path}.properties.{key}"):
             return wrong
     if "items" not in schema:
         return None
     items = schema["items"]
-    return _value_fault(items, f"{path}.items") if is_object(items) else _fault_at(path, _SCHEMA["items"])
+    return _subschema_fault(items, f"{path}.items") if is_object(items) else _fault_at(path, _SCHEMA["items"])
 
 
-def _value_fault(schema: Json, path: str) -> str | None:
+def _subschema_fault(schema: Json, path: str) -> str | None:
     if not str(schema.get("$ref", "#/$defs")).startswith("#/$defs"):
         return _fault_at(path, _SCHEMA["reference"])
     if not schema.keys() & {"type", "$ref", "anyOf", "enum"}:
@@ -169,7 +171,7 @@ KIMI: VendorHost = replace(
     enforced=frozenset({"OAC-S11"}),
     fixed={"temperature": 1, "top_p": 0.95, "n": 1, "presence_penalty": 0, "frequency_penalty": 0},
     schema=_moonshot_fault,
-    checks=(_check_empty, check_reasoning_present, _check_ids, _check_settings),
+    checks=(_check_no_empty_content, check_reasoning_present, _check_ids, _check_settings),
     reasoning="KIM-03",
     forced="KIM-10",
     profile=CompatibleProfile(id_length=None, thinking="on"),

@@ -121,7 +121,7 @@ _BY_ID, _FREE_IDS, _RICH_RESULTS = 11, 13, 15
 
 
 def check(messages: list[Json], context: RequestContext) -> None:
-    """Check the order and pairing of messages, and then the content of each message, like the vendor's validator."""
+    """Check the order and pairing of messages, and then the content of each message, as the vendor does."""
     generation = context.model_profile.generation
     _check_ends(messages)
     _check_order(messages, is_lenient=context.mode == "hosted" and generation >= _FREE_IDS)
@@ -134,6 +134,7 @@ def check(messages: list[Json], context: RequestContext) -> None:
 
 
 def _check_ends(messages: list[Json]) -> None:
+    """Check the roles of the first and of the last message."""
     first, last = messages[0], messages[-1]
     if first["role"] == "tool" or (len(messages) == 1 and first["role"] == "assistant"):
         raise RULES["MIS-13S"].refuse()
@@ -145,14 +146,14 @@ def _check_order(messages: list[Json], *, is_lenient: bool) -> None:
     for before, message in pairwise(messages):
         after, role = before["role"], message["role"]
         if role not in _FOLLOW[after]:
-            raise RULES["MIS-12" if role == "system" else _misplaced_result(messages)].refuse(
+            raise RULES["MIS-12" if role == "system" else _misplaced_result_rule(messages)].refuse(
                 role=role, after=after
             )
         if (after, role) == ("tool", "user") and not is_lenient:
             raise RULES["MIS-21"].refuse(role=role, after=after)
 
 
-def _misplaced_result(messages: list[Json]) -> str:
+def _misplaced_result_rule(messages: list[Json]) -> str:
     """Return the id of the rule that a result directly after a user message breaks.
 
     The rule depends on whether any message contains calls.
@@ -161,6 +162,7 @@ def _misplaced_result(messages: list[Json]) -> str:
 
 
 def _check_counts(messages: list[Json]) -> None:
+    """Check that an answer with calls is followed by as many results, without comparing ids."""
     missing = 0
     for message in messages[1:]:
         if message["role"] == "tool":
@@ -174,7 +176,7 @@ def _check_counts(messages: list[Json]) -> None:
 
 
 def _check_pairs(messages: list[Json]) -> None:
-    """Check that calls and results match by id. Calls in the first message are ignored, as by the vendor."""
+    """Check that calls and results match by id. Like the vendor, ignore calls in the first message."""
     made: set[str] = set()
     given: set[str] = set()
     for message in messages[1:]:
@@ -189,6 +191,7 @@ def _check_pairs(messages: list[Json]) -> None:
 
 
 def _check_result(call_id: str | None, call_ids: set[str], result_ids: set[str]) -> None:
+    """Check the id of a result, and add it to `result_ids`."""
     if call_id in result_ids:
         raise RULES["MIS-03"].refuse(id=call_id)
     if call_id not in call_ids:

@@ -92,6 +92,7 @@ def check_chat(request: Mapping[str, Json]) -> None:
 
 
 def _is_responses_only(row: ServedModel) -> bool:
+    """Return True if Chat Completions does not serve this model."""
     return any("codex" in name or "-pro" in name for name in row.names) and "gpt-6" not in row.names
 
 
@@ -100,6 +101,7 @@ def _has_functions(request: Mapping[str, Json]) -> bool:
 
 
 def _refuses_tools(row: ServedModel, effort: Json) -> bool:
+    """Return True if Chat Completions refuses function tools for this model at this effort."""
     match row.tools:
         case "no_effort":
             return effort not in (None, "none")
@@ -135,6 +137,7 @@ def _check_effort(row: ServedModel, effort: Json, path: str) -> None:
 
 
 def _check_openai(row: ServedModel, request: Mapping[str, Json], effort: Json) -> None:
+    """Check the sampling, stop and cache settings, which both of OpenAI's APIs have."""
     thinks = (effort or row.effort) != "none"
     excluded = row.sampling == "never" or (row.sampling == "without_thinking" and thinks)
     for key in _SAMPLING:
@@ -150,7 +153,7 @@ def _check_openai(row: ServedModel, request: Mapping[str, Json], effort: Json) -
 
 
 def restrict_to_model(profile: AnthropicProfile, model: str) -> AnthropicProfile:
-    """Return `profile` restricted to the facts of an Anthropic model; unchanged for an unknown model."""
+    """Return `profile` adjusted to the facts of an Anthropic model. Unknown models leave it unchanged."""
     row = served_model(model)
     if row is None or row.maker != "anthropic":
         return profile
@@ -173,9 +176,9 @@ def restrict_to_model(profile: AnthropicProfile, model: str) -> AnthropicProfile
 
 
 def with_thinking_default(profile: CompatibleProfile, model: str, maker: str) -> CompatibleProfile:
-    """Return `profile` with a model's default for thinking, and whether thinking can be turned off.
+    """Return `profile` with the facts of a model: whether it thinks by default, and whether it can stop thinking.
 
-    This applies only on the host of the model's own maker. For other models, the profile is returned unchanged.
+    The facts apply only on the host of the model's own maker. For other models, return `profile` unchanged.
     """
     row = served_model(model)
     if row is None or row.maker != maker:
@@ -232,7 +235,7 @@ def check_glm(request: Mapping[str, Json]) -> None:
     Raises:
         RuleBroken: The model does not accept a setting.
     """
-    _check_switch(request, "glm", RULES["GLM-04"])
+    _check_thinking_settings(request, "glm", RULES["GLM-04"])
 
 
 def check_minimax(request: Mapping[str, Json]) -> None:
@@ -241,10 +244,10 @@ def check_minimax(request: Mapping[str, Json]) -> None:
     Raises:
         RuleBroken: The model does not accept a setting.
     """
-    _check_switch(request, "minimax", RULES["MMX-04"])
+    _check_thinking_settings(request, "minimax", RULES["MMX-04"])
 
 
-def _check_switch(request: Mapping[str, Json], maker: str, rule: ServerRule) -> None:
+def _check_thinking_settings(request: Mapping[str, Json], maker: str, rule: ServerRule) -> None:
     row = served_model(str(request.get("model")))
     if row is None or row.maker != maker:
         return

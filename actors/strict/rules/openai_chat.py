@@ -252,7 +252,7 @@ def _check_tool(tool: Json, path: str, context: RequestContext) -> None:
 
 
 def object_schema_fault(function: dict[str, Json]) -> str | None:
-    """Return a description of the fault if a function's parameters are not the schema of an object, else None."""
+    """Return a description of the fault if the parameters of a function are not an object's schema; otherwise None."""
     schema = function["parameters"]
     if not is_object(schema):
         return f"{schema!r} is not of type 'object', 'boolean'."
@@ -269,14 +269,15 @@ def _parameters_fault(function: dict[str, Json]) -> str | None:
         return wrong
     if function.get("strict"):
         return strict_schema.find_fault(function["parameters"], is_compatible_host=False)
-    return _itemless_array(function["parameters"], ())
+    return _missing_items_fault(function["parameters"], ())
 
 
 def _answer_fault(schema: dict[str, Json]) -> str | None:
     return object_schema_fault({"parameters": schema})
 
 
-def _itemless_array(schema: dict[str, Json], context: tuple[str, ...]) -> str | None:
+def _missing_items_fault(schema: dict[str, Json], context: tuple[str, ...]) -> str | None:
+    """Return a description of the first array without `items`, or None. `context` is the schema's path."""
     properties = schema.get("properties")
     for key, inner in properties.items() if is_object(properties) else ():
         if not is_object(inner):
@@ -284,7 +285,7 @@ def _itemless_array(schema: dict[str, Json], context: tuple[str, ...]) -> str | 
         where = (*context, "properties", key)
         if inner.get("type") == "array" and "items" not in inner:
             return f"In context={where}, array schema missing items."
-        if wrong := _itemless_array(inner, where):
+        if wrong := _missing_items_fault(inner, where):
             return wrong
     return None
 
@@ -308,12 +309,12 @@ def _check_choice(choice: Json, tools: list[Json], host: VendorHost) -> None:
             "tool_choice.type", path="tool_choice.type", value=which, values="'function' and 'custom'"
         )
     named = WALK.require(choice, which, "tool_choice")
-    if not any(is_object(tool.get(which)) and _has_name(tool[which], named) for tool in tools):
+    if not any(is_object(tool.get(which)) and _has_same_name(tool[which], named) for tool in tools):
         raise RULES["OAC-S05"].refuse("tool_choice")
 
 
-def _has_name(tool: dict[str, Json], name: Json) -> bool:
-    return is_object(name) and tool.get("name") == name.get("name")
+def _has_same_name(tool: dict[str, Json], choice: Json) -> bool:
+    return is_object(choice) and tool.get("name") == choice.get("name")
 
 
 def without_answer_rules(host: VendorHost) -> VendorHost:

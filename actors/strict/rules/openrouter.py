@@ -226,7 +226,7 @@ def _without_mark(part: Json) -> Json:
 def _mark_upstream_refusal(
     refusal: ServerRefusal, request: Json, values: Mapping[str, object]
 ) -> ServerRefusal:
-    """Return a refusal with the detail `anthropic` if it concerns the upstream's own reasoning or cache marks."""
+    """Add the upstream's vendor to a refusal that concerns the upstream's own reasoning or cache marks."""
     return replace(refusal, detail={"vendor": "anthropic"}) if refusal.rule in _UPSTREAMS else refusal
 
 

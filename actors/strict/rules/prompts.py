@@ -26,13 +26,13 @@ _UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
 
 
 class Piece(NamedTuple):
-    """One position of a prompt.
+    """A part of a prompt. A cached prefix may end after it.
 
     Args:
         text: The encoded text of the piece.
         run: `tool_use` or `tool_result` for a call or result, else empty. A series of pieces with the same `run` counts
-            as one position.
-        mark: The lifetime in seconds of the cache entry that ends at this position; None for no entry.
+            as one piece in the search for cache entries.
+        mark: The lifetime in seconds of the cache entry that ends with this piece; None for no entry.
     """
 
     text: bytes
@@ -47,11 +47,11 @@ class Prompt:
     Args:
         model: The model of the request.
         pieces: The pieces in the provider's order.
-        marked: Whether the cache needs marks; otherwise it is automatic.
+        marked: Whether the provider caches only on request, by marks; otherwise, its cache is automatic.
         parameters: The parameters that the cache entries of messages depend on.
         prefix: The number of pieces before the messages, whose entries do not depend on `parameters`.
-        lane: The cache key of the request's lane.
-        routed: Whether the lane determines the machine.
+        lane: The request's `prompt_cache_key`, which is equal in all requests of a conversation; may be empty.
+        routed: Whether this key selects the machine that serves the request.
         minimum: The minimum number of tokens of an entry.
         lifetime: The lifetime in seconds of an automatic cache's entry after its last use.
     """
@@ -126,9 +126,7 @@ def automatic_prompt(request: Json, host: str) -> Prompt:
 
 
 def cache_mark(block: Json) -> Json:
-    """Return the cache mark of a block. If it has none, return the mark of the last marked part of its content, or
-    None.
-    """
+    """Return the cache mark of a block, or else of the last marked part inside the block; None if there is no mark."""
     inner = block.get("content")
     parts = inner if is_array(inner) else []
     marks = [part["cache_control"] for part in parts if is_object(part) and part.get("cache_control")]
@@ -177,7 +175,7 @@ _MARKS_AS_BYTES = tuple(f'"{mark}":'.encode() for mark in _MARKS)
 
 
 def to_anthropic_format(request: Json) -> Json:
-    """Return a Chat Completions request converted to Anthropic's format, as far as the cache needs it."""
+    """Convert a Chat Completions request to Anthropic's format, as far as the cache needs it."""
     system: list[Json] = []
     messages: list[Json] = []
     for message in request["messages"]:

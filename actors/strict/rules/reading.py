@@ -49,10 +49,10 @@ def parse(body: bytes) -> Json:
 
 
 def cached_result(compute: Callable[..., T], value: Json, *settings: Hashable) -> T:
-    """Return `compute(value, *settings)`, cached if `value` is a cached part. The result must depend only on these
-    arguments.
+    """Return `compute(value, *settings)`. The result is cached if `value` is a cached part of a request body.
 
-    The result must not be changed either. If it is a JSON object, it becomes a cached part itself.
+    The result must depend only on these arguments, and must not be changed. If it is a JSON object, it becomes a cached
+    part itself.
     """
     if (kept := _came.get(id(value))) is None:
         return compute(value, *settings)
@@ -80,7 +80,7 @@ def unchecked_items(values: Sequence[Json], check_key: object) -> Iterator[tuple
 
 @lru_cache(maxsize=1000)
 def key_of_check(check_name: str, *settings: Hashable) -> object:
-    """Return the cache key of a check. `settings` is everything that its result depends on, except the checked item."""
+    """Return the cache key of a check. Its result must depend only on the checked item and on `settings`."""
     return object()
 
 

@@ -2,7 +2,7 @@
 
 Kimi and DeepSeek refuse an assistant message with calls that has no `reasoning_content` while thinking is on. Their own
 hosts require only the field; compatible hosts and relays require text in it, so the mode `strict` does too. Google's
-version of Chat Completions requires the signature of a model's first call in `extra_content`, as its own API requires
+version of Chat Completions requires the signature of a model's first call in `extra_content`. Google's own API requires
 it in the part.
 """
 

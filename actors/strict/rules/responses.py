@@ -113,6 +113,7 @@ def _profile_of(
 
 
 def _check_sampling(value: Json, path: str, profile: ResponsesProfile) -> None:
+    """Refuse a sampling setting of a reasoning model."""
     if not profile.sampling:
         raise RULES["OAR-S10"].refuse(path, path=path)
 
@@ -126,7 +127,7 @@ def _check_number(value: Json, path: str, profile: ResponsesProfile) -> None:
         raise RULES["OAR-S13"].refuse(path, path=path)
 
 
-def _check_limit(limit: Json, path: str, context: object) -> None:
+def _check_output_limit(limit: Json, path: str, context: object) -> None:
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < _MIN_OUTPUT:
         raise RULES["OAR-S13"].refuse(path, path=path)
 
@@ -137,6 +138,7 @@ def _check_cache_key(key: str, path: str, context: object) -> None:
 
 
 def _check_include(include: Json, path: str, profile: ResponsesProfile) -> None:
+    """Check the additional output that a request asks for."""
     WALK.require_described_type(include, list, path, "an array of strings")
     WALK.check(include, ArrayOf(Word(*sorted(_INCLUDES))), path)
     if _ENCRYPTED in include and not profile.encrypted:
@@ -162,7 +164,7 @@ _VALUES = Fields(
         "temperature": _NUMBER,
         "top_p": _NUMBER,
         "top_logprobs": _nullable(Then(object, _check_sampling)),
-        "max_output_tokens": _nullable(Then(object, _check_limit)),
+        "max_output_tokens": _nullable(Then(object, _check_output_limit)),
         "include": _nullable(Then(object, _check_include)),
         "reasoning": _nullable(
             Fields(

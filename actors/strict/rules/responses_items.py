@@ -38,7 +38,7 @@ _MADE_BEHIND = re.compile(r"[a-z]+_r([0-9a-f]+)_\d+")
 _NAME = r"^[a-zA-Z0-9_-]+$"
 _MAX_NAME = 128
 _MAX_STRING = 10_485_760
-_ANSWERS_BY_ID = ("local_shell_call_output",)  # the id of such an output may be the id of its call
+_ANSWERS_BY_ID = ("local_shell_call_output",)  # this output may have the same id as its call
 _WORDS = ("input_text", "output_text", "refusal")
 _SHAPE = key_of_check("OAR shape")
 WALK = OpenAIShapeChecker(RULES["OAR-10"], RULES["OAR-S02"], RULES["OAR-S03"], RULES["OAR-S04"])
@@ -98,7 +98,7 @@ def check_sequence(
 
 
 def item_kind(item: Json) -> str:
-    """Return the type of an item. A message and a reference, which consists of an id, may omit their type."""
+    """Return the type of an item. Messages may omit their type, and so may references, which have only an id."""
     which: str | None = item.get("type")
     return which or ("message" if "role" in item or "id" not in item else "item_reference")
 
@@ -160,7 +160,8 @@ def _check_part(part: Json, path: str, context: object) -> None:
         raise RULES["OAR-S06"].refuse(f"{path}.{held}", path=f"{path}.{held}", what="string")
 
 
-def _check_thought_id(item: Json, path: str, context: object) -> None:
+def _check_reasoning_id(item: Json, path: str, context: object) -> None:
+    """Refuse reasoning that has neither an id nor encrypted content."""
     if not item.get("encrypted_content"):
         WALK.require(item, "id", path)
 
@@ -185,7 +186,7 @@ def _item_fields(item_type: str, shape: ItemShape) -> Fields:
     elif item_type not in _CHECKS and "id" not in shape.required:
         special = {"id": Maybe(str, null=True)}
     others = dict.fromkeys(sorted(shape.keys - shape.required.keys()), _ANY)
-    precheck = _check_thought_id if item_type == "reasoning" else None
+    precheck = _check_reasoning_id if item_type == "reasoning" else None
     return Fields({**shape.required, **others, **special}, precheck=precheck, check=_CHECKS.get(item_type))
 
 
@@ -230,6 +231,7 @@ def _check_names(item: dict[str, Json], path: str, profile: ResponsesProfile) ->
 
 
 def _check_item_ids(items: list[Json], profile: ResponsesProfile) -> None:
+    """Check that item ids are unique and have the prefix of their type, and that their reasoning is present."""
     seen: set[str] = set()
     for at, (which, named) in _item_ids(items):
         prefix = _PREFIXES.get(which, "")
@@ -248,6 +250,7 @@ def _check_item_ids(items: list[Json], profile: ResponsesProfile) -> None:
 
 
 def _item_ids(items: list[Json]) -> Iterator[tuple[int, tuple[str, str]]]:
+    """Yield (index, (type, id)) for each item that has an id."""
     for at, item in enumerate(items):
         named = item.get("id")
         if named is None:
@@ -260,6 +263,7 @@ def _item_ids(items: list[Json]) -> Iterator[tuple[int, tuple[str, str]]]:
 
 
 def _check_pairs(items: list[Json], *, allows_unknown_calls: bool) -> None:
+    """Check that each output answers a call, and that each call has an output."""
     waiting: list[tuple[str, str]] = []
     in_container: list[tuple[str, str]] = []
     for item in items:
@@ -314,6 +318,7 @@ def _check_reasoning(items: list[Json], are_consecutive: Callable[[Json, Json], 
 
 
 def _is_from_model(item: Json) -> bool:
+    """Return True for an item that the model or a tool of the provider created."""
     which = item_kind(item)
     if which == "message":
         return bool(item["role"] == "assistant")
@@ -323,7 +328,7 @@ def _is_from_model(item: Json) -> bool:
 
 
 def _check_call_groups(items: list[Json], *, allows_unknown_calls: bool) -> None:
-    """Reject a message between calls and their outputs. Items of provider tools are allowed between them."""
+    """Refuse messages between calls and their outputs. Items of provider tools are allowed there."""
     run: list[str] = []
     closing = False
     for item in items:
@@ -343,6 +348,7 @@ def _check_call_groups(items: list[Json], *, allows_unknown_calls: bool) -> None
 
 
 def _check_strictly(items: list[Json]) -> None:
+    """Apply the additional rules of strict compatible hosts."""
     seen: set[str] = set()
     for at, item in enumerate(items):
         which = item_kind(item)

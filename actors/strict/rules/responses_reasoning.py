@@ -69,6 +69,7 @@ def check(request: Json, mode: Mode, profile: ResponsesProfile, settings: Respon
 def _mismatch_reason(
     sealed: _SealedItem | None, current: _SealedItem, *, is_bound: bool, is_strict: bool
 ) -> str | None:
+    """Return the provider's reason to refuse encrypted reasoning; None if the reasoning is valid."""
     if sealed is None:
         return "Encrypted content could not be decrypted or parsed."
     if sealed.account != current.account:
@@ -91,6 +92,7 @@ def _sealed_item(
 
 
 def _without_ids(item: Json) -> Json:
+    """Return the data of an item that the digest of a prefix covers."""
     which = item_kind(item)
     if which == "message":
         return [item["role"], _joined_text(item["content"])]

@@ -1,7 +1,7 @@
 """List the rules of OpenAI Responses, and define the profiles and settings of a host.
 
-If `store` in a request allows it, the server stores its response (`responses_store`). Without a server, no reference is
-valid.
+A server stores the response to each request, unless the request has `store: false` (`responses_store`). Without a
+server, nothing is stored, so a request cannot refer to earlier responses.
 """
 
 from collections.abc import Mapping
@@ -22,8 +22,8 @@ class ResponsesProfile:
         encrypted: Whether the model supports encrypted reasoning.
         prefix_bound: Whether encrypted reasoning is refused after a prefix that differs from the original. (In the mode
             `hosted`, the server silently ignores such reasoning, like the real host.)
-        looks_up_items: Whether items with an id are looked up and never found, as reported for hosts under `store:
-            false`.
+        looks_up_items: Whether the host refuses every item with an id, because it looks the item up and does not find
+            it. This was reported for hosts under `store: false`.
         names_items: Whether the items of an answer have ids. Relays omit them.
         sampling: False for reasoning models, which refuse `temperature` and similar settings.
         context_tokens: The size of the context window in tokens; None means unlimited. Four bytes of the body count as

@@ -57,8 +57,8 @@ class ResponsesStore:
 
     If there are more than `limit` objects of one kind, the oldest is removed.
 
-    The store also remembers which call followed which reasoning in every response, stored or not. Clients may send
-    reasoning with its id, and the call after the reasoning with only its `call_id`.
+    The store also records which call followed which reasoning. It does this for all responses, even if they are not
+    stored, because a client may send back such a call with only its `call_id`.
     """
 
     def __init__(self, limit: int = 10_000) -> None:
@@ -70,7 +70,7 @@ class ResponsesStore:
         self._calls: OrderedDict[str, str] = OrderedDict()
 
     def record_calls(self, output: Sequence[Json]) -> None:
-        """Remember which calls of a response directly follow reasoning."""
+        """Record which calls of a response directly follow reasoning."""
         for item, behind in pairwise(output):
             if item["type"] == "reasoning" and "id" in item and "call_id" in behind:
                 self._calls[item["id"]] = behind["call_id"]

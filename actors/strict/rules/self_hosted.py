@@ -45,6 +45,7 @@ _SELF_HOSTED: VendorHost = replace(
 
 
 def _check_template(request: Json, context: RequestContext) -> None:
+    """Check the order of roles that the chat template of the model requires."""
     template = context.model_profile.template
     rule = {"alternate": "VLM-01", "alternate_around_tools": "VLM-02"}.get(template)
     if rule is None:
@@ -103,6 +104,7 @@ VLLM = replace(
 
 
 def _check_last_messages(messages: list[Json], context: RequestContext) -> None:
+    """Refuse two assistant messages at the end, and calls in the last message."""
     roles = [message["role"] for message in messages[-2:]]
     if roles == ["assistant", "assistant"]:
         raise context.host.rules["LCP-07"].refuse()
@@ -160,6 +162,7 @@ def _server_error_rule(rule_id: str, message: str) -> ServerRule:
 
 
 def _check_choice(request: Json, context: RequestContext) -> None:
+    """Refuse a tool choice that is not a string, in the mode `strict`."""
     if context.mode == "strict" and is_object(request.get("tool_choice")):
         raise context.host.rules["LCP-15" if context.host.name == "llama_cpp" else "OLL-05"].refuse(
             "tool_choice"
@@ -167,7 +170,7 @@ def _check_choice(request: Json, context: RequestContext) -> None:
 
 
 def _ignored_choice_rule(rule_id: str) -> ServerRule:
-    """Return the rule against a tool choice that is not a string. The real server ignores such a choice."""
+    """Return the rule against a tool choice that is an object. The real server silently ignores the choice."""
     message = "tool_choice is not a string"
     return ServerRule(rule_id, message, f"{_SOURCE}: no refusal, it is taken for auto", strict_only=True)
 

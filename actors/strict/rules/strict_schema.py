@@ -59,7 +59,7 @@ def _schema_faults(schema: Json, context: Context, root: Json, *, is_compatible_
     for key in schema:
         if key in _BARRED:
             yield f"In context={context}, '{key}' is not permitted."
-    yield from _kind_faults(schema, context)
+    yield from _type_faults(schema, context)
     if is_compatible_host:
         yield from _indistinguishable_objects(schema.get("anyOf"), root)
     for step, inner in _subschemas_with_paths(schema):
@@ -77,7 +77,7 @@ def _reference_faults(schema: dict[str, Json], context: Context, root: Json) -> 
         )
 
 
-def _kind_faults(schema: dict[str, Json], context: Context) -> Iterator[str]:
+def _type_faults(schema: dict[str, Json], context: Context) -> Iterator[str]:
     kinds = schema.get("type")
     told = kinds if is_array(kinds) else [kinds]
     if kinds is None:
@@ -113,11 +113,15 @@ def _object_faults(schema: dict[str, Json], context: Context) -> Iterator[str]:
             yield f"{wanted}Extra required key '{name}' supplied."
 
 
-def _indistinguishable_objects(arms: Json, root: Json) -> Iterator[str]:
-    """Yield a fault for each object of an `anyOf` that cannot be distinguished from an earlier one by its first key."""
+def _indistinguishable_objects(alternatives: Json, root: Json) -> Iterator[str]:
+    """Yield a fault for each object of an `anyOf` that has the same first key as an earlier object.
+
+    Equal keys are allowed if their values are enumerations without a common value.
+    """
     first: dict[str, list[Json]] = {}
-    for arm in arms if is_array(arms) else ():
-        found = _resolve_reference(arm.get("$ref"), root) if is_object(arm) and "$ref" in arm else arm
+    for schema in alternatives if is_array(alternatives) else ():
+        has_reference = is_object(schema) and "$ref" in schema
+        found = _resolve_reference(schema["$ref"], root) if has_reference else schema
         properties = found.get("properties") if is_object(found) else None
         if not is_object(properties) or not properties:
             continue
@@ -133,6 +137,7 @@ def _indistinguishable_objects(arms: Json, root: Json) -> Iterator[str]:
 
 
 def _are_distinct(schema: Json, other: Json) -> bool:
+    """Return True if both schemas are enumerations without a common value."""
     first, second = _enum_values(schema), _enum_values(other)
     return bool(second) and not any(value in second for value in first)
 
@@ -166,6 +171,7 @@ def _resolve_reference(reference: Json, root: Json) -> Json:
 
 
 def _size_fault(root: Json) -> str | None:
+    """Return a description of the first limit that the complete schema exceeds, or None."""
     found = list(schema_nodes(root, _subschemas))
     properties = [name for node in found for name in node.get("properties") or ()]
     values = [value for node in found for value in _enum_values(node)]
@@ -190,7 +196,7 @@ def _total_length(texts: Iterable[Json]) -> int:
 
 
 def _object_depth(schema: Json, root: Json, followed: tuple[Json, ...]) -> int:
-    """Return the depth of nested objects in a schema. A recursive reference is followed only once."""
+    """Return the maximum depth of nested objects in a schema. A recursive reference is followed only once."""
     if not is_object(schema):
         return 0
     if "$ref" in schema:

@@ -1,7 +1,7 @@
 """Find the faults inside a tool's schema for which hosts refuse the complete request.
 
-Property keys are checked only at the root (Anthropic, also on Bedrock); deeper keys may be any string. Grammars depend
-on the complete schema (llama.cpp).
+Anthropic checks the keys of properties only at the root of a schema; deeper keys may be any string. This also applies
+on Bedrock. llama.cpp builds a grammar from the complete schema.
 """
 
 import re
@@ -23,10 +23,7 @@ def has_odd_key(schema: Json) -> bool:
 
 
 def first_invalid_subschema(schema: Json) -> str | None:
-    """Return the Python repr of the first value in a schema that should be a subschema and is not.
-
-    The result is None if all subschemas are valid.
-    """
+    """Return the Python repr of the first subschema that is neither an object nor a boolean; None if there is none."""
     for inner in _subschemas(schema):
         if is_object(inner):
             if (found := first_invalid_subschema(inner)) is not None:

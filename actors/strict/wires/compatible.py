@@ -27,13 +27,14 @@ class VendorFormat:
     Args:
         reasoning: The field that contains reasoning. `details` is OpenRouter's list in addition to `reasoning`, and
             `chunks` are Mistral's content chunks.
-        ids: The form of call ids. `openai` is OpenAI's prefix with a unique suffix; `kimi` is `functions.name:index`,
-            counted over the conversation, and `kimi_short` the same without `functions.`; `mistral` is nine
-            alphanumerics.
+        ids: The form of call ids. `openai` is OpenAI's prefix with a unique suffix. `kimi` is `functions.name:index`,
+            where the index counts the calls of the conversation. `kimi_short` is the same without `functions.`, and
+            `mistral` is nine alphanumeric characters.
         whole_calls: Whether a call arrives in one delta.
         usage: The place of the token figures in a stream: in a separate chunk if requested (`asked`), in the chunk with
             the stop reason (`finish`), inside the `choice` of that chunk, or under the key `x_groq`.
-        cached: The form of cached tokens: among the `details` of the prompt tokens, as `hits` and misses, or `flat`.
+        cached: The place of the number of cached tokens: in the `details` of the prompt tokens, in two fields for
+            `hits` and misses, or in a field of its own (`flat`).
         comment: A keep-alive line that is sent before the first event and after it.
     """
 
@@ -92,7 +93,7 @@ class CompatibleWire(OpenAIWire):
         return self._with_upstream_field(body)
 
     def _vendor_usage(self, usage: Json) -> Json:
-        """Return the token figures with the cached tokens in the form of this vendor."""
+        """Return the token counts, with the number of cached tokens in the form of this vendor."""
         details = usage.get("prompt_tokens_details")
         if details is None or self.vendor_format.cached == "details":
             return usage
@@ -208,7 +209,7 @@ class CompatibleWire(OpenAIWire):
         return find_error(status, errors.FAILURES.get(self.vendor, OPENAI_FAILURES))
 
     def _with_upstream(self, refusal: ServerRefusal) -> ServerRefusal:
-        """Return a refusal with the name of the gateway's upstream, if the upstream caused the refusal."""
+        """Add the name of the upstream to a refusal that the upstream caused. Return other refusals unchanged."""
         if self.vendor == "openrouter" and refusal.detail is not None:
             return replace(refusal, detail={**refusal.detail, "provider_name": self.settings().upstream})
         return refusal

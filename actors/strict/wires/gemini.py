@@ -95,7 +95,7 @@ class GeminiWire:
         }
 
     def _encode_parts(self, turn: Turn, request: Json, request_number: int) -> Iterator[tuple[object, Json]]:
-        """Yield each scripted part with its wire form. The part of `_signed_part` has the model's signature."""
+        """Yield each scripted part with its wire form. The part that `_signed_part` selects has a signature."""
         settings = replace(self.settings, model=request["model"])
         calls = 0
         signs = _signed_part(turn) if settings.profile.signatures else None
@@ -157,7 +157,10 @@ def _split_text(text: str, size: int) -> Iterator[str]:
 
 
 def _signed_part(turn: Turn) -> object:
-    """Return the part that the model signs: the first call, else the last text of an answer with thinking, or None."""
+    """Return the part that the model signs, or None.
+
+    This is the first call. In an answer with thinking but without calls, it is the last text.
+    """
     if turn.calls:
         return turn.calls[0]
     thought = any(isinstance(part, Think | Redacted) for part in turn.parts)

@@ -154,6 +154,7 @@ class ResponsesWire:
         }
 
     def _build_items(self, turn: Turn, request: Json, request_number: int) -> list[tuple[object, Json]]:
+        """Return each scripted part with the output item that it becomes."""
         if _asks_for_compaction(request):
             return [(None, _compaction_item(mint_id("cmp_", self.host, request_number, 0)))]
         output: list[tuple[object, Json]] = []
@@ -231,7 +232,7 @@ def _free_form_tools(request: Json) -> set[str]:
 
 
 def _asks_for_compaction(request: Json) -> bool:
-    """Return True if a request only asks for compaction, as its last item says."""
+    """Return True if the last item of a request asks for compaction instead of an answer."""
     items = as_items(request["input"])
     last: Json = items[-1] if items else {}
     return bool(last.get("type") == "compaction_trigger")
@@ -242,6 +243,7 @@ def _compaction_item(item_id: str) -> Json:
 
 
 def _item_events(scripted_part: object, wire_item: Json, turn: Turn) -> Iterator[Json]:
+    """Yield the events of one output item of a stream."""
     match scripted_part:
         case Say():
             empty: Json = {"content": [], "status": "in_progress"}

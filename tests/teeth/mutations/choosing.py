@@ -108,7 +108,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "choosing: the strict Gemini server accepts undeclared names",
-        "actors/strict/rules/gemini.py:_check_allowed",
+        "actors/strict/rules/gemini.py:_check_allowed_functions",
         "name not in tool_names",
         "not name",
         (STRICT,),
