@@ -253,7 +253,7 @@ class Config:
         return backend.model_copy(update={"dialect": name})
 
     def price_list(self, kind: str) -> str:
-        """Return the id under which the package `genai-prices` lists the prices of a kind; empty if it lists none."""
+        """Return the id under which the package `genai-prices` lists a kind of backend; empty if it has no prices."""
         return PROVIDERS[kind].price_list if kind in PROVIDERS else ""
 
     def credential_source(self, binding: Binding) -> str:

@@ -200,6 +200,7 @@ def _id_errors(profile: Dialect) -> Iterator[str]:
 
 
 def _base_profile(name: object) -> Dialect:
+    """Return the built-in dialect with this name, which a table changes."""
     if not isinstance(name, str):
         raise ValueError(f"lacks the key 'base', the profile to change; use one of {', '.join(PROFILES)}")
     if name not in PROFILES and name not in ALIASES:

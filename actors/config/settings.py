@@ -315,8 +315,8 @@ class PoolSettings(Frozen):
         failover_after_output: Whether another member continues an ask even if a part of the answer was already shown.
         failover_on_refusal: Whether another member continues an ask after a member has rejected the structure of a
             request, which is a bug of this library. With False, the ask fails, which suits tests.
-        weights: Numbers from 1 to 100, by member, for the policies `weighted` and `sticky`. Members without a number
-            have 1.
+        weights: Numbers from 1 to 100, by member, for the policies `weighted` and `sticky`. By default, a
+            member has 1.
         budget: The usage that all sessions with this target share; None for no limit.
     """
 

@@ -154,7 +154,7 @@ class DeepSeekServer(CompatibleServer):
 
 
 class OpenRouterServer(CompatibleServer):
-    """A strict server of OpenRouter, which forwards each request to an upstream provider.
+    """A strict server of the gateway OpenRouter, including the upstream providers behind it.
 
     `upstreams` lists the upstreams that serve the requests, in order. The last one serves all further requests.
     `upstreams` may also be a function from the request number and the parsed body to an upstream. None selects the

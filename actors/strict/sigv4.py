@@ -64,8 +64,8 @@ def signature_refusal(request: HttpRequest, key: AwsKey, service: str) -> Server
     return None
 
 
-def _make_refusal(kind: str, message: str) -> ServerRefusal:
-    return ServerRefusal("", 403, kind, None, None, message)
+def _make_refusal(error_type: str, message: str) -> ServerRefusal:
+    return ServerRefusal("", 403, error_type, None, None, message)
 
 
 def _signature(request: HttpRequest, signed_headers: list[str], scope: str, key: AwsKey) -> str:

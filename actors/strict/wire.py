@@ -169,9 +169,9 @@ class OpenAIWire:
     def status_error(self, status: int) -> ServerRefusal:
         return find_error(status, OPENAI_FAILURES)
 
-    def _first_fields(self, kind: str, request: Json, request_number: int) -> Json:
+    def _first_fields(self, object_type: str, request: Json, request_number: int) -> Json:
         name = mint_id("chatcmpl-", self.host, request_number, 0)
-        return {"id": name, "object": kind, "created": _CREATED, "model": request["model"]}
+        return {"id": name, "object": object_type, "created": _CREATED, "model": request["model"]}
 
     def encode_call(self, turn: Turn, request: Json, request_number: int, position: int) -> Json:
         """Return the JSON of the complete call at a position of the turn."""

@@ -8,7 +8,7 @@ from base64 import b64encode
 def png(width: int = 1, height: int = 1, note: str = "") -> bytes:
     """Return a PNG image whose header declares the given size, although it contains only a few pixels.
 
-    `note`: a comment in the image, so that images of equal size differ.
+    `note` is a comment in the image. With different notes, images of equal size differ.
     """
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     pixels = zlib.compress(b"\0\0\0\0")
@@ -22,5 +22,5 @@ def png_base64(width: int = 1, height: int = 1, note: str = "") -> str:
     return b64encode(png(width, height, note)).decode()
 
 
-def _chunk(kind: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+def _chunk(chunk_type: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + chunk_type + data + struct.pack(">I", zlib.crc32(chunk_type + data))

@@ -58,7 +58,7 @@ def _choose_turn(request: Request, tool_index: int) -> Turn:
 
 
 def _is_thinking_requested(request: Request, default: bool) -> bool:
-    """Return True if the request enables thinking. `default`: the result if the request does not mention thinking."""
+    """Return True if the request enables thinking. If it does not mention thinking, return `default`."""
     fields = request.get("additionalModelRequestFields") or request
     kind = _nested_object(fields, "thinking").get("type")
     if kind is not None:
@@ -126,7 +126,7 @@ def _sample_value(
 ) -> object:  # Any: a JSON value, which should be a schema
     """Return a value that satisfies a schema with types, enumerations, bounds or alternatives.
 
-    `root_schema`: the complete schema, in which references are resolved.
+    `root_schema` is the complete schema, in which references are resolved.
     """
     schema: Schema = candidate
     if not isinstance(candidate, Mapping) or depth > _DEEPEST:

@@ -116,29 +116,29 @@ def _check_image(block: dict[str, Json], path: str) -> None:
         raise RULES["ANT-30"].refuse(path=path, size=size)
 
 
-def _content_check(kind: str) -> Check:
+def _content_check(block_type: str) -> Check:
     """Return a function that checks the content of a block of this kind. The keys of the block must be valid."""
 
     def check(block: Json, path: str, context: object) -> None:
         check_cache_mark(block, path)
-        if kind == "tool_result":
+        if block_type == "tool_result":
             _check_result(block, path)
-        elif kind == "image":
+        elif block_type == "image":
             _check_image(block, path)
 
     return check
 
 
-def _block_fields(kind: str, shape: BlockShape) -> Fields:
+def _block_fields(block_type: str, shape: BlockShape) -> Fields:
     others = dict.fromkeys(("type", *sorted(shape.optional)), Maybe(object))
     mark = (
         {}
         if "cache_control" in shape.optional
         else {"cache_control": Maybe(Then(object, _refuse_cache_mark))}
     )
-    marked = mark if kind in ("thinking", "redacted_thinking") else {}
+    marked = mark if block_type in ("thinking", "redacted_thinking") else {}
     fields: dict[str, Shape | Maybe] = {**shape.required, **marked, **others}
-    return Fields(fields, closed="last", check=_content_check(kind))
+    return Fields(fields, closed="last", check=_content_check(block_type))
 
 
 _BLOCK = Tagged(
@@ -230,9 +230,9 @@ class _WireTurn:
         """True if the turn uses provider tools, so that the provider may have paused it."""
         return any(block["type"] in _OWN for _, _, block in self.blocks)
 
-    def blocks_of(self, kind: str) -> list[tuple[int, int, dict[str, Json]]]:
+    def blocks_of(self, block_type: str) -> list[tuple[int, int, dict[str, Json]]]:
         """Return the blocks of one type, with their positions."""
-        return [placed for placed in self.blocks if placed[2]["type"] == kind]
+        return [placed for placed in self.blocks if placed[2]["type"] == block_type]
 
     @property
     def calls(self) -> list[str]:

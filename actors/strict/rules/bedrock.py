@@ -107,5 +107,6 @@ def _check_sequence(messages: list[Json]) -> None:
         raise RULES["BED-06"].refuse()
 
 
-def _call_ids(message: Json, kind: str) -> list[str]:
-    return [block[kind]["toolUseId"] for block in message["content"] if kind in block]
+def _call_ids(message: Json, block_type: str) -> list[str]:
+    """Return the call ids of a message's blocks of this type: `toolUse` or `toolResult`."""
+    return [block[block_type]["toolUseId"] for block in message["content"] if block_type in block]

@@ -153,6 +153,7 @@ def _to_vendor_block(block: Json) -> Iterable[Json]:
 
 
 def _to_vendor_part(part: Json) -> Iterable[Json]:
+    """Yield a part of a tool result in the vendor's format."""
     if "json" in part:
         yield {"type": "text", "text": dump(part["json"]).decode()}
     else:

@@ -45,17 +45,18 @@ def check(schema: Json, path: str, *, is_filled: bool = False) -> None:
         check(inner, f"{path}.{step}", is_filled=is_filled)
 
 
-def _check_values(schema: Json, kind: str, path: str) -> None:
+def _check_values(schema: Json, schema_type: str, path: str) -> None:
+    """Check the enumeration and the format of a schema."""
     values, form = schema.get("enum") or (), schema.get("format")
-    if values and kind != "STRING":
+    if values and schema_type != "STRING":
         _refuse_schema(f"{path}.enum", "only allowed for STRING type")
     for at, value in enumerate(values):
         if not value:
             _refuse_schema(f"{path}.enum[{at}]", "cannot be empty")
-    known = _FORMATS.get(kind, ())
+    known = _FORMATS.get(schema_type, ())
     if form and known and form not in known:
         told = " and ".join(f"'{word}'" for word in known)
-        _refuse_schema(f"{path}.format", f"only {told} are supported for {kind} type")
+        _refuse_schema(f"{path}.format", f"only {told} are supported for {schema_type} type")
 
 
 def _subschemas(schema: Json) -> Iterator[tuple[str, Json]]:

@@ -137,9 +137,9 @@ def parse_request(
     return read
 
 
-def _parse_message(value: Json, kind: str, accepts_call_ids: bool, is_vertex: bool) -> Json:
+def _parse_message(value: Json, message_type: str, accepts_call_ids: bool, is_vertex: bool) -> Json:
     walk = _RequestParser(accepts_call_ids, is_vertex)
-    read = walk.parse_message(value, kind, kind)
+    read = walk.parse_message(value, message_type, message_type)
     if walk.unknown:
         raise RULES["GEM-10"].refuse(walk.unknown[0][0], lines=walk.unknown[0][1])
     return read
@@ -153,14 +153,14 @@ class _RequestParser:
         self._vertex = is_vertex
         self.unknown: list[tuple[str, str]] = []
 
-    def parse_message(self, value: Json, kind: str, path: str) -> dict[str, Json]:
+    def parse_message(self, value: Json, message_type: str, path: str) -> dict[str, Json]:
         if not is_object(value):
-            raise _invalid_value(path, f"{_PACKAGE}.{kind}", value)
-        known = _MESSAGES[kind]
+            raise _invalid_value(path, f"{_PACKAGE}.{message_type}", value)
+        known = _MESSAGES[message_type]
         read: dict[str, Json] = {}
         for told, inner in value.items():
             name = _to_camel_case(told)
-            if name not in known or not self._has_field(kind, name):
+            if name not in known or not self._has_field(message_type, name):
                 at = f" at '{path}'" if path else ""
                 line = f'Invalid JSON payload received. Unknown name "{told}"{at}: Cannot find field.'
                 self.unknown.append((told, line))
@@ -170,52 +170,53 @@ class _RequestParser:
                 )
         return read
 
-    def _has_field(self, kind: str, name: str) -> bool:
-        """Return True if this host accepts a field of the tables. Some fields exist only on Vertex AI."""
-        if name == "id" and kind in ("FunctionCall", "FunctionResponse"):
+    def _has_field(self, message_type: str, name: str) -> bool:
+        """Return True if this host accepts a field of a message. Some fields exist only on Vertex AI."""
+        if name == "id" and message_type in ("FunctionCall", "FunctionResponse"):
             return self._ids
-        return self._vertex or name not in _VERTEX_ALONE.get(kind, ())
+        return self._vertex or name not in _VERTEX_ALONE.get(message_type, ())
 
-    def _parse_repeated(self, value: Json, kind: str, path: str) -> Json:
+    def _parse_repeated(self, value: Json, message_type: str, path: str) -> Json:
         """Parse a content or tool, and cache the result, because later requests repeat the value.
 
         An invalid value is parsed again without the cache, because the refusal depends on the path.
         """
         try:
-            return cached_result(_parse_message, value, kind, self._ids, self._vertex)
+            return cached_result(_parse_message, value, message_type, self._ids, self._vertex)
         except RuleBroken:
-            return self._parse_field(value, kind, path)
+            return self._parse_field(value, message_type, path)
 
-    def _parse_field(self, value: Json, kind: str, path: str) -> Json:
-        if kind.endswith("[]"):
+    def _parse_field(self, value: Json, field_type: str, path: str) -> Json:
+        """Parse a value of a type from the tables. The type `X[]` is a list, and `X{}` is an object with any keys."""
+        if field_type.endswith("[]"):
             if not is_array(value):
-                raise _invalid_value(path, f"{_PACKAGE}.{kind[:-2]}", value)
-            read = self._parse_repeated if kind[:-2] in _SENT_AGAIN else self._parse_field
-            return [read(item, kind[:-2], f"{path}[{at}]") for at, item in enumerate(value)]
-        if kind.endswith("{}"):
+                raise _invalid_value(path, f"{_PACKAGE}.{field_type[:-2]}", value)
+            read = self._parse_repeated if field_type[:-2] in _SENT_AGAIN else self._parse_field
+            return [read(item, field_type[:-2], f"{path}[{at}]") for at, item in enumerate(value)]
+        if field_type.endswith("{}"):
             if not is_object(value):
-                raise _invalid_value(path, f"{_PACKAGE}.{kind[:-2]}", value)
+                raise _invalid_value(path, f"{_PACKAGE}.{field_type[:-2]}", value)
             return {
-                key: self._parse_field(item, kind[:-2], f"{path}[{at}].value")
+                key: self._parse_field(item, field_type[:-2], f"{path}[{at}].value")
                 for at, (key, item) in enumerate(value.items())
             }
-        if kind in _MESSAGES:
-            return self.parse_message(value, kind, path)
-        if kind in _ENUMS:
-            if not isinstance(value, str) or value.upper() not in _ENUMS[kind]:
-                raise _invalid_value(path, f"{_PACKAGE}.{kind}", value)
+        if field_type in _MESSAGES:
+            return self.parse_message(value, field_type, path)
+        if field_type in _ENUMS:
+            if not isinstance(value, str) or value.upper() not in _ENUMS[field_type]:
+                raise _invalid_value(path, f"{_PACKAGE}.{field_type}", value)
             return value.upper()
-        if kind != "any":
-            _check_scalar(value, kind, path)
+        if field_type != "any":
+            _check_scalar(value, field_type, path)
         return value
 
 
-def _check_scalar(value: Json, kind: str, path: str) -> None:
-    """Check that a value has the scalar type `kind`."""
-    types, name = _SCALARS[kind]
-    if not isinstance(value, types) or (isinstance(value, bool) and kind != "bool"):
+def _check_scalar(value: Json, scalar_type: str, path: str) -> None:
+    """Check that a value has the scalar type `scalar_type`, such as `bytes`."""
+    types, name = _SCALARS[scalar_type]
+    if not isinstance(value, types) or (isinstance(value, bool) and scalar_type != "bool"):
         raise _invalid_value(path, name, value)
-    if kind == "bytes" and isinstance(value, str) and decode_base64(value) is None:
+    if scalar_type == "bytes" and isinstance(value, str) and decode_base64(value) is None:
         raise RULES["GEM-06"].refuse(path, path=path, value=value[:40])
 
 
@@ -228,9 +229,9 @@ def decode_base64(text: str) -> bytes | None:
         return None
 
 
-def _invalid_value(path: str, kind: str, value: Json) -> Exception:
+def _invalid_value(path: str, expected_type: str, value: Json) -> Exception:
     text = f'"{value}"' if isinstance(value, str) else str(value)
-    return RULES["GEM-S02"].refuse(path, path=path, kind=kind, value=text[:80])
+    return RULES["GEM-S02"].refuse(path, path=path, kind=expected_type, value=text[:80])
 
 
 @lru_cache(maxsize=1024)

@@ -68,6 +68,7 @@ def _current_turn(turns: Mapping[int, Json]) -> int:
 
 
 def _is_valid(signature: str, part: Json, is_first: bool, mode: Mode, settings: GeminiSettings) -> bool:
+    """Return True if the signature of a part is valid. `is_first` is True for the first call of a content."""
     if signature in SENTINELS:
         return is_first or mode != "strict"
     if settings.signatures == "trust":

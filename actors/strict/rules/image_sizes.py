@@ -72,8 +72,8 @@ def _read_image(data: Json) -> tuple[str, tuple[int, ...]]:
     return "", (0,)
 
 
-def _unpack_integers(raw: bytes, size: int, order: Json) -> tuple[int, ...]:
-    return tuple(int.from_bytes(raw[at : at + size], order) for at in range(0, len(raw), size)) or (0,)
+def _unpack_integers(raw: bytes, width: int, byte_order: Json) -> tuple[int, ...]:
+    return tuple(int.from_bytes(raw[at : at + width], byte_order) for at in range(0, len(raw), width)) or (0,)
 
 
 def _jpeg_sides(raw: bytes) -> tuple[int, ...]:

@@ -266,6 +266,7 @@ def _add_path(refusal: ServerRefusal, request: Json, values: Mapping[str, object
 
 
 def _inner_value(value: Json, key: str | int) -> Json:
+    """Return the value at a key of an object or at an index of a list; None if there is none."""
     if isinstance(key, str):
         return value.get(key) if is_object(value) else None
     return value[key] if is_array(value) and key < len(value) else None

@@ -243,12 +243,12 @@ def _check_content(message: dict[str, Json], role: str, path: str, context: Requ
 
 
 def _check_part(
-    part: Json, allowed: frozenset[str], message: str, path: str, context: RequestContext
+    part: Json, allowed_types: frozenset[str], message_path: str, path: str, context: RequestContext
 ) -> None:
     WALK.require_type(part, dict, path)
     which = WALK.require(part, "type", path)
-    if not isinstance(which, str) or which not in allowed:
-        raise RULES["OAC-08"].refuse(message, path=message)
+    if not isinstance(which, str) or which not in allowed_types:
+        raise RULES["OAC-08"].refuse(message_path, path=message_path)
     held = context.host.part_values.get(which, which)
     if held is None:
         return

@@ -213,6 +213,7 @@ _SHAPES = {which: _item_fields(which, shape) for which, shape in ITEMS.items()}
 
 
 def _check_names(item: dict[str, Json], path: str, profile: ResponsesProfile) -> None:
+    """Check the `call_id` and the tool name of an item."""
     call_id = item.get("call_id")
     if call_id is not None:
         if not call_id:

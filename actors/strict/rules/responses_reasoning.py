@@ -86,6 +86,7 @@ def _mismatch_reason(
 def _sealed_item(
     request: Json, preceding_items: Sequence[Json], item_id: str, settings: ResponsesSettings
 ) -> _SealedItem:
+    """Return the state that the encrypted content of a reasoning item must contain."""
     parameters = [request.get("instructions"), request.get("tools")]
     before_item = [_without_ids(item) for item in preceding_items if item_kind(item) != "reasoning"]
     return _SealedItem(settings.account, request["model"], item_id, _digest(dump([parameters, before_item])))

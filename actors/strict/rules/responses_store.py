@@ -233,6 +233,7 @@ def conversation_of(request: Json) -> str | None:
 
 
 def _resolve_reference(item: Json, store: ResponsesStore, *, accepts_unknown: bool) -> Json:
+    """Return the stored item that a reference names. Return any other item unchanged."""
     if not is_reference(item):
         return item
     meant = store.item(item["id"])

@@ -176,6 +176,7 @@ def _ignored_choice_rule(rule_id: str) -> ServerRule:
 
 
 def _add_token_count(refusal: ServerRefusal, request: Json, values: Mapping[str, object]) -> ServerRefusal:
+    """Add token counts to the refusal of a request that exceeds the context window."""
     if refusal.rule != "LCP-10":
         return refusal
     return replace(refusal, detail={"n_prompt_tokens": values["tokens"], "n_ctx": values["limit"]})

@@ -49,8 +49,8 @@ def encode_frame(headers: Mapping[str, str], payload: bytes) -> bytes:
     return body + pack(">I", crc32(body))
 
 
-def _encode_event(kind: str, payload: Json) -> bytes:
-    headers = {":event-type": kind, ":content-type": "application/json", ":message-type": "event"}
+def _encode_event(event_type: str, payload: Json) -> bytes:
+    headers = {":event-type": event_type, ":content-type": "application/json", ":message-type": "event"}
     return encode_frame(headers, dump(payload))
 
 

@@ -108,7 +108,7 @@ def _split_body(answer: LoopbackAnswer, random: Random) -> Iterator[bytes]:
 async def _wait_or_time_out(seconds: float, timeouts: Timeouts, *, first: bool = False) -> None:
     """Sleep for `seconds`. Raise a timeout error instead if the timeout is shorter.
 
-    `first`: whether this is the wait for the first byte.
+    `first` is True for the wait for the first byte.
     """
     most = timeouts.first_byte if first else timeouts.idle
     await anyio.sleep(min(seconds, most))

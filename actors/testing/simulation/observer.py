@@ -25,7 +25,7 @@ class Problems:
         self.count: int = 0
 
     def add(self, invariant: str, details: str) -> None:
-        """Record a broken invariant. `details`: the session and the values that broke it."""
+        """Record a broken invariant. `details` names the session and the values that broke the invariant."""
         self.count += 1
         if len(self.lines) < MAX_LINES:
             self.lines.append(f"{invariant}: {details}")
@@ -43,13 +43,13 @@ class Observer:
         """Observe an event just before it is appended to the log of a session."""
 
     def on_request(self, session: str, backend: str, ask: str, body: bytes) -> None:
-        """Observe a request body before its server receives it. `ask`: the name of the ask that sent the request."""
+        """Observe a request body before its server receives it. `ask` is the name of the ask."""
 
     def on_request_too_long(self, session: str) -> None:
         """Observe that a server rejected a request of a session as too long."""
 
     def on_tool_start(self, session: str, key: str, arguments: Mapping[str, Json]) -> None:
-        """Observe the start of a tool with its arguments. `key`: the name of the call."""
+        """Observe the start of a tool with its arguments. `key` is the name of the call."""
 
     def watch_write(self, session: str, key: str, resource: str) -> AbstractContextManager[None]:
         """Return a context manager that is open while a tool writes to a resource."""
@@ -59,16 +59,16 @@ class Observer:
         """Observe the names of the tools with which a session is about to be opened."""
 
     def on_configured(self, session: str, outcome: SwitchOutcome, changes: Mapping[str, object]) -> None:
-        """Observe the outcome of `Session.configure`. `changes`: the new `system` and `tools`."""
+        """Observe the outcome of `Session.configure`. `changes` contains the new `system` and `tools`."""
 
     def on_program_call(self, session: str, key: str, result: ToolResult) -> None:
-        """Observe the result of `Session.call_tool`. `key`: the name of the call."""
+        """Observe the result of `Session.call_tool`. `key` is the name of the call."""
 
     def on_ask_result(self, session: str, ask: str, result: AskResult, *, is_caller: bool) -> None:
         """Observe a result of an ask.
 
-        `is_caller`: True if the caller of the ask received the result, False if the program that resolved its pending
-        calls received it.
+        `is_caller` is True if the caller of the ask received the result. It is False if the program that resolved the
+        pending calls received it.
         """
 
     def on_over_budget(self, session: str) -> None:

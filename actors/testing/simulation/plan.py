@@ -26,7 +26,7 @@ from actors.strict.faults import (
 from actors.testing.simulation.forms import FORMS
 
 Mode: TypeAlias = Literal["safety", "liveness"]
-"""`safety`: faults happen until the end. `liveness`: faults stop, and then every session must answer."""
+"""In the mode `safety`, faults happen until the end. In `liveness`, faults stop, and then every session must answer."""
 
 Blunder: TypeAlias = Literal["", "malformed", "missing", "wrong", "unknown"]
 """The model's mistake in a call; empty for no mistake."""
@@ -163,7 +163,7 @@ class PlannedRound:
 
 @dataclass(frozen=True, slots=True)
 class FaultAt:
-    """A fault of the server in one request of an ask. `request`: the index of the request, from 0."""
+    """A fault of the server in one request of an ask. `request` is the index of the request, from 0."""
 
     name: str
     request: int
@@ -329,7 +329,7 @@ class SimulationPlan:
 def make_plan(
     seed: int, sessions: int, turns: int, targets: Sequence[str], tools: Sequence[str], mode: Mode, odds: Odds
 ) -> SimulationPlan:
-    """Generate the plan of a seed. `tools`: the names of the user's tools."""
+    """Generate the plan of a seed. `tools` contains the names of the user's tools."""
     names = [(*OWN_TOOLS, *(extra,) * 3, OF_A_TOOLSET, *tools, *tools) for extra in EXTRAS]
     talks = tuple(
         _PlanAuthor(seed, number, targets, names[number % len(EXTRAS)], odds).plan_session(turns)

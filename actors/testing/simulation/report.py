@@ -50,9 +50,7 @@ class SimulationReport:
         return f"simulate({plan.seed}, {sizes}{odds}{tools}{only})"
 
     def shrunk(self, tries: int = 200) -> "SimulationReport":
-        """Return the report of a smaller plan that breaks the same invariant. `tries`: the maximum number of
-        simulations.
-        """
+        """Return the report of a smaller plan that breaks the same invariant. At most `tries` simulations are run."""
         if not self.problems:
             return self
         invariant = self.problems[0].partition(":")[0]
@@ -69,7 +67,7 @@ class SimulationReport:
 
 
 def play_plan(plan: SimulationPlan, tools: Tools = (), observe: Observe | None = None) -> SimulationReport:
-    """Execute a plan and return the report. `observe`: returns an additional observer of the simulation."""
+    """Execute a plan and return the report. `observe` returns an additional observer of the simulation."""
     return replace(play_in_world(World(plan, tools, observe), tools), _observe=observe)
 
 

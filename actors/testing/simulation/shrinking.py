@@ -16,7 +16,7 @@ Unit: TypeAlias = tuple[str, ...]
 
 
 def shrink(plan: SimulationPlan, fails: Fails, tries: int) -> SimulationPlan:
-    """Return a smaller plan that still fails. `tries`: the maximum number of calls of `fails`."""
+    """Return a smaller plan that still fails. `fails` is called at most `tries` times."""
     left = Shrinker(plan, fails, tries)
     for units in (_session_units, _ask_units, _part_units):
         left.remove_units(units)
@@ -34,7 +34,7 @@ class Shrinker:
     def remove_units(self, units: Callable[[SimulationPlan], list[Unit]]) -> None:
         """Remove units from the plan until the failure needs each remaining unit, or no attempts remain.
 
-        `units`: returns the removable units of a plan. A unit is a group of parts that are removed together.
+        `units` returns the removable units of a plan. A unit is a group of parts that are removed together.
         """
         kept, pieces = units(self.plan), 2
         fixed = set(self.plan.names).difference(*kept)
@@ -51,7 +51,7 @@ class Shrinker:
     def _without_one_group(self, kept: list[Unit], pieces: int, fixed: Collection[str]) -> list[Unit] | None:
         """Split the units into `pieces` groups, and return the units without one group.
 
-        Return None if the failure needs every group. `fixed`: names of parts that always stay in the plan.
+        Return None if the failure needs every group. `fixed` contains the names of parts that always stay in the plan.
         """
         size = -(-len(kept) // pieces)
         for at in range(0, len(kept), size):

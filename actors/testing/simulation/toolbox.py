@@ -53,7 +53,7 @@ class Toolbox:
     def tools(self, extra: str, form: str = "") -> list[AnyTool]:
         """Return the tools that every session has, followed by the tool named `extra`.
 
-        `form`: the output format of the subagent, if `extra` starts one.
+        If `extra` starts a subagent, `form` is the output format of the subagent.
         """
         made, asks, outside = self._made["work"], self._made["approved"], self._made[OUTSIDE]
         last = self._made[extra] if extra in self._made else _delegating_tool(extra, form, made, asks)
@@ -89,8 +89,9 @@ class Toolbox:
         return {"work": made, "approved": asks, OUTSIDE: outside, "write": writes, "block": blocks}
 
     def create_toolset_tools(self, on_call: Callable[[str], None]) -> tuple[AnyTool, AnyTool]:
-        """Return the two tools of the toolset: a permanent one and a temporary one. `on_call`: receives the key of each
-        call.
+        """Return the two tools of the toolset: a permanent tool and a temporary tool.
+
+        `on_call` is called with the key of each call.
         """
 
         async def elsewhere(key: str, manner: str, seconds: float) -> object:

@@ -106,7 +106,7 @@ class LoadTally:
     def percentile(self, share: float) -> float:
         """Return a percentile of the latency of completed asks, in seconds; 0 without completed asks.
 
-        `share`: a number from 0 to 1, such as 0.9 for the 90th percentile.
+        `share` is a number from 0 to 1, such as 0.9 for the 90th percentile.
         """
         ranked = sorted(self.seconds)
         return ranked[max(0, ceil(share * len(ranked)) - 1)] if ranked else 0.0
