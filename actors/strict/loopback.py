@@ -1,8 +1,8 @@
 """Serve HTTP/1.1 for the strict servers, with answers that can break off on purpose.
 
 The server uses h11 over an anyio byte stream. Each connection is a loop: read a request, compute the answer, send the
-answer, and repeat while both sides keep the connection open. An answer states how its transmission ends, so faults need
-no separate code.
+answer, and repeat while both sides keep the connection open. An answer also states where its transmission breaks off,
+so simulated faults need no separate code.
 """
 
 import socket

@@ -1,9 +1,8 @@
 """Store digests of the reasoning in earlier answers, to detect changed reasoning in later requests.
 
-Plain `reasoning_content` has no signature, so the server stores a digest of the reasoning under the digest of its
-prefix: the messages of the request, and the ids of the calls in the answer. A request that repeats these messages and
-calls must repeat the reasoning. A request with another prefix (after a compaction, or in another conversation) is not
-checked.
+Plain `reasoning_content` has no signature, so the server stores a digest of it. The key is a digest of the prefix: the
+messages of the request, and the ids of the calls in the answer. A request that repeats these messages and calls must
+also repeat the reasoning. A request with another prefix is not checked, for example after a compaction.
 """
 
 import hashlib

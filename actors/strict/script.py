@@ -56,8 +56,8 @@ class Call:
         name: The tool's name. The request need not declare this tool.
         arguments: The arguments, sent as a JSON object.
         id: Sent unchanged, even if empty; None generates an id according to the turn's `ids`.
-        raw: The model's argument text, possibly malformed or cut; `arguments` are then ignored. If the wire needs an
-            object (Anthropic without streaming), text that is not an object becomes `{}`.
+        raw: The arguments as text, possibly malformed or cut. With `raw`, `arguments` is ignored. If the wire format
+            requires an object (Anthropic without streaming), a text that is not an object becomes `{}`.
     """
 
     name: str
@@ -89,14 +89,15 @@ class Turn:
     Args:
         parts: The contents, in the order in which the model produces them.
         stop: The stop reason in wire format, possibly a wrong one; None selects the correct reason.
-        ids: `minted` ids are unique; `restart` ids are `call_0`, `call_1` and so on in every response; `blank` ids are
-            empty.
-        index: The index of tool call fragments (OpenAI wire): counted, always `zero`, or `missing`.
-        repeat_id: Whether every fragment of a call repeats its id, type and name (OpenAI wire).
+        ids: The ids of calls: `minted` ids are unique, `restart` ids are `call_0`, `call_1` and so on in each response,
+            and `blank` ids are empty.
+        index: The index of the fragments of tool calls (OpenAI's wire format): `counted`, always `zero`, or `missing`.
+        repeat_id: Whether every fragment of a call repeats its id, type and name (OpenAI's wire format).
         whole_calls: Whether each call is sent in a single delta.
         extra: Unknown fields that are added to every message, chunk and event.
         fragment: Characters of each text or argument delta.
-        usage: Input and output tokens to report, unless the prompt cache reads or writes tokens.
+        usage: Input and output tokens to report. If the prompt cache reads or writes tokens, the server reports the
+            size of the prompt as input tokens instead.
         cached: Input tokens to report as read from the prompt cache, and as written to it.
     """
 

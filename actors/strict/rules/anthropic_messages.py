@@ -1,13 +1,13 @@
 """Check the messages of an Anthropic request: their shapes, ids and names, content and sequence.
 
-Theory of operation. Pairing is local: the turn after an assistant turn with calls must begin with the results of all
-these calls, and contain no other results. So the sequence is checked turn by turn, with one turn of lookahead. The
-official host first merges adjacent messages of one role into one turn. Strict compatible hosts treat each message as a
-separate turn and refuse two successive turns of one role. `_merge_turns` implements this difference, which is the only
-one.
+Theory of operation. Calls and results are paired between neighbouring turns. The turn after an assistant turn with
+calls must begin with the results of all these calls, and must contain no other results. So the sequence is checked turn
+by turn, with a look at the next turn. The official host first merges adjacent messages of one role into one turn.
+Strict compatible hosts treat each message as a separate turn, and refuse two successive turns of one role. This is the
+only difference between them, and `_merge_turns` implements it.
 
-The provider may pause a turn that uses its own tools (`pause_turn`): the conversation may end there, and another
-assistant message continues the turn. A call of a provider tool also stays open while the client answers other calls.
+The provider may pause a turn that uses the provider's tools (`pause_turn`). The conversation may end there, and another
+assistant message continues the turn. A call of a provider tool stays open while the client answers other calls.
 """
 
 import re

@@ -2,14 +2,14 @@
 
 Theory of operation. A signature contains everything that the block was bound to when it was created: the model, the
 account, the system prompt, the tools, all content before the block, the previous thinking block, the block's position
-in its message and its own text. Each is stored as a digest, under an HMAC. So the server stores nothing: it opens a
-returned signature and compares.
+in its message and its own text. The signature contains digests of most of this state, and an HMAC protects it. So the
+server stores nothing. When a request returns a signature, the server compares the state in it with the request.
 
-The digest of the content before a block excludes thinking and cache breakpoints, because breakpoints may move and
-thinking may be dropped from the start of a conversation. Thinking is chained instead: a block contains the digest of
-the previous thinking block. If any thinking precedes the block in a request, the last such thinking must be that
-previous block. So a client may remove thinking from the start, from the end or completely, but may not remove it from
-the middle or insert it again. Successive messages of one role count as one, because the API merges them.
+The digest of the content before a block excludes cache breakpoints, which may move. It also excludes thinking, which
+may be dropped from the start of a conversation. Instead, each signature contains a digest of the previous thinking
+block. If a request contains any thinking before a block, the last such thinking must be this previous block. So a
+client may remove thinking from the start, from the end or completely. It may not remove thinking from the middle or
+insert it again. Successive messages of one role count as one, because the API merges them.
 """
 
 import base64

@@ -1,9 +1,9 @@
 """Check DeepSeek requests. DeepSeek pairs calls and results in its own way, and requires reasoning in turns with calls.
 
 Theory of operation. The state is the set of ids of open calls. A result removes its id, so a second result for the same
-call finds no open call. A result with an id that is not open is accepted at first and counted. When the group ends,
-DeepSeek reports one fault if there are too few results, and another fault if the number is right but an id has no
-result. This matches measurements of the endpoint.
+call finds no open call. A result with an unknown id is counted, but not refused at once. After the last result for the
+calls of a message, DeepSeek reports a fault if there are too few results. It reports another fault if the number is
+right, but a call has no result. This matches measurements of the endpoint.
 """
 
 from dataclasses import replace

@@ -3,9 +3,10 @@
 The order is: the model in the path, the body's JSON, its shape (`gemini_shape`). Then follow roles and parts, tools,
 the sequence of calls and responses, signatures (`gemini_signatures`), and the size.
 
-Theory of operation. Pairing is local and by position: the content after a model content with calls must begin with as
-many responses. So each content is checked together with the previous content. Successive contents of the model count as
-one, because Google's client sends the pieces of a stream as separate contents.
+Theory of operation. Responses are paired with the calls of the previous content, by position. The content after a model
+content with calls must begin with as many responses as there are calls. So each content is checked together with the
+previous content. Successive contents of the model count as one, because Google's client sends the pieces of a stream as
+separate contents.
 """
 
 import re

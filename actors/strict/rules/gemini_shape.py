@@ -1,10 +1,9 @@
 """Define the messages of Google's generateContent as tables, and parse requests as the provider does.
 
 A field has a JSON name and a kind: a scalar, another message, or a list of scalars or messages. The provider's parser
-reads the complete request first, and reports all unknown names together, one per line, in the spelling of the protocol
-buffer. As in ProtoJSON, a name has two spellings, and enumerations are case-insensitive. The parser returns the request
-in one spelling for the later checks. The table contains the fields of the Gemini API and of Vertex AI; a test compares
-it with Google's SDK.
+reads the complete request first. Then it reports all unknown names together, one per line. As in ProtoJSON, each name
+has two spellings, and enumerations are case-insensitive. The parser returns the request in one spelling for the later
+checks. The table contains the fields of the Gemini API and of Vertex AI. A test compares it with Google's SDK.
 """
 
 import base64

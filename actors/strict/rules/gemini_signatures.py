@@ -1,12 +1,12 @@
 """Create and check stand-in thought signatures of Google's generateContent.
 
 Theory of operation. A signature contains the model, the account, the route (Gemini API or Vertex AI) and a digest of
-its call, under an HMAC. So the server stores nothing: it opens a returned signature and compares. A signature on
-another call is invalid. The signature of a text does not depend on the text, because clients merge the pieces of a
-stream, and the signature arrives on an empty piece at the end.
+its call, protected by an HMAC. So the server stores nothing. When a request returns a signature, the server compares
+the state in it with the request. A signature on another call is invalid. The signature of a text does not depend on the
+text: it arrives on an empty piece at the end of a stream, and clients merge the pieces.
 
-The first call of a model content needs a signature, either its own or a placeholder. The mode `strict` requires it in
-every content and accepts a placeholder only there; the official host checks only the current turn.
+The first call of a model content needs a signature, which may be a placeholder. The mode `strict` requires it in every
+content, and accepts no placeholder on other calls. The official host checks only the current turn.
 """
 
 import hashlib

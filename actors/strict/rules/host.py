@@ -1,9 +1,9 @@
 """Describe how a Chat Completions vendor differs from OpenAI, as data.
 
 Theory of operation. All vendors share OpenAI's checks, which raise OpenAI's rules. A `VendorHost` contains the
-differences (keys, roles, ids, sequence, further checks) and the vendor's error messages: `replacement_rules` maps a
-rule of the family to the vendor's own rule. If the vendor's message for a fault is unknown, OpenAI's message is used,
-with the vendor's type, code and error body. So a vendor that differs in three rules takes three lines of data.
+differences (keys, roles, ids, sequence, further checks) and the vendor's error messages. `replacement_rules` maps a
+rule of OpenAI to the vendor's rule. If the vendor's message for a fault is unknown, OpenAI's message is used, with the
+vendor's type, code and error body. So a vendor that differs in three rules takes three lines of data.
 """
 
 import re

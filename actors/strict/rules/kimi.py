@@ -1,7 +1,7 @@
 """Check Kimi requests. Kimi pairs calls and results as OpenAI does, refuses empty texts, and requires reasoning.
 
-Every turn with calls needs reasoning. The mode `strict` also requires unique ids in Kimi's own format, because Kimi's
-models drop calls with other ids, although the API accepts them without an error.
+Every turn with calls needs reasoning. The mode `strict` also requires unique ids in Kimi's own format. The API accepts
+other ids without an error, but Kimi's models then drop calls.
 """
 
 import re

@@ -1,11 +1,11 @@
 """Check Mistral requests: the vendor's error messages, and its own checks of ids, order and pairing.
 
 Theory of operation. Mistral's host runs the validator of the model's tokenizer generation. A table contains the roles
-that may follow each role. Up to generation 7, pairing is a count: there must be as many results as calls before the
-next assistant message. From generation 11 on, pairing is by id. Ids are nine alphanumeric characters up to generation
-11, and any non-empty string later. But the hosted API still refuses other ids, and a user message after a tool message,
-so the mode `strict` refuses both in every generation. An unknown key is refused before the validator runs, with status
-422 and a path in a different format.
+that may follow each role. Up to generation 7, only the number of results must match: there must be as many results as
+calls before the next assistant message. From generation 11 on, calls and results are paired by id. Up to generation 11,
+ids have nine alphanumeric characters; later, ids may be any string that is not empty. But the hosted API still refuses
+other ids, and refuses a user message after a tool message. So the mode `strict` refuses both in every generation. An
+unknown key is refused before the validator runs, with status 422 and a path in a different format.
 """
 
 import re

@@ -1,9 +1,9 @@
 """Check requests to the gateway OpenRouter: its own rules, the rules of its upstream, and reasoning.
 
-Theory of operation. OpenRouter ignores unknown keys and forwards the keys that its upstream accepts, so the upstream's
-rules apply to the rest of the request. `reasoning_details` have stand-in signatures, which are bound to the upstream,
-the text, and the position among the details of their message. A stream cuts a detail into fragments with the same
-index, which are merged here. Ids may have any length, because the gateway creates ids of 50 characters.
+Theory of operation. OpenRouter ignores unknown keys, and forwards only the keys that its upstream accepts. The rules of
+the upstream apply to the forwarded request. `reasoning_details` have stand-in signatures, which are bound to the
+upstream, the text, and the position among the details of their message. A stream cuts a detail into fragments with the
+same index, and this module merges them. Ids may have any length, because the gateway creates ids of 50 characters.
 """
 
 import base64

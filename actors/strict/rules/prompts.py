@@ -1,8 +1,8 @@
-"""Convert a request body to the prompt that a provider's cache stores: pieces in the provider's order, with cache
-marks.
+"""Convert a request body to the prompt that a provider's cache stores.
 
-The order is tools, system, parameters, messages. Marks are not part of a prompt, because they move. Bedrock requests
-and OpenRouter requests to Anthropic are first converted to Anthropic's own format, and then their marks are read.
+A prompt is a sequence of pieces in the provider's order: tools, system, parameters, messages. A cache mark on a piece
+is not part of its text, because clients move the marks. Requests to Bedrock, and requests through OpenRouter to
+Anthropic, are first converted to Anthropic's own format.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

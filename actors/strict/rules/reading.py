@@ -1,8 +1,8 @@
 """Parse growing request bodies incrementally, and cache the results of checks.
 
-In:  bodies, each of which usually contains the previous body's items and a few more.
-Out: their strictly parsed JSON values, in which equal parts of two bodies are the same object, and cached results of
-     functions of these parts.
+In:  request bodies. A body usually contains the items of the previous body and a few more.
+Out: the parsed JSON values. Equal parts of two bodies are the same object, so that results of functions of these parts
+     can be cached.
 
 Every request repeats the history, so checking each request completely would take quadratic time in the length of a
 conversation. This module splits a body into its members, and lists into their items, and parses each part only once. A

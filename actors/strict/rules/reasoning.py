@@ -1,9 +1,9 @@
 """Check that turns with calls contain the reasoning that the host requires.
 
-Kimi and DeepSeek refuse an assistant message with calls that has no `reasoning_content` while thinking is on. Their own
-hosts require only the field; compatible hosts and relays require text in it, so the mode `strict` does too. Google's
-version of Chat Completions requires the signature of a model's first call in `extra_content`. Google's own API requires
-it in the part.
+While thinking is on, Kimi and DeepSeek refuse an assistant message with calls that has no `reasoning_content`. On their
+own hosts, the field may be empty. Compatible hosts and relays require a text in it, and so does the mode `strict`.
+Google's version of Chat Completions requires the signature of a model's first call in `extra_content`. (Google's own
+API has it in the part with the call.)
 """
 
 from actors.strict.rules import gemini_signatures

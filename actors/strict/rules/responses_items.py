@@ -1,15 +1,15 @@
 """Check the items of an OpenAI Responses request: their shapes, ids and names, and their sequence.
 
 Theory of operation. The items are checked in several passes, so that the first reported fault is the first in the order
-of checks, not in the order of the array. Pairing is global: an output answers the open call with its `call_id` at any
-position, and no call may be open at the end. Strict compatible hosts also require the outputs directly after a series
-of calls; a second pass checks this with a list of the series' calls.
+of checks, not in the order of the array. Outputs are paired with calls by `call_id`. An output may follow its call at
+any distance, but no call may be open at the end. Strict compatible hosts also require the outputs directly after a
+series of calls. A separate pass checks this (`_check_call_groups`).
 
-The item ids of this server contain the id of the preceding reasoning: `fc_r<x>_<n>` was created after reasoning
-`rs_<x>`. So the rule that an item needs its reasoning requires no storage. A complete item is never a reference,
-whatever its id. Either all replayed items have ids or none; in particular, reasoning and the following item must agree.
-There is one exception: a call may omit its id if the host is known to have created the call after that reasoning. Items
-that consist only of an id are replaced (`responses_store`) after the checks of shapes and before those of the sequence.
+Some items are valid only together with the reasoning before them. This needs no storage, because the server's item ids
+contain the id of the preceding reasoning: `fc_r<x>_<n>` was created after reasoning `rs_<x>`. Reasoning and the item
+after it must both have an id, or both have none. There is one exception: a call may omit its id if the host created it
+directly after this reasoning. An item that consists only of an id is a reference. References are replaced by stored
+items (`responses_store`) after the checks of shapes and before the checks of the sequence.
 """
 
 import re

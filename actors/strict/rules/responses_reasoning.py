@@ -1,10 +1,11 @@
 """Create and check stand-in encrypted content of OpenAI's reasoning items.
 
-Theory of operation. The content contains the state that the item was bound to when it was created: the account, the
-model, the item's id, and a digest of everything before the item, under an HMAC. The summary is not included, because
-clients omit it. A client may omit the id, but must not change it. So the server stores nothing: it opens the returned
-content and compares. The digest excludes reasoning, which may be dropped, and item ids, statuses and phases, which a
-stateless client does not send back.
+Theory of operation. The encrypted content contains the state that the item was bound to when it was created: the
+account, the model, the item's id, and a digest of everything before the item. An HMAC protects this state. So the
+server stores nothing. When a request returns the encrypted content, the server compares the state in it with the
+request. A client may omit the id of the item, but must not change it. The state does not contain the summary, which
+clients omit. The digest excludes reasoning, which clients may drop. It also excludes the ids, statuses and phases of
+items, because a client that stores nothing on the server does not send them back.
 """
 
 import base64

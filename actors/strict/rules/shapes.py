@@ -1,7 +1,7 @@
 """Check the shape of a JSON value against a table, with the error messages of a host.
 
 In:  a value, its shape, and its path for error messages.
-Out: nothing if the value fits; otherwise the refusal of the first fault, in the order of the table, is raised.
+Out: nothing if the value fits the shape. Otherwise, the refusal of the first fault in the order of the table is raised.
 
 A shape is data:
 

@@ -1,7 +1,7 @@
 """Encode scripted turns for OpenAI Responses.
 
-The output is built first as a list of items, and the events of a stream are derived from the same items, so a response
-and a stream of one turn cannot differ. The id of an item encodes the reasoning that precedes the item
+The encoder first builds a list of output items. It derives both responses and streams from this list, so a response and
+a stream of one turn cannot differ. The id of an item contains the id of the reasoning before the item
 (`rules/responses_items.py`).
 """
 
