@@ -44,7 +44,7 @@ def table_header(*place: str) -> str:
 
 
 def syntax_message(error: tomllib.TOMLDecodeError) -> str:
-    """Return the message of a TOML syntax error without the keys that it quotes, which may be secrets."""
+    """Return the message of a TOML syntax error. Quoted keys are removed, because they may be secrets."""
     return _QUOTING.sub(r"\1\2\3", str(error))
 
 

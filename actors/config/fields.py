@@ -148,7 +148,7 @@ _CREDENTIAL_HEADERS = {"authorization", "x-api-key", "x-goog-api-key", "proxy-au
 def check_header_value(text: str) -> str:
     """Return `text` if it is valid as the value of an HTTP header.
 
-    The error does not repeat it, because it may be a secret.
+    The error message does not contain `text`, which may be a secret.
     """
     if (
         not text

@@ -235,7 +235,7 @@ else:
 if TYPE_CHECKING:
 
     class RequestTable(Frozen):
-        """The keys of a backend's table that are settings of requests, as `actors.core.settings.table` defines them."""
+        """The keys of a backend's table that configure its requests (`actors.core.settings.table`)."""
 
 else:
     RequestTable = table_model(
@@ -348,7 +348,7 @@ class McpSettings(Frozen):
         command: The program to start; None for a server with a `url`.
         args: The arguments of the program. They are not shown, because they may contain secrets.
         env: Names of the variables of this process that the program inherits.
-        cwd: The working directory of the program; None for that of this process.
+        cwd: The working directory of the program; None for the directory of this process.
         url: The URL of a server that is already running; None for a program.
         bearer: The variable with the token for the `url`; None for no token.
         headers: Headers of every request to the `url`, in the same form as in `[backends.NAME]`.
@@ -396,8 +396,8 @@ class JournalSettings(Frozen):
     Args:
         path: A SQLite file, created if it is missing. Several processes of one machine may share it.
         url: A Postgres database instead of a file, which several machines may share. It must not contain the password.
-        durability: The failure that acknowledged events survive: `process` means `kill -9`, `power` also a power
-            failure. The default for a file is `power`; Postgres always has `power`.
+        durability: The failure that acknowledged events survive. With `process`, they survive `kill -9`; with `power`,
+            they also survive a power failure. The default for a file is `power`. Postgres always has `power`.
         lease: Seconds after the last heartbeat of a process after which other processes may take over its sessions.
         retention: Time after which an unused session is deleted, such as "90 days". By default, no session is deleted.
     """

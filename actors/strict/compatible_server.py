@@ -135,8 +135,9 @@ class MistralServer(CompatibleServer):
 
 
 class KimiServer(CompatibleServer):
-    """A strict server of Kimi. With `short_ids`, call ids are `name:index`, without the prefix `functions.`, as at
-    Kimi's coding endpoint.
+    """A strict server of Kimi. Call ids have the form `functions.name:index`.
+
+    With `short_ids`, they have the form `name:index`, as on Kimi's coding endpoint.
     """
 
     def __init__(

@@ -189,9 +189,9 @@ _READ: Mapping[str, Callable[[int | None], InjectedFault]] = {
 def parse_fault(text: str) -> tuple[int, InjectedFault]:
     """Parse a request number and its fault from a command-line option such as `2:429` or `3:cut=100`.
 
-    The fault is a status, optionally followed by an equals sign and the value of `retry-after`; or it is one of `cut`,
-    `reset`, `stall`, `error`, `malformed` and `garbage`, optionally followed by an equals sign and the number of bytes
-    or events before the fault.
+    The fault is either a status or one of `cut`, `reset`, `stall`, `error`, `malformed` and `garbage`. After an equals
+    sign, a status may have the value of `retry-after`. Any other fault may have the number of bytes or events before
+    the fault.
 
     Raises:
         ValueError: The option is not a valid fault; the message gives the reason.

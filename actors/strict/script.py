@@ -29,10 +29,10 @@ class Say:
 
 @dataclass(frozen=True, slots=True)
 class Think:
-    """Thinking in a scripted answer. On OpenAI's wire, it is the `reasoning_content` of compatible hosts.
+    """Thinking in a scripted answer. In Chat Completions, it becomes the `reasoning_content` of compatible hosts.
 
     Args:
-        text: The thinking; it may be empty, as when its display is omitted.
+        text: The text of the thinking; may be empty, as if the API did not show it.
         signature: Sent unchanged. None lets the server sign the thinking, which makes it valid in later requests.
     """
 
@@ -44,7 +44,7 @@ class Think:
 class Redacted:
     """A redacted thinking block in a scripted answer, signed by the server.
 
-    On OpenRouter's wire, it is an encrypted reasoning detail. OpenAI Chat Completions and its other vendors omit it.
+    OpenRouter sends it as an encrypted reasoning detail. All other vendors of the Chat Completions family omit it.
     """
 
 

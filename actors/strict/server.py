@@ -270,7 +270,7 @@ class LoopbackServer:
         return bool(parsed.get("stream"))
 
     def _make_encoder(self, host: str) -> Wire:
-        """Create the response encoder of this dialect. Called once, before the other options are set."""
+        """Create the response encoder of this dialect. The constructor calls this before it sets other options."""
         raise NotImplementedError
 
     def judge(self, request: HttpRequest) -> ServerRefusal | None:
@@ -278,7 +278,7 @@ class LoopbackServer:
         raise NotImplementedError
 
     def _credential_refusal(self, request: HttpRequest) -> ServerRefusal | None:
-        """Return the refusal of wrong credentials or version headers, or None. The base class checks a bearer token."""
+        """Refuse a request with wrong credentials or headers; return None if they are valid. By default, check a key."""
         if self.api_key is None or is_same_key(bearer_token(request), self.api_key):
             return None
         return self._wire.status_error(401)
@@ -402,7 +402,7 @@ class LoopbackServer:
 
 
 class OpenAIServer(LoopbackServer):
-    """A strict server of OpenAI Chat Completions at `base_url` + `/chat/completions`. `settings` names the existing
+    """A strict server of OpenAI Chat Completions at `base_url` + `/chat/completions`. `settings` defines the existing
     models.
     """
 

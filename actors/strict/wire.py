@@ -224,7 +224,7 @@ class OpenAIWire:
 
 
 def index_field(turn: Turn, position: int) -> Json:
-    """Return the `index` field of a fragment of the call at a position, as the turn's option `index` requires."""
+    """Return the `index` field of a fragment of a call. The option `index` of the turn selects its form."""
     return {} if turn.index == "missing" else {"index": position if turn.index == "counted" else 0}
 
 

@@ -117,7 +117,7 @@ def _check_image(block: dict[str, Json], path: str) -> None:
 
 
 def _content_check(block_type: str) -> Check:
-    """Return a function that checks the content of a block of this kind. The keys of the block must be valid."""
+    """Return a function that checks the content of a block of this type. The keys of the block must be valid."""
 
     def check(block: Json, path: str, context: object) -> None:
         check_cache_mark(block, path)

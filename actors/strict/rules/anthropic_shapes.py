@@ -157,7 +157,7 @@ WALK = MessagesShapeChecker()
 
 
 def optional_fields(names: str, **shapes: Shape | Maybe) -> dict[str, Shape | Maybe]:
-    """Return the fields in `shapes`, followed by an optional field of any type for each of `names`."""
+    """Return the fields in `shapes`, followed by an optional field of any type for each word in `names`."""
     return {**shapes, **dict.fromkeys(names.split(), Maybe(object))}
 
 

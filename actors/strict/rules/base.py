@@ -59,8 +59,8 @@ class ServerRule:
     """A requirement of a provider, and its response to a violation.
 
     Args:
-        id: The rulebook id, such as `ANT-05`. Ids with an `S` after the dash are shape rules of the same API that have
-            no number in the rulebook.
+        id: The rulebook id, such as `ANT-05`. Rules about shapes are not in the rulebook, and their ids have an `S`
+            after the dash.
         text: The provider's error message, as a `str.format` template.
         source: The source of the message.
         status: The HTTP status of the response.
@@ -243,7 +243,7 @@ class CompatibleSettings:
     """The settings of a host that is compatible with Chat Completions.
 
     Args:
-        profile: The profile of every model if `models` is None; None means the vendor's default profile.
+        profile: The profile of every model if `models` is None. None selects the vendor's default profile.
         models: The existing models, by name; None accepts any name.
         upstream: The upstream of a gateway (OpenRouter), to which signatures are bound.
         upstream_vendor: The vendor whose rules the upstream applies.

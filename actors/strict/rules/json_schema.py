@@ -10,7 +10,7 @@ DEFINITIONS = ("$defs", "definitions")
 def schema_nodes(
     schema: Json, subschemas_of: Callable[[dict[str, Json]], Iterable[Json]]
 ) -> Iterator[dict[str, Json]]:
-    """Yield a schema and all its subschemas, which are in its definitions or returned by `subschemas_of`."""
+    """Yield a schema, all schemas in its definitions, and all subschemas that `subschemas_of` returns."""
     if not is_object(schema):
         return
     yield schema

@@ -250,7 +250,7 @@ def _check_name(name: str) -> None:
 def _add_path(refusal: ServerRefusal, request: Json, values: Mapping[str, object]) -> ServerRefusal:
     """Add the path in the vendor's format to a refusal with status 422.
 
-    For example, `messages[1].x` becomes `body.messages.1.assistant.x`. Other refusals are returned without a path.
+    For example, `messages[1].x` becomes `body.messages.1.assistant.x`. Other refusals have no path.
     """
     if refusal.status != 422:
         return replace(refusal, param=None)

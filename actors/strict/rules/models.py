@@ -22,7 +22,8 @@ class ServedModel:
     Args:
         maker: The maker of the models.
         names: The prefixes of the models' names; a name that ends in `$` must match completely.
-        tools: When Chat Completions accepts function tools, depending on the effort of the request.
+        tools: When Chat Completions accepts function tools: with `any` effort, with no effort or the effort `none`
+            (`no_effort`), only with the effort `none` (`effort_none`), or `never`.
         sampling: When sampling settings are accepted.
         efforts: The accepted effort levels; empty if the setting does not exist, None if any level is accepted.
         effort: The default effort level; empty if unknown.

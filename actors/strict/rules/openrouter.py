@@ -79,7 +79,7 @@ def _signature_mac(payload: bytes, settings: CompatibleSettings) -> bytes:
 
 
 def _open_signature(signature: Json, settings: CompatibleSettings) -> list[Json] | None:
-    """Return the upstream, the index and the text's digest from a signature; None if it is not valid."""
+    """Return the upstream, the index and the text's digest that a signature contains; None if it is invalid."""
     try:
         raw = base64.b64decode(signature, validate=True)
     except (binascii.Error, ValueError, TypeError):
@@ -133,7 +133,10 @@ def _check_detail(
 
 
 def goes_to_anthropic(request: Json, settings: CompatibleSettings) -> bool:
-    """Return True if the gateway sends a request to an Anthropic model, by the model's name or by the upstream."""
+    """Return True if the gateway sends a request to an Anthropic model.
+
+    This depends on the vendor in the model's name. If the name contains no vendor, it depends on the upstream.
+    """
     vendor, named, _ = request["model"].rpartition("/")
     return vendor == "anthropic" if named else settings.upstream == "Anthropic"
 
@@ -162,7 +165,7 @@ def _check_tools(request: Json, context: RequestContext) -> None:
 def with_upstream_rules(hosts: Mapping[str, VendorHost]) -> VendorHost:
     """Return OpenRouter as a host that also applies the rules of its upstream's vendor.
 
-    `hosts` are the vendors by name.
+    `hosts` contains the vendors by name.
     """
 
     def check_upstream(request: Json, context: RequestContext) -> None:

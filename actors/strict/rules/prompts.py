@@ -150,7 +150,7 @@ def _as_blocks(content: Json) -> list[Json]:
 
 
 def _last_markable(request: Json, count: int) -> int | None:
-    """Return the index of the last of `count` pieces that may have a mark; None if no piece may."""
+    """Return the index of the last of `count` pieces that may have a mark; None if there is none."""
     said = [block for message in request["messages"] for block in _as_blocks(message["content"])]
     behind = 0
     for block in reversed(said):

@@ -303,7 +303,7 @@ def _call_of_output(item: Json, items: list[Json]) -> tuple[str, str]:
 
 
 def _check_reasoning(items: list[Json], are_consecutive: Callable[[Json, Json], bool]) -> None:
-    """Check that reasoning is followed by the item that it produced, and that both items have ids or neither."""
+    """Check that an item of the model follows reasoning. Either both items must have ids, or neither."""
     said = [item for item in items if item_kind(item) not in OUTSIDE]
     for item, behind in zip_longest(said, said[1:]):
         if item_kind(item) != "reasoning":

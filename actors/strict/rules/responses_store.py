@@ -86,7 +86,7 @@ class ResponsesStore:
     def store_response(self, request: Json, response: Json) -> None:
         """Store a response and the new items of its expanded request, unless the request has `store: false`.
 
-        In any case, the items are added to the conversation that the request names.
+        In both cases, the items are added to the conversation that the request names.
         """
         named, is_stored = conversation_of(request), request.get("store") is not False
         new = request["input"][len(self.preceding_items(request) or ()) :]

@@ -71,7 +71,8 @@ class Fields:
 
     Args:
         fields: The keys, in the order in which they are checked.
-        closed: When unknown keys are refused: before the fields, after them, or never (`open`).
+        closed: When unknown keys are refused: before the fields are checked (`first`), afterwards (`last`), or never
+            (`open`).
         precheck: A check that runs before the fields, and after the unknown keys if these are refused first.
         check: A check that runs at the end.
     """

@@ -56,8 +56,8 @@ def _encode_event(event_type: str, payload: Json) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class BedrockWire:
-    """The response encoder of Bedrock Converse. Reasoning is signed for its request, and generated ids depend on
-    `host`.
+    """The response encoder of Bedrock Converse. Signatures of reasoning depend on the request, and generated ids
+    depend on `host`.
     """
 
     settings: BedrockSettings

@@ -36,8 +36,9 @@ _FAILURES: Mapping[int, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class GeminiWire:
-    """The response encoder of generateContent. Requests contain the `model` of their path; generated ids depend on
-    `host`.
+    """The response encoder of generateContent. Generated ids depend on `host`.
+
+    The parsed requests must contain the `model` from their path.
     """
 
     settings: GeminiSettings

@@ -33,7 +33,7 @@ _LAST = 999_999  # clients require increasing numbers, and the number of precedi
 class ResponsesWire:
     """The response encoder of OpenAI Responses. Generated ids depend on `host`.
 
-    `Turn.stop` is the reason of an incomplete response (`max_output_tokens`), or `failed`.
+    `Turn.stop` may be `failed`, or the reason for an incomplete response, such as `max_output_tokens`.
     """
 
     settings: ResponsesSettings

@@ -51,7 +51,7 @@ class SimulatedJournal(MemoryStorage):
         return self._sessions[task]
 
     def _track_event(self, session: str, event: LogEvent) -> None:
-        """Track ended turns, subagents' sessions and waiting turns, as the events show them."""
+        """Update the ended turns, the waiting turns and the sessions of subagents from an event."""
         match event:
             case events.TurnEnded(turn=turn):
                 self._ended.setdefault(session, []).append(turn)

@@ -56,7 +56,7 @@ class Observer:
         return nullcontext()
 
     def on_opening(self, session: str, tools: tuple[str, ...]) -> None:
-        """Observe the names of the tools with which a session is about to be opened."""
+        """Observe that a session is about to be opened. `tools` contains the names of its tools."""
 
     def on_configured(self, session: str, outcome: SwitchOutcome, changes: Mapping[str, object]) -> None:
         """Observe the outcome of `Session.configure`. `changes` contains the new `system` and `tools`."""

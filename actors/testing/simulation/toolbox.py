@@ -121,7 +121,7 @@ class Toolbox:
         return self._make_result(key, manner)
 
     def _run_blocking_call(self, key: str, manner: str, seconds: float) -> object:
-        """Run a call in one step, as in a thread. The call may already be closed when this happens."""
+        """Run a call of a blocking tool in one step. The call may already be closed at this time."""
         self.runs[key] += 1
         self.on_begin(key, {"key": key, "manner": manner, "seconds": seconds})
         if manner == "raises":

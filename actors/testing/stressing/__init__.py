@@ -108,7 +108,12 @@ async def stress(
 async def _run_load(
     config: Config, workload: Load, tools: Iterable[ToolLike], approve: Approve | None, gc: GcPolicy | None
 ) -> tuple[LoadTally, float, Counter[str], int]:
-    """Run a load. Return its tally, its seconds, the counters of the backends and the number of structural refusals."""
+    """Run a load, and return its results.
+
+    Returns:
+        The counts of the asks, the duration in seconds, the counters of the backends, and the number of requests that
+        the runtime rejected for their structure.
+    """
     began = anyio.current_time()
     async with Runtime(config, gc=gc) as runtime:
         running = LoadRunner(runtime, workload, tools, approve)
