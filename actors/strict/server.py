@@ -278,7 +278,7 @@ class LoopbackServer:
         raise NotImplementedError
 
     def _credential_refusal(self, request: HttpRequest) -> ServerRefusal | None:
-        """Refuse a request with wrong credentials or headers; return None if they are valid. By default, check a key."""
+        """Refuse a request with wrong credentials or headers, else return None. By default, check a bearer token."""
         if self.api_key is None or is_same_key(bearer_token(request), self.api_key):
             return None
         return self._wire.status_error(401)
