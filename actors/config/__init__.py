@@ -247,8 +247,9 @@ class Config:
         known = self._dialects.get(name) or PROFILES.get(name)
         if known is None or known.family not in spoken:
             raise ConfigError(
-                f"The open turn began in dialect {name!r}, and backend {backend.name!r} speaks {backend.dialect!r} "
-                f"at {backend.endpoint}; restore the backend's earlier configuration, or cancel the turn"
+                f"The open turn began in dialect {name!r}, but backend {backend.name!r} now has dialect "
+                f"{backend.dialect!r} at {backend.endpoint}; restore the backend's earlier configuration, "
+                "or cancel the turn"
             )
         return backend.model_copy(update={"dialect": name})
 

@@ -85,7 +85,7 @@ def _apply_changes(
         elif is_object(value):
             profile[key] = _apply_changes(own, value, full_names, f"{key}.")
         else:
-            raise ValueError(f"{key}: must be a table; its fields are written {key}.NAME")
+            raise ValueError(f"{key}: must be a table; write its fields as {key}.NAME")
     return replace(record, **profile)
 
 

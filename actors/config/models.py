@@ -57,7 +57,7 @@ def _check_efforts(facts: ModelFacts) -> None:
     default = (facts.default_effort,) if facts.default_effort else ()
     for name, levels in (("efforts", efforts), ("default_effort", default)):
         if wrong := next((level for level in levels if level not in EFFORTS), None):
-            raise ValueError(f"{name}: no level {quote_key(wrong)}; {hint(wrong, EFFORTS, 'there are')}")
+            raise ValueError(f"{name}: {quote_key(wrong)} is not a level; {hint(wrong, EFFORTS, 'levels')}")
     if sorted(efforts, key=EFFORTS.index) != list(efforts):
         raise ValueError(f"efforts: must be in ascending order: {', '.join(EFFORTS)}")
 

@@ -70,15 +70,20 @@ class Provider:
 def _define_provider(
     dialect: str,
     endpoint: str,
-    name: str,
+    variable_prefix: str,
     price_list: str = "",
     *,
     has_key: bool = True,
     own_host: OwnHost | None = None,
 ) -> Provider:
-    key_variable = f"{name}_API_KEY" if has_key else ""
+    key_variable = f"{variable_prefix}_API_KEY" if has_key else ""
     return Provider(
-        dialect, endpoint, key_variable, f"{name}_BASE_URL", price_list=price_list, own_host=own_host
+        dialect,
+        endpoint,
+        key_variable,
+        f"{variable_prefix}_BASE_URL",
+        price_list=price_list,
+        own_host=own_host,
     )
 
 

@@ -596,7 +596,7 @@ def test_a_custom_dialect_needs_its_own_name(tmp_path: Path, name: str) -> None:
             "[dialects.x] has no field 'max_tolls' in 'request'; did you mean 'request.max_tools'?",
         ),
         ('base = "openai"\nids.style.x = 1', "[dialects.x] ids.style: must be 'openai', 'anthropic'"),
-        ('base = "openai"\nids = 9', "[dialects.x] ids: must be a table; its fields are written ids.NAME"),
+        ('base = "openai"\nids = 9', "[dialects.x] ids: must be a table; write its fields as ids.NAME"),
         (
             'base = "mistral"\nreasoning.required = "with_calls"',
             "[dialects.x] reasoning.required: 'with_calls' needs reasoning.carrier 'reasoning_content'",

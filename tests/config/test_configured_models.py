@@ -72,10 +72,10 @@ def test_a_models_table_of_another_provider_or_model_has_no_effect(tmp_path: Pat
         ),
         (
             '[models."openai:*"]\ndefault_effort = "hihg"',
-            "default_effort: no level 'hihg'; did you mean 'high'?",
+            "default_effort: 'hihg' is not a level; did you mean 'high'?",
         ),
         ('[models."openai:*"]\nefforts = ["high", "low"]', "efforts: must be in ascending order"),
-        ('[models."openai:*"]\nefforts = ["hihg"]', "efforts: no level 'hihg'; did you mean 'high'?"),
+        ('[models."openai:*"]\nefforts = ["hihg"]', "efforts: 'hihg' is not a level; did you mean 'high'?"),
     ],
 )
 def test_an_invalid_models_table_is_rejected_in_one_line(tmp_path: Path, table: str, message: str) -> None:

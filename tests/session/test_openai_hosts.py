@@ -187,7 +187,7 @@ async def test_an_open_turn_fails_clearly_after_a_change_of_family(
                 journal, Config(FileSettings(backends={"a": changed}), KEY), PathTransport(server)
             )
     assert why == (
-        "The open turn began in dialect 'openai_chat', and backend 'a' speaks 'anthropic' at "
+        "The open turn began in dialect 'openai_chat', but backend 'a' now has dialect 'anthropic' at "
         f"{GATEWAY}; restore the backend's earlier configuration, or cancel the turn"
     )
     assert len(server.requests) == 1

@@ -180,13 +180,13 @@ class Player:
         if (outsider := self._resolvers.get(session)) is not None:
             outsider.start_checks()
 
-    def _record_result(self, session: Session, name: str, result: AskResult) -> None:
+    def _record_result(self, session: Session, ask_name: str, result: AskResult) -> None:
         self.counts[result.status] += 1
-        self._world.observer.on_ask_result(session.id, name, result, is_caller=False)
+        self._world.observer.on_ask_result(session.id, ask_name, result, is_caller=False)
 
-    def _record_caller_result(self, session: Session, name: str, result: AskResult) -> None:
+    def _record_caller_result(self, session: Session, ask_name: str, result: AskResult) -> None:
         self.counts[result.status] += 1
-        self._world.observer.on_ask_result(session.id, name, result, is_caller=True)
+        self._world.observer.on_ask_result(session.id, ask_name, result, is_caller=True)
 
     async def _cancel_session(self, session: Session) -> None:
         """Cancel the session, and check that every call is closed within the grace period."""
@@ -265,12 +265,12 @@ class Player:
         }
         await actors[actor].send(UnknownCommand())
 
-    async def _ask_concurrently(self, session: Session, name: str) -> None:
+    async def _ask_concurrently(self, session: Session, move_name: str) -> None:
         """Send several asks at once, so that one of them is rejected because the queue is full."""
         async with anyio.create_task_group() as tasks:
             for number in range(CROWD):
                 # The names for ask `3.7` are `3.790`, `3.791` and so on, which the plan does not contain.
-                ask = f"{name.partition('.m')[0]}9{number}"
+                ask = f"{move_name.partition('.m')[0]}9{number}"
                 tasks.start_soon(
                     self._count_error,
                     partial(self._ask_without_stream, session, PlannedMessage(ask, ask_text(ask))),
@@ -305,12 +305,12 @@ class Player:
                 self._world.problems.add("every session becomes idle", session.id)
 
     @contextmanager
-    def _stop_resolver(self, name: str) -> Generator[None]:
+    def _stop_resolver(self, session_id: str) -> Generator[None]:
         """Stop the call resolver of a session when the block ends."""
         try:
             yield
         finally:
-            self._resolvers[name].scope.cancel()
+            self._resolvers[session_id].scope.cancel()
 
     async def _require_answer(self, session: Session, talk: Talk) -> None:
         """Ask several times until there is an answer, because a circuit breaker may admit only one request at first."""
