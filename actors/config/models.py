@@ -53,6 +53,7 @@ def check_models_table(name: str, table: Mapping[str, Any], providers: Collectio
 
 
 def _check_efforts(facts: ModelFacts) -> None:
+    """Check that the effort levels exist and are in ascending order."""
     efforts = facts.efforts or ()
     default = (facts.default_effort,) if facts.default_effort else ()
     for name, levels in (("efforts", efforts), ("default_effort", default)):
@@ -75,10 +76,12 @@ def matching_overrides(
 
 
 def _table_matches(table_name: str, providers: Collection[str], model: str) -> bool:
+    """Return True if a table applies to a model of one of these providers."""
     provider, _, glob = table_name.partition(":")
     return (provider == "*" or provider in providers) and fnmatchcase(model, glob)
 
 
 def _table_specificity(table_name: str) -> tuple[int, bool]:
+    """Return the sort key of a table. A more specific table has a larger key."""
     provider, _, glob = table_name.partition(":")
     return (len(glob) - sum(map(glob.count, "*?[]")), provider != "*")

@@ -312,6 +312,7 @@ def _check_tool(tool: dict[str, Json], path: str) -> None:
 
 
 def _check_provider_tool(tool: dict[str, Json], tool_type: str, path: str) -> None:
+    """Check a tool that the provider defines, such as web search."""
     if not is_provider_tool(tool_type):
         tags = "'custom' and the tools of the provider, such as 'web_search_20260318'"
         raise RULES["ANT-S04"].refuse(path=path, tag=tool_type, tags=tags)

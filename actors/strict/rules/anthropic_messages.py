@@ -100,7 +100,7 @@ def _check_result(block: dict[str, Json], path: str) -> None:
         raise RULES["ANT-51"].refuse(path=path)
 
 
-def _check_not_empty(content: list[Json], path: str, context: object) -> None:
+def _check_content_not_empty(content: list[Json], path: str, context: object) -> None:
     if not content:
         raise RULES["ANT-29"].refuse(path=path)
 
@@ -145,7 +145,7 @@ _BLOCK = Tagged(
     "type", {kind: _block_fields(kind, shape) for kind, shape in BLOCKS.items()}, tuple(BLOCKS), _check_role
 )
 _PART = Tagged("type", {kind: _BLOCK.shapes[kind] for kind in IN_RESULT}, tuple(sorted(IN_RESULT)))
-_CONTENT_OF_MESSAGE, _CONTENT_OF_RESULT = ArrayOf(_BLOCK), ArrayOf(_PART, _check_not_empty)
+_CONTENT_OF_MESSAGE, _CONTENT_OF_RESULT = ArrayOf(_BLOCK), ArrayOf(_PART, _check_content_not_empty)
 
 
 def _check_ids(message: dict[str, Json], message_index: int) -> None:

@@ -54,6 +54,7 @@ def check(config: dict[str, Json]) -> None:
 
 
 def _check_node(node: dict[str, Json], root: Json) -> None:
+    """Check one schema inside the schema `root`, without its subschemas."""
     kinds = node.get("type")
     told = kinds if is_array(kinds) else [kinds]
     if "object" in told and node.get("additionalProperties") is not False:
@@ -79,6 +80,7 @@ def _check_node(node: dict[str, Json], root: Json) -> None:
 
 
 def _open_object_fault(node: dict[str, Json]) -> str:
+    """Return the error message for an object that allows additional properties."""
     if "additionalProperties" not in node:
         return "For 'object' type, 'additionalProperties' must be explicitly set to false"
     told = "true" if node["additionalProperties"] is True else "object"

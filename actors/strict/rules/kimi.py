@@ -76,7 +76,7 @@ def _check_no_empty_content(request: Json, context: RequestContext) -> None:
                 raise RULES["KIM-05"].refuse(f"messages[{at}].content")
 
 
-def _check_settings(request: Json, context: RequestContext) -> None:
+def _check_model_settings(request: Json, context: RequestContext) -> None:
     check_kimi(request)
 
 
@@ -171,7 +171,7 @@ KIMI: VendorHost = replace(
     enforced=frozenset({"OAC-S11"}),
     fixed={"temperature": 1, "top_p": 0.95, "n": 1, "presence_penalty": 0, "frequency_penalty": 0},
     schema=_moonshot_fault,
-    checks=(_check_no_empty_content, check_reasoning_present, _check_ids, _check_settings),
+    checks=(_check_no_empty_content, check_reasoning_present, _check_ids, _check_model_settings),
     reasoning="KIM-03",
     forced="KIM-10",
     profile=CompatibleProfile(id_length=None, thinking="on"),

@@ -91,6 +91,7 @@ def check_request(request: Json, context: RequestContext, size: int) -> None:
 
 
 def _check_parsed(request: dict[str, Json], context: RequestContext, size: int) -> None:
+    """Check a parsed request. Refusals have OpenAI's error messages."""
     if request.get("messages") is None:
         raise WALK.missing_key_refusal("", "messages")
     refuse_unknown_keys(request, context.host.keys, "", context)

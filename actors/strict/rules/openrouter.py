@@ -120,6 +120,7 @@ def _check_details(request: Json, context: RequestContext) -> None:
 def _check_detail(
     detail: dict[str, Json], position: tuple[int, int], settings: CompatibleSettings, *, is_latest: bool
 ) -> None:
+    """Check the signature of a reasoning detail. `position` has the indexes of the message and of the detail."""
     signature = detail.get("signature") or detail.get("data")
     if signature is None:
         return

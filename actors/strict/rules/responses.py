@@ -100,6 +100,7 @@ def _parse_body(body: bytes) -> dict[str, Json]:
 def _profile_of(
     request: dict[str, Json], settings: ResponsesSettings, *, is_needed: bool
 ) -> ResponsesProfile:
+    """Return the profile of the requested model. If `is_needed` is False, the request may omit the model."""
     model = request.get("model")
     if model is None and (request.get("prompt") is not None or not is_needed):
         return settings.profile

@@ -167,6 +167,7 @@ def _check_reasoning_id(item: Json, path: str, context: object) -> None:
 
 
 def _parts_shape(keys: Mapping[str, frozenset[str]]) -> Tagged:
+    """Return the shape of a content part. `keys` contains the allowed keys by type of part."""
     shapes = {
         which: Fields(dict.fromkeys(sorted(names), _ANY), check=_check_part) for which, names in keys.items()
     }
