@@ -3,7 +3,8 @@
 `actors.journal.session_events` uses this module to continue reading from a sequence number.
 
 In:  the events before the position, page by page, backwards.
-Out: a `Publisher` that begins at the first event of that ask and knows the number of the preceding turn.
+Out: a `Publisher`, which turns log events into stream events. It begins at the first event of that ask, and it knows
+     the number of the preceding turn.
 
 A `Publisher` needs no older events. Continuing near the end of a long log therefore costs no more than near its start.
 """
@@ -15,7 +16,7 @@ from actors.core.session.publishing import Publisher
 
 
 class AskStart:
-    """A backward search through a log. `is_found` is True once no older events are needed."""
+    """A backward search through a log for the start of an ask. `is_found` becomes True when the search is complete."""
 
     is_found: bool
 
@@ -24,9 +25,9 @@ class AskStart:
         self._has_ask = self.is_found = False
 
     def search(self, after: int, events: Sequence[LogEvent]) -> None:
-        """Search a page of events. The events follow the event with the number `after`.
+        """Search one page of the log. Its first event has the number `after` + 1.
 
-        Pages must be passed backwards: each page ends where the previous page begins.
+        Pass the last page first, then the page before it, and so on.
         """
         for seq, event in zip(range(after + len(events), after, -1), reversed(events), strict=True):
             if not self._has_ask:
@@ -36,5 +37,5 @@ class AskStart:
                 return
 
     def publisher(self) -> Publisher:
-        """Return a publisher for the events from the found ask on, or for the complete log if no ask was found."""
+        """Return a publisher that begins at the ask found. If no ask was found, it begins at the start of the log."""
         return Publisher(self._seq, self._turn) if self._has_ask else Publisher()

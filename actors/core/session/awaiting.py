@@ -6,7 +6,7 @@ In:  the state of a session whose turn is paused, and its ledger.
 Out: the calls that still wait; the approved calls, which run when no call waits any more; the `awaiting` result of the
      ask.
 
-A paused turn has no state outside of the session's state, so its session may be passivated in the meantime.
+The session's state contains everything about a paused turn, so the session's actors may be stopped while it waits.
 """
 
 from actors.core.ledger import Ledger, is_repeated
@@ -45,7 +45,7 @@ def pending_calls(state: SessionState, ledger: Ledger) -> tuple[PendingCall, ...
 
 
 def approved_calls(state: SessionState, ledger: Ledger) -> tuple[ToolCall, ...]:
-    """Return the approved calls that have not run, in call order, with the arguments with which they will run."""
+    """Return the approved calls that have not run, in call order. Arguments edited at approval replace the model's."""
     if (pause := state.pause) is None:
         return ()
     allowed = {each.call_id: each for each in pause.decisions if each.verdict == "allow"}
@@ -59,7 +59,10 @@ def approved_calls(state: SessionState, ledger: Ledger) -> tuple[ToolCall, ...]:
 
 
 def with_edits(call: ToolCall, decision: ApprovalDecided) -> ToolCall:
-    """Return the call with the decision's arguments in place of its own, if the decision contains arguments."""
+    """Return the call with the arguments that the decision sets.
+
+    A decision without arguments leaves the call unchanged.
+    """
     return call if decision.arguments is None else call.with_arguments(decision.arguments)
 
 
@@ -84,7 +87,9 @@ def paused_result(state: SessionState, calls: tuple[PendingCall, ...]) -> AskRes
 
 
 def publisher_at(state: SessionState, ledger: Ledger, round_number: int = 0) -> Publisher:
-    """Return a publisher that continues in the open turn at the end of a log, as if it had read the complete log.
+    """Return a publisher for the events that will follow the end of a log.
+
+    It behaves as if it had read the complete log.
 
     Args:
         state: The session's state at the log's end.
@@ -114,7 +119,7 @@ def _last_calls(state: SessionState) -> tuple[ToolCall, ...]:
 
 
 def _calls_as_scheduled(state: SessionState, ledger: Ledger) -> tuple[ToolCall, ...]:
-    """Return the calls of the last message with the arguments of their `Scheduled` events, which may be repaired."""
+    """Return the calls of the last message. Arguments that were repaired for scheduling replace the model's."""
     known = [(call, ledger.get(call.id)) for call in _last_calls(state)]
     return tuple(
         [

@@ -3,9 +3,10 @@
 `JournalAdmin` and `actors sessions export` and `import` use this module.
 
 The first line describes the session. Each other line is one record of its log: its number (`seq`), the stream events
-that it produces (`events`, in the format of `run --json`), and the record itself in base64 (`record`). The subagents of
-all depths follow in the same format; the first line of the file lists their ids (`below`). An import reads only the
-records. It rejects a file that was truncated or changed, and a record that cannot follow the preceding records.
+that it produces (`events`, in the format of `run --json`), and the record itself in base64 (`record`). The sessions of
+subagents at all depths follow in the same format. The first line of the file lists their ids (`below`). An import reads
+only the records. It rejects a file that was truncated or changed, and a record that cannot follow the preceding
+records.
 """
 
 import hashlib
@@ -34,7 +35,10 @@ Log: TypeAlias = list[LogEvent]
 
 
 def export_logs(logs: Sequence[tuple[str, Log]]) -> bytes:
-    """Return the bytes of an export file. `logs` are pairs of session id and log, the exported session first."""
+    """Return the bytes of an export file.
+
+    `logs` are pairs of session id and log. The first pair is the exported session, and the others are its subagents.
+    """
     file = ExportFile()
     for session, log in logs:
         for event in log:
@@ -93,7 +97,7 @@ class _LogExport:
 
 
 def import_logs(content: bytes | str) -> list[Log]:
-    """Parse the content of an export file. Return the session's own log, followed by the logs of its subagents.
+    """Parse an export file. Return the log of the exported session, followed by the logs of its subagents.
 
     Raises:
         TranscriptError: The file is not an export, is truncated or changed, or contains an invalid log. The message
@@ -136,7 +140,7 @@ def _pop_log(lines: deque[tuple[int, str]]) -> Log:
     events = list(_decode_records(first_line_number, records))
     if _lines_digest(lines_read) != opening.get("sha256"):
         raise TranscriptError(
-            f"line {first_line_number}: the records were changed after the export, because their sha256 differs"
+            f"line {first_line_number}: the sha256 of the records differs, so they were changed after the export"
         )
     if isinstance(first := events[0], Opened) and opening.get("session") != first.session:
         raise TranscriptError(

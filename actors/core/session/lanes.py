@@ -1,11 +1,11 @@
-"""Maintain the lanes of a session, which result from the events of its log.
+"""Maintain the lanes of a session, which are computed from the events of its log.
 
-The renderer actor owns a session's lanes; `actors.core.session.rebuild` computes them from a log.
+A lane is the transcript that the session has sent to one binding. The renderer actor owns a session's lanes.
+`actors.core.session.rebuild` computes them from a log, with the encoders of the adapters.
 
-At each `RequestSent`, a lane appends the messages that were new at that time, and at each `EpochBegan`, it starts over.
-After a `Configured` event, the next request begins an epoch in each lane that binds reasoning to the system prompt and
-the tools. After compaction or a rewind, the next request begins an epoch in every lane. Computing a lane requires the
-adapters' encoders.
+At each `RequestSent` event, a lane appends the messages that were new at that time. At each `EpochBegan` event, it
+starts over. Three changes make the next request of a lane begin an epoch: compaction, a rewind, and a `Configured`
+event. The last one affects only lanes that bind reasoning to the system prompt and the tools.
 """
 
 from collections.abc import Callable, Mapping
@@ -53,7 +53,7 @@ class Requests(Struct):
         lengths: The length of the history at each request, in messages.
         history: The history at the last request.
         ledger: The ledger at the last request.
-        seals: True if the last request sealed synthetic results.
+        seals: True if the last request sealed synthetic results, which makes them final.
     """
 
     lengths: list[int]
@@ -62,11 +62,10 @@ class Requests(Struct):
     seals: bool
 
     def try_merge(self, other: "Requests") -> bool:
-        """Append the requests of `other` and return True if a single render can replay all requests. Otherwise, return
-        False.
+        """Append the requests of `other` if a single render can replay all of them. Return True if they were appended.
 
-        In a request that seals nothing, every call has a result or an older seal. A later ledger can differ from the
-        ledger of that request only in late results, so the requests can be merged if both have the same number of late
+        This is possible if the last request sealed nothing and both ledgers have the same number of late results. In a
+        request that seals nothing, every call has a result or an older seal, so a later ledger can differ only in late
         results.
         """
         if self.seals or len(self.ledger.late) != len(other.ledger.late):
@@ -80,7 +79,13 @@ Step: TypeAlias = Requests | Callable[[Lane], Lane]
 
 
 class PendingLane(Struct):
-    """A lane with steps that are not applied yet. `lane` is the last computed version; None if there is none."""
+    """A lane that is computed when it is next used.
+
+    Args:
+        lane: The last computed version. `None` means that the lane was never computed.
+        imported: Number of messages with which the session was opened.
+        steps: The changes since that version, in order.
+    """
 
     lane: Lane | None
     imported: int
@@ -94,7 +99,7 @@ class PendingLane(Struct):
 
 
 class Lanes:
-    """One session's lanes, by binding. Mutable: the object belongs to one renderer, or to one rebuild.
+    """The lanes of one session, by binding. The object is mutable and belongs to one renderer or to one rebuild.
 
     A lane is computed from the log when it is first used. Reading a session's history therefore renders no lane, and
     continuing a session renders only the lane of its target.
@@ -106,7 +111,10 @@ class Lanes:
         self._imported = 0  # number of messages with which the session was opened; compaction reduces it
 
     def of(self, binding: Binding) -> Lane:
-        """Return the last adopted version of a binding's lane; an empty lane if the binding was never used."""
+        """Return a binding's lane, as of the last request that was sent.
+
+        A binding that was never used has an empty lane.
+        """
         return run_slices(self._computed_lane(binding))
 
     def _computed_lane(self, binding: Binding) -> Slices[Lane]:
@@ -132,24 +140,27 @@ class Lanes:
         return sum(lane.size for lane in self._lanes.values() if isinstance(lane, Lane))
 
     def render(self, binding: Binding, history: History, ledger: Ledger, *, aside: bool = False) -> Rendered:
-        """Render the next request of a lane. Return its transcript and, if the request begins an epoch, the event of
-        the epoch.
+        """Render the next request of a lane, and return its transcript.
 
-        The lane itself changes only when `adopt` is called.
+        If the request begins an epoch, the result also contains the `EpochBegan` event. The lane changes only when
+        `adopt` is called.
 
         Args:
             binding: The binding for which to render.
             history: The session's history.
             ledger: The session's ledger.
             aside: True if the last message of `history` belongs only to this request, as in a request for a summary. If
-                the lane has rendered more than the messages before the last message, the request begins an epoch.
+                the lane contains more messages than precede that message, the request begins an epoch.
         """
         return run_slices(self.render_in_slices(binding, history, ledger, aside=aside))
 
     def render_in_slices(
         self, binding: Binding, history: History, ledger: Ledger, *, aside: bool = False
     ) -> Slices[Rendered]:
-        """Do the same as `render`, but in slices. The lanes must not change between slices."""
+        """Do the same as `render` in slices, between which other tasks can run.
+
+        The lanes must not change between slices.
+        """
         lane = yield from self._computed_lane(binding)
         return (yield from self._render_lane(binding, lane, history, ledger, aside=aside))
 
@@ -166,7 +177,7 @@ class Lanes:
         return replace(rendered, begins=begins)
 
     def adopt(self, binding: Binding, lane: Lane) -> None:
-        """Replace the binding's lane by the rendered version that was sent."""
+        """Set a binding's lane to the rendered version that was sent."""
         self._lanes[binding] = lane
 
     def begin_epoch(self, event: EpochBegan, epoch_start: int) -> None:
@@ -178,9 +189,7 @@ class Lanes:
         self._defer(event.binding, restart)
 
     def mark_stale(self) -> None:
-        """Mark the lanes that bind reasoning to the system prompt and the tools, so that their next requests begin an
-        epoch.
-        """
+        """Let the next request begin an epoch in each lane that binds reasoning to the system prompt and the tools."""
         for binding in self._lanes:
             self._defer(binding, partial(self._lane_after_configuring, binding))
 
@@ -212,11 +221,10 @@ class Lanes:
                 pass
 
     def apply_shortening(self, event: events.ResultsTrimmed | events.Compacted) -> None:
-        """Mark every lane, so that its next request begins an epoch, after results were trimmed or messages were
-        compacted.
+        """Let the next request of every lane begin an epoch, after results were trimmed or messages were compacted.
 
-        Also adjust each lane's count of messages before its epoch, whose provider state is not replayed. A summary
-        counts as one message.
+        Provider state in messages from before the epoch is not replayed. Each lane's count of these messages is
+        adjusted, and a summary counts as one message.
         """
         if isinstance(event, events.Compacted):
             self._imported = _remaining_count(self._imported, event)
@@ -224,13 +232,13 @@ class Lanes:
             self._defer(binding, partial(_lane_after_shortening, event))
 
     def rewind(self, length: int) -> None:
-        """Mark every lane, so that its next request begins an epoch, after the history was cut to `length` messages."""
+        """Let the next request of every lane begin an epoch, after the history was cut to `length` messages."""
         self._imported = min(self._imported, length)
         for binding in self._lanes:
             self._defer(binding, partial(_lane_after_rewind, length))
 
     def _defer(self, binding: Binding, step: Step) -> None:
-        """Apply a step to a lane now if the step needs no rendering, otherwise at the lane's next use."""
+        """Apply a step to a lane now if the step needs no rendering. Otherwise, apply it when the lane is next used."""
         lane = self._lanes.get(binding)
         if isinstance(lane, Lane) and not isinstance(step, Requests):
             self._lanes[binding] = step(lane)
@@ -250,12 +258,15 @@ class Lanes:
         return lane
 
     def _replay_requests(self, binding: Binding, lane: Lane, sent: Requests) -> Slices[Lane]:
-        """Return the lane after these requests. Requests that may do more than append are rendered separately."""
+        """Return the lane after these requests.
+
+        Requests that only append messages are replayed together. Each other request is rendered separately.
+        """
         dialect, encoder, target = self._rules(binding)
         history, ledger = sent.history.upto(sent.lengths[-1]), sent.ledger
         for at, length in enumerate(sent.lengths):
             state = lane._state
-            # If the lane has no upstream yet, a render chooses one, which decides the reasoning that it can send.
+            # A render chooses the upstream (provider behind a gateway) of a new lane, which decides its reasoning.
             is_pinned = dialect.reasoning.binding != "upstream" or state.upstream is not None
             if is_pinned and state.outdated is None and state.late_count == len(ledger.late):
                 lengths = sent.lengths[at:]
@@ -282,5 +293,8 @@ def _mark_stale(lane: Lane, why: EpochReason) -> Lane:
 
 
 def _remaining_count(count: int, event: events.Compacted) -> int:
-    """Return how many of the first `count` messages are left after a compaction; the summary counts as one message."""
+    """Return the number of messages that are left of the first `count` messages after a compaction.
+
+    The summary counts as one message.
+    """
     return count if count <= event.start else event.start + 1 + count - min(event.stop, count)

@@ -1,4 +1,4 @@
-"""Define the life of an open session as a table: its states, and for each event the action and the next state.
+"""Define the life cycle of an open session as a table of states and events.
 
 `actors.runtime.lifecycle` carries out the actions.
 

@@ -15,7 +15,7 @@ from actors.core.values.identity import CallId
 
 
 def order_violation(state: SessionState, event: LogEvent) -> str | None:
-    """Return the reason why `event` cannot follow the log that led to `state`; None if it can."""
+    """Return the reason why `event` cannot follow the log that led to `state`. `None` means that it can."""
     if state.closed:
         return "the log continues after 'closed', which must be its last event"
     if bool(state.session) is isinstance(event, events.Opened):
@@ -52,7 +52,7 @@ def _rewind_violation(state: SessionState, turn: int) -> str | None:
     if state.bound is not None:
         return f"the history was rewound while turn {state.turns} was open"
     if end_of(state.ends, turn) is None:
-        return f"the history was rewound to turn {turn}, which it does not contain"
+        return f"the history was rewound to the end of turn {turn}, but it does not contain that turn"
     return None
 
 

@@ -1,4 +1,4 @@
-"""Rebuild a session from its log: the state and the lanes, byte for byte.
+"""Rebuild the state and the lanes of a session from its log. The lanes consist of the same bytes as before.
 
 `actors.journal.log` rebuilds sessions page by page; hosts and tests rebuild logs that are in memory.
 """
@@ -12,7 +12,7 @@ from actors.core.session.state import UNREAD, SessionState
 
 
 class LogFold:
-    """The state and the lanes of a session while its log is read in portions.
+    """The state and the lanes of a session, computed from portions of its log.
 
     Call events are applied to the ledger in groups, before each request, because only requests read the ledger.
     """

@@ -31,7 +31,7 @@ from actors.core.values.identity import CallId
 FORKED = "the session was forked during the ask"
 
 STARTS = 3
-"""How many times a call may start in total, its first run included."""
+"""Maximum number of times that a call may start, including its first run."""
 
 
 def needs_recovery(state: SessionState) -> bool:
@@ -57,7 +57,7 @@ def repeatable_calls(state: SessionState, events: Sequence[LogEvent]) -> tuple[T
 
 
 def last_round(events: Sequence[LogEvent]) -> int:
-    """Return the round number of the last request in the last turn; 0 if that turn has sent no request."""
+    """Return the number of the last round in which the last turn sent a request; 0 if the turn has sent none."""
     for event in reversed(events):
         if isinstance(event, RequestSent):
             return event.round

@@ -1,11 +1,11 @@
 """Compute the state of a session from the events of its log.
 
-`SessionState.apply` is the only way in which the state changes, live and after a restart alike. A session that is
-rebuilt from its log therefore equals the session that wrote the log. `actors.core.session.lanes` computes the lanes,
+The state changes in the same way when an event is written and when a log is read. A session that is rebuilt from its
+log therefore equals the session that wrote the log. `actors.core.session.lanes` computes the lanes,
 and `actors.core.session.rebuild` reads complete logs.
 
-Call events change only the ledger, and all other events except one change only the other fields, so the order between
-these two groups does not matter. The exception is `RequestSent`, which seals synthetic results in the ledger.
+Call events change only the ledger, and other events change only other fields. The order between these two groups
+therefore does not matter. The only exception is `RequestSent`, which seals synthetic results in the ledger.
 """
 
 from collections.abc import Sequence
@@ -47,16 +47,17 @@ class Pause(StoredRecord, frozen=True):
 
 
 KEYS = 256
-"""Keys of asks that a session remembers, the latest."""
+"""Maximum number of ask keys that a session remembers. The oldest keys are dropped first."""
 
 
 class KeyedAsk(StoredRecord, frozen=True):
-    """An ask with a key.
+    """An ask to which its caller gave a key.
 
     Args:
         ask: Number of the ask.
         key: The key.
-        is_ended: Whether the log has the result of the ask. False while it runs or waits, and after an interruption.
+        is_ended: True if the log contains the result of the ask. False while the ask runs or waits, and after an
+            interruption.
     """
 
     ask: int
@@ -73,11 +74,11 @@ class SessionState(StoredRecord, frozen=True):
         held: The target of a deferred switch; None if there is none.
         history: The messages.
         ledger: The tool calls.
-        calls: The number of canonical call ids used.
+        calls: The number of canonical call ids that were assigned.
         asks: The number of the last ask.
         asked: The settings of the last ask; None if it has none.
         turns: The number of the last turn.
-        turn_ask: The number of the ask of the last turn; 0 if the turn belongs to no ask.
+        turn_ask: The number of the ask to which the last turn belongs; 0 if the turn belongs to no ask.
         bound: The binding of the turn in flight; None between turns.
         pause: The calls that the turn in flight waits for, and the decisions about them; None if it is not paused.
         closed: True if the log contains `Closed`.
@@ -87,7 +88,8 @@ class SessionState(StoredRecord, frozen=True):
         config_digest: The digest of the system prompt and of the tools' declarations.
         asked_at: The index in the history at which the last ask begins.
         size: The size of the history's messages, in bytes.
-        measured: The input tokens that the last answer reported, and the history they cover; None without an answer.
+        measured: The input tokens that the last answer reported, and the history that they cover; None before the first
+            answer.
         ends: The ends of turns, to which the history can be rewound.
         keys: The last `KEYS` asks with a key, oldest first.
     """
@@ -125,15 +127,17 @@ class SessionState(StoredRecord, frozen=True):
         return self.keys[-1].key.name if self.keys and self.keys[-1].ask == self.asks else ""
 
     def can_continue(self, ask: KeyedAsk) -> bool:
-        """Return True if a further turn can complete this ask: the ask is the last one and has neither ended nor been
-        rewound.
+        """Return True if another turn can complete this ask.
+
+        This requires that the ask is the session's last one, has not ended, and was not rewound.
         """
         return not ask.is_ended and ask.ask == self.asks and self.asked_at < self.history.length
 
     @property
     def turn_before(self) -> int | None:
-        """The latest turn that ended before the last ask and to which the history can be rewound; None if there is
-        none.
+        """The number of the last turn before the last ask to which the history can be rewound.
+
+        `None` means that there is no such turn.
         """
         return turn_ends.last_turn_within(self.ends, self.asked_at)
 
@@ -238,7 +242,10 @@ class SessionState(StoredRecord, frozen=True):
         return turn_ends.with_end(self.ends, TurnEnd(turn, self.history.length, self.calls))
 
     def _rewind(self, turn: int) -> "SessionState":
-        """Return the state with the history cut at the end of a turn; unchanged if that turn has no recorded end."""
+        """Return the state with the history cut at the end of a turn.
+
+        If no end of that turn is recorded, the state stays the same.
+        """
         if (end := turn_ends.end_of(self.ends, turn)) is None:
             return self
         history = rewind(self.history, end.length, range(end.calls + 1, self.calls + 1))
@@ -255,16 +262,17 @@ class SessionState(StoredRecord, frozen=True):
         return replace(self, ledger=self.ledger.apply(*happened)) if happened else self
 
     def _updated_report(self, event: events.RoundEnded) -> ReportedRequest | None:
-        """Return the token report of an answer; the previous report after a failed answer or a summary (round 0)."""
+        """Return the number of input tokens that an answer reported, with the history that they cover.
+
+        After a failed answer or a summary (round 0), the previous report remains valid.
+        """
         tokens = event.usage.input_tokens
         if self.bound is None or not (event.round and tokens) or event.fault is not None:
             return self.measured
         return ReportedRequest(self.bound, self.history.length, tokens)
 
     def ledger_with_open_calls(self, ledger: Ledger) -> Ledger:
-        """Return `ledger` with the calls of the turn in flight. Calls that `ledger` does not contain yet are added as
-        scheduled.
-        """
+        """Return `ledger` with all calls of the turn in flight. Missing calls are added as scheduled."""
         calls = self.history[-1].calls if self.bound is not None and self.history.length else ()
         coming = [Scheduled(call.id, call.name, call.json) for call in calls if call.id not in ledger]
         return ledger.apply(*coming)
@@ -286,7 +294,7 @@ def _initial_state(event: events.Opened) -> SessionState:
 
 
 def _without_counts(measured: ReportedRequest | None) -> ReportedRequest | None:
-    """Return the report without its counts, because the history was shortened since; the binding stays valid."""
+    """Remove the counts from a report after the history was shortened. The report keeps its binding."""
     return None if measured is None else ReportedRequest(measured.binding)
 
 

@@ -27,11 +27,11 @@ def build_id(session: str, call: str, number: int) -> str:
 
 
 def split_id(session: str) -> tuple[str, str]:
-    """Split a subagent's id into its prefix and its call, such as `-c7`. For any other id, the call is empty."""
+    """Split a subagent's id into its parent's part and its call, such as `-c7`. For any other id, the call is empty."""
     found = _SUFFIX.search(session)
     return (session, "") if found is None else (session[: found.start()], found[1])
 
 
 def started_calls(log: Sequence[LogEvent]) -> tuple[CallId, ...]:
-    """Return the ids of the calls that started, without repetitions. No other call can have opened a session."""
+    """Return the ids of the calls that started, each once. A call that did not start cannot have opened a session."""
     return tuple(dict.fromkeys(event.call_id for event in log if isinstance(event, Started)))

@@ -5,7 +5,8 @@ Out: the counters of each backend, equal to those that `actors.core.stats.stats.
      totals of asks and requests.
 
 Events contain less than the log. A batch that was interrupted by the end of the process has no result events, so its
-invalid calls are missing from these counts. A subagent is counted as far as the parent's stream contains its events.
+invalid calls are missing from these counts. The work of a subagent is counted if the parent's stream contains its
+events.
 """
 
 from collections import Counter
@@ -40,7 +41,7 @@ class WorkCounts:
     failures: int = 0
 
     def count_event(self, event: Fields, binding: str) -> None:
-        """Count an event. `binding` is the display form of the binding of the event's turn."""
+        """Count an event of a turn. `binding` is the turn's binding as a string, such as `house:model`."""
         match event:
             case {
                 "type": "complete" | "error",
@@ -77,7 +78,7 @@ def _no_subagents() -> "dict[str, _EventRecount]":
 
 @dataclass(slots=True)
 class _EventRecount:
-    """The counters of one session, and the state of its current turn while its events are read."""
+    """The tool counters of one session and the state of its current turn, while the events are read."""
 
     work: WorkCounts = field(default_factory=WorkCounts)
     binding: str = ""
@@ -126,10 +127,9 @@ class _EventRecount:
         return self.counts.setdefault(self.backend, ToolCounts())
 
     def count_refusal(self) -> None:
-        """Count the last request as rejected for its structure, unless the request was answered or has already been
-        counted.
+        """Count the last request as rejected for its structure, unless it was answered or is already counted.
 
-        The request led to a rewritten lane or to the end of the turn.
+        Call this when a rejection leads to a rewritten lane or ends the turn.
         """
         self.backend_counts.tool_api_400_total += self.is_unanswered
         self.is_unanswered = False
@@ -158,7 +158,7 @@ def recount_work(events: Iterable[Fields]) -> tuple[dict[str, ToolCounts], WorkC
 
 
 def _backend_name(binding: str) -> str:
-    """Return the backend's name in the display form of a binding: `_backend_name("house:model") == "house"`."""
+    """Return the name of the backend in a binding's string: `_backend_name("house:model") == "house"`."""
     return binding.partition(":")[0].partition(" via ")[0]
 
 

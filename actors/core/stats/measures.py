@@ -1,8 +1,8 @@
 """Count asks, requests and tool calls as they happen, for a runtime's stats.
 
-Each counter is incremented where the event happens, which costs a few additions; the buckets of a histogram are
-allocated once. The number of labels is bounded: up to `MOST_NAMES` names of models or tools are counted separately, and
-all later names are counted together as `OTHER`.
+Counting an event costs a few additions, because the buckets of a histogram are allocated once. The number of labels is
+bounded: up to `MOST_NAMES` names of models or tools are counted separately, and all later names are counted together as
+`OTHER`.
 """
 
 from bisect import bisect_left
@@ -46,7 +46,10 @@ _STATUSES = frozenset(
 
 
 class DurationCounts(Struct):
-    """A histogram of durations. `counts` has one number per bucket of `BOUNDS`, and one for longer durations."""
+    """A histogram of durations.
+
+    `counts` has one number per bucket of `BOUNDS`, and a last number for longer durations.
+    """
 
     counts: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
     seconds: float = 0.0
@@ -85,7 +88,7 @@ class RequestCounts(Struct):
     usage: Usage = field(default_factory=Usage)
 
     def record_end(self, sent: int, status: int | None, *, stopped: bool = False) -> None:
-        """Count the requests of one try.
+        """Count the requests of one attempt to get an answer.
 
         All of the `sent` requests except the last one were answered. `status` is the HTTP status of the last request,
         and `stopped` is True if the last request was cancelled.
@@ -107,7 +110,10 @@ class RequestCounts(Struct):
         self.usage += other.usage
 
     def stats(self, cost: float | None) -> ModelStats:
-        """Return the current counts as an immutable value. `cost` is the cost of the usage; None if unknown."""
+        """Return the current counts as an immutable value.
+
+        `cost` is the price of the tokens; None if a price is unknown.
+        """
         return ModelStats(dict(self.statuses), self.usage, cost, self.first_token.stats, self.answer.stats)
 
 
@@ -145,7 +151,7 @@ class ToolMeasures(Struct):
 
 
 class AskCounts(Struct):
-    """The asks of all sessions.
+    """Counters for the asks of all sessions.
 
     Args:
         outcomes: Number of ended asks by outcome.

@@ -1,7 +1,7 @@
 """Define a runtime's stats, and count tool calls again from a log.
 
-The two counts are independent on purpose: `ToolCounts` is updated when something happens, and `recount` derives the
-same numbers from the log. Tests check that both agree.
+The runtime updates `ToolCounts` as things happen, and `recount` derives the same numbers from the log. The two are
+independent, so that tests can check that they agree.
 """
 
 from collections.abc import Iterable
@@ -28,9 +28,9 @@ class ToolCounts(Struct):
         tool_calls_repaired: Calls with malformed arguments (not JSON, or a string in place of a number) that had
             exactly one interpretation.
         tool_api_400_total: Requests rejected for their structure.
-        tool_loop_max_iterations: Turns that ended with a request with tools off.
+        tool_loop_max_iterations: Turns in which a limit forced a request that allows no tool calls.
         tool_calls_repeated: Calls detected as repeats of earlier calls with the same result in their turn.
-        answers_repaired: Malformed answers of `output=` that had exactly one interpretation.
+        answers_repaired: Malformed answers of asks with `output=` that had exactly one interpretation.
     """
 
     tool_calls_total: int = 0
@@ -46,7 +46,7 @@ class ToolCounts(Struct):
         self.tool_calls_total += len(message.calls)
 
     def plus(self, other: "ToolCounts") -> "ToolCounts":
-        """Return a value whose counters are the sums of the counters of both values."""
+        """Return the sum of both values, counter by counter."""
         return ToolCounts(*[getattr(self, name) + getattr(other, name) for name in COUNTERS])
 
     @property
@@ -87,8 +87,9 @@ class Durations(Struct, frozen=True):
         return sum(self.counts.values())
 
     def centile(self, percent: float) -> float:
-        """Return the percentile `percent` in seconds, rounded up to a bound of the histogram or to the longest
-        duration.
+        """Return the duration that `percent` % of all durations do not exceed, in seconds.
+
+        The result is rounded up to a bound of the histogram, but it is never above the longest duration.
         """
         remaining = self.count * percent / 100
         for seconds, count in self.counts.items():
@@ -102,8 +103,8 @@ class ModelStats(Struct, frozen=True):
     """The requests to one model of a backend, since the runtime was entered.
 
     Args:
-        requests: Number of ended requests by HTTP status; `none` without a complete response, `cancelled` if stopped,
-            `other` for an unknown status.
+        requests: Number of ended requests by HTTP status. Requests without a complete response are counted as `none`,
+            cancelled requests as `cancelled`, and unknown statuses as `other`.
         usage: Tokens of the requests and answers.
         cost: Cost of these tokens; None if a price is unknown.
         first_token: Time from a request to the first fragment of its answer.
@@ -211,7 +212,8 @@ class JournalStats(Struct, frozen=True):
     Args:
         durability: The failure that acknowledged events survive: `memory` (none), `process` (a crash of the process) or
             `power` (a power failure).
-        unavailable_since: Time when the journal became unavailable, as `time.time` returns it; None while it can write.
+        unavailable_since: Time when the journal became unavailable, as `time.time` returns it; None while the journal
+            can write.
         why: The storage's error at that time, without any content of sessions.
         refused: Number of events that could not be written since the runtime was entered.
         waiting: Number of writes and reads in the journal's queue.
@@ -265,14 +267,14 @@ class ReuseStats(Struct, frozen=True):
 
 
 class LoopLag(Durations, frozen=True):
-    """Delays of the event loop while turns computed. Sockets and timers wait during a delay."""
+    """Lengths of event-loop iterations in which sessions computed. Sockets and timers wait during an iteration."""
 
 
 class BudgetStats(Struct, frozen=True):
     """A shared budget and its usage in the current period.
 
     Args:
-        rounds, tokens, money: The limits; None for no limit.
+        rounds, tokens, money: The limits. `None` means no limit.
         used_rounds, used_tokens, used_money: The usage. Money is counted only if it is limited, and is None while a
             price is missing.
         reserved_tokens: Estimated tokens of the requests in flight.
@@ -304,8 +306,9 @@ class RuntimeStats(Struct, frozen=True):
         memory_limit: Maximum of these bytes (`limits.memory`, or a share of the machine's memory).
         reuse: How often sessions were used with their state in memory.
         loop_lag: Delays of the runtime's event loop, whatever causes them.
-        asks: Number of ended asks by outcome: `complete`, `cancelled`, `failed`, `interrupted`; `refused` if an ask was
-            not accepted, or waited too long for a paused turn; `dropped` if the session ended.
+        asks: Number of ended asks by outcome: `complete`, `cancelled`, `failed` or `interrupted`. Asks that were not
+            accepted, or waited too long for a paused turn, are counted as `refused`. Asks whose session ended first are
+            counted as `dropped`.
         asks_waiting: Number of asks that wait for another ask of their session.
         asking: Number of sessions with an ask in flight.
         awaiting: Number of sessions whose turn waits for results or an approval from its caller. All other sessions are
@@ -367,7 +370,7 @@ class RuntimeStats(Struct, frozen=True):
 
 
 class _Recount(Struct):
-    """The tool counters of one log, and the state of its current turn while the log is read."""
+    """The tool counters of one session and the state of its current turn, while the log is read."""
 
     counts: dict[str, ToolCounts] = {}
     backend: str = ""
@@ -406,17 +409,16 @@ class _Recount(Struct):
         return self.counts.setdefault(self.backend, ToolCounts())
 
     def count_refusal(self) -> None:
-        """Count the last request as rejected for its structure, unless the request was answered or has already been
-        counted.
+        """Count the last request as rejected for its structure, unless it was answered or is already counted.
 
-        The request led to a rewritten lane or to the end of the turn.
+        Call this when a rejection leads to a rewritten lane or ends the turn.
         """
         self.backend_counts.tool_api_400_total += self.is_unanswered
         self.is_unanswered = False
 
 
 def recount(log: Iterable[LogEvent]) -> dict[str, ToolCounts]:
-    """Count tool calls from a session's log. Return the counters by backend, without backends that have no counts."""
+    """Count the tool calls in a session's log. Return the counters by backend; backends without counts are left out."""
     counting = _Recount()
     for event in log:
         counting.count_event(event)
