@@ -23,7 +23,7 @@ from actors.core.values.identity import Binding
 VERSION: Final = 1
 """The version of the JSON format. It increases when a field is removed or changes its meaning."""
 
-Fields = dict[str, Any]  # Any: a JSON value per field
+Fields = dict[str, Any]  # Any: each value is a JSON value
 _Value: TypeAlias = "Struct | tuple[_Value, ...] | JsonValue"
 
 _encode = json.Encoder().encode
@@ -49,7 +49,7 @@ def sse_frame(event: SessionEvent) -> bytes:
     if (prefix := _DELTA_PREFIXES.get(type(event))) is not None:
         try:  # deltas are frequent, and msgspec encodes them directly, ten times as fast as through a dictionary
             return prefix + _encode(event)[1:] + b"\n\n"
-        except UnicodeEncodeError:  # the text contains a lone surrogate; `dump`, used below, replaces it
+        except UnicodeEncodeError:  # the text contains a lone surrogate, which `dump` replaces
             pass
     can_resume = isinstance(event, DurableEvent) and not getattr(event, "more", False)
     id_line = b"id: %d\n" % event.seq if isinstance(event, DurableEvent) and can_resume else b""
@@ -124,7 +124,7 @@ def _result_json(result: AskResult) -> Fields:
     }
 
 
-_CONVERTERS: Final[dict[type, Callable[[Any], Any]]] = {  # Any: takes a value of the key's type, returns JSON
+_CONVERTERS: Final[dict[type, Callable[[Any], Any]]] = {  # Any: from the key's type to JSON
     Binding: str,
     Message: _message_json,
     ToolCall: _call_json,

@@ -19,7 +19,7 @@ from actors.core.values.identity import Binding
 from actors.core.values.progress import Attempt
 from actors.core.values.stream import Cut, Usage
 
-Schema = dict[str, Any]  # Any: a JSON value per keyword
+Schema = dict[str, Any]  # Any: each value is a JSON value
 
 _STRING: Final[Schema] = {"type": "string"}
 _COUNT: Final[Schema] = {"type": "integer", "minimum": 0}
@@ -66,7 +66,7 @@ def _field_schemas(kind: type[Struct]) -> dict[str, Schema]:
 
 @cache
 def _converted_schemas() -> dict[Any, Schema]:  # Any: the keys are types
-    """Return the schemas of the types that `event_json` converts with a function of its own."""
+    """Return the schemas of the types for which `event_json` has a converter."""
     called = {"id": _STRING, "name": _STRING, "arguments": {"type": "object"}, "raw": _STRING}
     call = _object_schema(called, ("raw",))
     reasons = _list_schema(_object_schema({"id": _STRING, "reason": _STRING}))

@@ -45,7 +45,7 @@ class PendingCall(Struct, frozen=True):
     Args:
         call: The model's call, with repaired arguments if they were malformed.
         kind: `external` if the caller provides the result; `approval` if the call runs once it is approved.
-        digest: Digest of the tool and the arguments. A decision repeats it to show which call was reviewed.
+        digest: Digest of the tool and the arguments. A decision repeats the digest to show which call was reviewed.
     """
 
     call: ToolCall
@@ -84,9 +84,9 @@ class ApprovalDecision(Struct, frozen=True):
         verdict: `allow` runs the call; `deny` answers the call without running its tool. An external call can be denied
             too.
         reason: The reason for the decision. The model receives the reason for a denial.
-        arguments: Arguments that replace the model's; None to keep the model's arguments.
-        digest: `PendingCall.digest` of the reviewed call. If the call's arguments differ, the decision is rejected.
-            None skips this check.
+        arguments: Arguments that replace the model's arguments. `None` keeps the model's arguments.
+        digest: `PendingCall.digest` of the reviewed call. If the call's arguments have changed since, the decision is
+            rejected. `None` skips this check.
     """
 
     verdict: Verdict
@@ -112,16 +112,16 @@ class AskResult(Struct, Generic[Value], frozen=True):
         attempts: Every turn of the ask and every retried request, in order.
         rounds: The number of rounds in all turns.
         usage: The tokens of all rounds together.
-        error: The reason, in one line, why the ask is not complete; empty if it is.
+        error: One line that explains why the ask is not complete; empty for a complete ask.
         finish_reason: The provider's finish reason; None if the last round has no answer.
         incomplete: The reason why the last answer is incomplete although the ask is `complete`: `length` (a token limit
             or a full context window), `filter` (a filter or a refusal), `paused` (the model would continue on request),
             `fault` (an error of the provider or the model), `empty` (neither text nor a call, twice), `unparsed` (a
             tool call written as text, which was not run). None if the answer is complete.
-        dropped: The number of items of answers that the history does not contain, by kind, over all rounds.
+        dropped: The number of items that the history omits from the answers of all rounds, by kind.
         pending_calls: The calls that the turn waits for, if the status is `awaiting`. Pass results of external calls to
             `Session.ask` as `results`, and decisions as `approvals`.
-        output: The answer as a value of the type `output=`; None unless the ask is `complete`.
+        output: The answer as a value of the type that `output=` requires; None unless the ask is `complete`.
         cost: The cost of `usage` over all turns; None if a price is missing.
         report: The render report of the last request; None if no request was rendered.
         losses: The number of blocks and settings that the last request omitted, by kind, as in `Preview.losses`.
@@ -129,7 +129,7 @@ class AskResult(Struct, Generic[Value], frozen=True):
         skipped: Members of the target's pool that were not used, because they accept none of the session's tools.
         repaired: Repairs of malformed calls and of the answer. Only JSON with one valid interpretation is repaired.
         turn: The number of the ask's last turn, which `Session.rewind` accepts; 0 if the ask had no turn.
-        turn_before: The last turn before the ask to which `Session.rewind` can return; None if there is none.
+        turn_before: The last turn before the ask to which `Session.rewind` can return; None if there is no such turn.
 
     A result that is read from the log later has no `output`, `cost`, `report`, `losses`, `refusals`, `skipped`,
     `repaired` and `turn_before`.
@@ -162,8 +162,8 @@ class SwitchOutcome(Struct, frozen=True):
 
     Args:
         target: The target of the next ask.
-        status: `applied`: the change is in force. `queued`: a turn is in flight, so the change takes effect when that
-            turn has ended, and a stream event reports the outcome.
+        status: `applied` means that the change is in force. `queued` means that a turn is in flight. The change then
+            takes effect when that turn has ended, and a stream event reports the outcome.
         turn: Number of the turn in flight; 0 if the change is applied.
     """
 

@@ -40,7 +40,7 @@ class BoundArguments(Struct, frozen=True):
 
 
 class Runnable(Protocol):
-    """The interface of a tool that planning a batch needs."""
+    """The part of a tool's interface that is needed to plan a batch."""
 
     def approval_of(self, arguments: dict[str, JsonValue]) -> Literal["allow", "ask", "deny"]:
         """Return whether a call with these arguments may run (`allow`), needs an approval (`ask`), or is denied."""
@@ -56,11 +56,17 @@ class Runnable(Protocol):
         ...
 
     def _single_interpretation(self, arguments: Mapping[str, JsonValue]) -> "FittingValue | None":
-        """Return the one interpretation of invalid arguments that fits the schema; None if there is not exactly one."""
+        """Return the only interpretation of invalid arguments that fits the schema.
+
+        Return `None` if there are none or several.
+        """
 
 
 class Planned(Struct, frozen=True):
-    """A call that can run, with its function's arguments. `asks` is True if the call must be approved first."""
+    """A call that can run, with the arguments for the tool's function.
+
+    `asks` is True if the call needs an approval first.
+    """
 
     call: ToolCall
     arguments: Mapping[str, Any]  # Any: each parameter of the function has its own type
@@ -68,7 +74,7 @@ class Planned(Struct, frozen=True):
 
 
 class WaitingCall(Struct, frozen=True):
-    """A call that waits for the caller: for its result if `is_external`, otherwise for an approval."""
+    """A call that waits for the caller. It waits for its result if `is_external` is True, otherwise for an approval."""
 
     call: ToolCall
     is_external: bool
@@ -106,12 +112,12 @@ def plan(
     Args:
         calls: The calls, in the order of the message.
         tools: The tools of the turn, by name.
-        max_calls: How many calls may run; further calls are refused with an error for the model.
+        max_calls: Maximum number of calls that may run. Further calls are refused with an error for the model.
         can_ask: True if an `approve` callback exists. Without a callback, calls that need an approval wait.
         approved: True if the calls were approved.
-        waited: True if the calls waited for that approval and are therefore scheduled already.
-        disabled_tools: Tools that the model called with errors too often in this turn; their calls are refused.
-        repair: How malformed arguments are interpreted. The plan contains the repaired arguments.
+        waited: True if the calls waited for their approval, so that their `Scheduled` events exist already.
+        disabled_tools: Tools that the model called with errors too often in this turn. Their calls are refused.
+        repair: The rule for interpreting malformed arguments. The plan contains the repaired arguments.
     """
     taken, others = calls[:max_calls], calls[max_calls:]
     read = [
@@ -123,17 +129,17 @@ def plan(
         tuple([each for each in found if isinstance(each, Planned)]),
         tuple([each for each in found if isinstance(each, Refused | Denied)]),
         tuple([each for each in found if isinstance(each, WaitingCall)]),
-        () if waited else tuple([each.event for each in (*read, *map(_Bound, others))]),
+        () if waited else tuple([each.event for each in (*read, *map(_BoundCall, others))]),
     )
 
 
 def denial(call: ToolCall, reason: str = "") -> Denied:
-    """Return the completion of a call that was denied; `reason` is for the model."""
+    """Return the completion of a denied call. `reason` is text for the model."""
     why = f": {reason}" if reason else "."
     return Denied(call.id, quote(f"Running {call.name!r} was not approved{why}"))
 
 
-class _Bound(Struct, frozen=True):
+class _BoundCall(Struct, frozen=True):
     """A call with the result of binding its arguments to its tool.
 
     Args:
@@ -157,36 +163,36 @@ class _Bound(Struct, frozen=True):
         return Scheduled(call.id, intern(call.name), call.json, repaired)
 
 
-def _bind(call: ToolCall, tool: Runnable | None, repair: RepairMode) -> _Bound:
+def _bind(call: ToolCall, tool: Runnable | None, repair: RepairMode) -> _BoundCall:
     """Bind a call's arguments to its tool. Repair invalid arguments that have exactly one valid interpretation."""
     repairs: tuple[Repair, ...] = ()
     if repair != "strict" and call.is_malformed:
         call, repairs = _parse_malformed(call)
     if tool is None or call.is_malformed:
-        return _Bound(call, None, repairs)
+        return _BoundCall(call, None, repairs)
     arguments = call.arguments
     bound = tool.bind(arguments)
     if repair == "strict" or not isinstance(bound, tuple):
-        return _Bound(call, bound, repairs, arguments)
+        return _BoundCall(call, bound, repairs, arguments)
     reading = tool._single_interpretation(arguments)
     if reading is None or not isinstance(reading.value, dict):
-        return _Bound(call, bound, repairs)
+        return _BoundCall(call, bound, repairs)
     read = tool.bind(reading.value)
     if isinstance(read, tuple):  # the value fits the schema but not the types of the function's parameters
-        return _Bound(call, bound, repairs)
+        return _BoundCall(call, bound, repairs)
     call = call.with_arguments(JsonObject(dump(reading.value)))
-    return _Bound(call, read, repairs + reading.repairs, reading.value)
+    return _BoundCall(call, read, repairs + reading.repairs, reading.value)
 
 
 def _plan_call(
-    read: _Bound,
+    bound_call: _BoundCall,
     tools: Mapping[str, Runnable],
     disabled_tools: Container[str],
     *,
     can_ask: bool,
     approved: bool,
 ) -> Planned | Refused | Denied | WaitingCall:
-    call, bound = read.call, read.bound
+    call, bound = bound_call.call, bound_call.bound
     tool = tools.get(call.name)
     if tool is None:
         return _refusal(call, unknown_tool_error(call.name, tools))
@@ -196,7 +202,7 @@ def _plan_call(
         return _refusal(call, tool_error(call.name, (), call.raw or ""))
     if isinstance(bound, tuple):
         return _refusal(call, tool_error(call.name, bound))
-    approval = tool.approval_of(read.arguments)
+    approval = tool.approval_of(bound_call.arguments)
     if approval == "deny":
         return denial(call)
     if tool.is_external:

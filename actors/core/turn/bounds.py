@@ -20,12 +20,13 @@ class Bounds(Struct, frozen=True):
 
     Args:
         max_rounds: Number of requests after which the model must write a final text.
-        max_corrections: How many consecutive rounds may consist of refused calls only, and how often the format of an
-            answer may be corrected.
+        max_corrections: Maximum number of consecutive rounds in which every call is refused. Also the maximum number of
+            corrections of an answer's format.
         has_format: True if the answer has a required format.
         max_tool_corrections, on_repeat: See `actors.core.turn.guards`.
-        forced: The tool choice to express as an instruction, because the model accepts no forced tool; None for none.
-        repair: How malformed arguments and answers are interpreted.
+        forced: The tool choice that an instruction expresses, because the model accepts no forced tool. `None` means
+            that there is none.
+        repair: The rule for interpreting malformed arguments and answers.
     """
 
     max_rounds: int = 25
@@ -37,7 +38,7 @@ class Bounds(Struct, frozen=True):
     repair: RepairMode = "unambiguous"
 
     def with_repeats(self, on_repeat: str | None) -> "Bounds":
-        """Return these bounds with another policy for repeated calls; None leaves the policy unchanged.
+        """Return these bounds with another policy for repeated calls. `None` keeps the policy.
 
         Raises:
             ConfigError: The policy is unknown.

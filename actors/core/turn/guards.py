@@ -27,7 +27,7 @@ from actors.core.values.identity import CallId
 from actors.errors import ConfigError
 
 Repeats: TypeAlias = Literal["allow", "warn", "stop"]
-"""The reaction to repeated calls with the same result: none, a note for the model, or turning the tools off."""
+"""The reaction to repeated calls with the same result: none, a note for the model, or a final request without tools."""
 
 REPEATS: Final = 3
 """The number of messages with the same call and the same result from which repetition is detected."""
@@ -53,9 +53,9 @@ class CallPolicy(Struct, frozen=True):
 
     Args:
         disabled_tools: Tools that were called with errors too often. Their calls are refused.
-        known: The earlier result of each call that was repeated often enough. If the call returns it again, the result
-            is marked as repeated.
-        has_note: True if a repeated result contains a note for the model.
+        known: The previous results of calls that were repeated too often. If a call returns its previous result again,
+            the result is marked as repeated.
+        has_note: True if a result that is marked as repeated also contains a note for the model.
     """
 
     disabled_tools: frozenset[str] = frozenset()
@@ -67,7 +67,7 @@ NO_POLICY = CallPolicy()
 """The policy for the first batch of a turn, and for a batch outside of turns."""
 
 
-class _Repeated(Struct, frozen=True):
+class _Repetition(Struct, frozen=True):
     """The last result of a call, and the number of consecutive messages with this result."""
 
     end: End
@@ -75,18 +75,18 @@ class _Repeated(Struct, frozen=True):
 
 
 class TurnGuard:
-    """The counts of invalid and repeated calls in one turn. Mutable: the object belongs to that turn.
+    """Counters of invalid and repeated calls in one turn. The object is mutable and belongs to that turn.
 
     Args:
         start: The length of the history when the turn began, in messages.
-        corrections: How many messages may contain invalid calls of a tool before the tool is disabled.
+        corrections: The number of messages with invalid calls of a tool after which the tool is disabled.
         repeats: The policy for repeated calls.
     """
 
     def __init__(self, start: int, corrections: int, repeats: Repeats) -> None:
         self._next_message, self._corrections, self._repeats = start, corrections, repeats
         self._refusals: Counter[str] = Counter()
-        self._seen: dict[tuple[str, str | bytes], _Repeated] = {}
+        self._seen: dict[tuple[str, str | bytes], _Repetition] = {}
 
     @property
     def is_stopping(self) -> bool:
@@ -126,7 +126,7 @@ class TurnGuard:
         for key, end in made.items():
             seen = self._seen.get(key)
             again = seen is not None and _is_same(end, seen.end)
-            self._seen[key] = _Repeated(seen.end, seen.times + 1) if seen and again else _Repeated(end, 1)
+            self._seen[key] = _Repetition(seen.end, seen.times + 1) if seen and again else _Repetition(end, 1)
 
     def policy(self, calls: Iterable[ToolCall]) -> CallPolicy:
         """Return the policy for a batch that consists of these calls."""
@@ -136,16 +136,16 @@ class TurnGuard:
         known: dict[CallId, End] = {}
         for call in calls if self._seen else ():
             seen = self._seen.get(_call_key(call))
-            # The call of this batch would be one more repetition.
+            # If this call returns the same result again, the limit is reached.
             if seen is not None and seen.times >= REPEATS - 1:
                 known[call.id] = seen.end
         return CallPolicy(frozenset(disabled_tools), known, self._repeats == "warn")
 
 
 def mark_repeated(event: CallEvent, before: End, *, has_note: bool = True) -> CallEvent:
-    """Mark a completion as repeated if it equals `before`, the call's earlier result; otherwise return it unchanged.
+    """Mark a completion as repeated if it equals `before`, the call's earlier result.
 
-    With `has_note`, a note for the model is added to the result.
+    Any other completion is returned unchanged. With `has_note`, a note for the model is added to a repeated result.
     """
     if not isinstance(event, Returned | Failed) or not _is_same(event, before):
         return event
@@ -158,7 +158,7 @@ def _call_key(call: ToolCall) -> tuple[str, str | bytes]:
     return call.name, json.dumps(call.arguments, sort_keys=True)
 
 
-def _comparable_result(end: End) -> tuple[Any, ...]:  # Any: content, media, class or error
+def _comparable_result(end: End) -> tuple[Any, ...]:  # Any: the items depend on the class of `end`
     if isinstance(end, Returned):
         return end.content, end.media
     return type(end), end.error

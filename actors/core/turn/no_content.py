@@ -64,7 +64,10 @@ def content_cut(message: Message, *, has_tools: bool) -> Cut | None:
 
 
 def _is_content(block: Block) -> bool:
-    """Return True if the block is content other than text. A mark, which a provider adds to text, is not content."""
+    """Return True if the block is content other than text.
+
+    An annotation of text by the provider (a mark) is not content.
+    """
     if isinstance(block, ProviderBlock):
         return block.seal.kind != "mark"
     return not isinstance(block, Text | Thinking)

@@ -28,8 +28,8 @@ MAX_ANSWER: Final = 4 * 1024 * 1024
 
 _NAMED = 3  # maximum number of errors in an answer that the caller's error message lists
 
-# Limits of a search for JSON in text: the opening brackets and fences that are examined, and the characters and the
-# brackets and strings that are read to find their ends.
+# Limits of a search for JSON in text: the number of opening brackets and fences that are examined, of characters that
+# are read, and of brackets and strings that are read.
 _MOST_OPENINGS = 1000
 _MOST_SCANNED = 2 * MAX_ANSWER
 _MOST_TOKENS = 100_000
@@ -54,7 +54,10 @@ def instruction(schema: Json) -> str:
 
 
 def correction(errors: Sequence[ArgumentError]) -> str:
-    """Return the message that asks a model to correct its answer. Empty `errors` mean that the answer was not JSON."""
+    """Return the message that asks a model to correct its answer.
+
+    Empty `errors` mean that the answer was not JSON.
+    """
     if not errors:
         return "Your answer is not one JSON value. Answer again with the JSON value alone, without any other words."
     lines = [f"- {error.path or 'the value'}: {_describe_error(error)}" for error in errors]
@@ -95,7 +98,7 @@ def candidates(text: str, repair: RepairMode) -> list[Candidate]:
     """Return the JSON values in a text that may be the model's answer. No candidate contains another candidate.
 
     A text that is JSON has one candidate. In other text, each object or list is a candidate, and so is each value in a
-    code fence; leading reasoning is skipped. If the text is too long to search completely, or a value is truncated, the
+    code fence. Leading reasoning is skipped. If the text is too long to search completely, or a value is truncated, the
     result is empty, because a value may have been overlooked.
     """
     said = text.strip()
@@ -130,7 +133,7 @@ class _JsonSearch:
         self._breaks_off = False
 
     def values(self) -> list[_Value]:
-        """Return the JSON values in the text, in order; an empty list if a value may have been overlooked."""
+        """Return the JSON values in the text, in order. If a value may have been overlooked, return no values."""
         found: list[_Value] = []
         for _ in range(_MOST_OPENINGS):
             if (opening := _OPENING.search(self._text, self._at)) is None:
@@ -152,10 +155,10 @@ class _JsonSearch:
         return value
 
     def _bracket_value(self, start: int) -> _Value | None:
-        """Return the value that begins with the bracket at `start`; None if the text up to the closing bracket is not
-        JSON.
+        """Return the JSON value that begins with the bracket at `start`, or None.
 
-        Such text is skipped completely, because a JSON value inside it may have another meaning.
+        If the text up to the closing bracket is not JSON, it is skipped completely, because a JSON value inside it may
+        have another meaning.
         """
         stop = self._closing_position(start)
         self._at = stop or start + 1
@@ -182,7 +185,7 @@ class _JsonSearch:
 
 
 def as_text(message: Message) -> Message:
-    """Return the answer with the call of the output tool replaced by a text, which consists of the call's arguments."""
+    """Return the answer with text in place of the output tool's call. The text consists of the call's arguments."""
     if not any(call.name == OUTPUT_TOOL for call in message.calls):
         return message
     blocks = [_answer_text(block) if type(block) is ToolCall else block for block in message.blocks]

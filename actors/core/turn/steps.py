@@ -20,9 +20,9 @@ class RenderStep(Struct, frozen=True):
     Args:
         round: The number of the round.
         tools_off: True to declare the tools but forbid calls, which makes the model write a final text.
-        again: The reason why the previous request is sent again; empty if it is not.
+        again: The reason why the previous request is sent again; empty for a new request.
         omitted: Parameters to omit, because the provider rejected them.
-        follows_batch: True if the round follows a batch, so that a handoff among its results takes effect.
+        follows_batch: True if the round follows a batch. A handoff among the results of the batch then takes effect.
     """
 
     round: int
@@ -75,7 +75,7 @@ class BatchStep(Struct, frozen=True):
 
 
 class AwaitStep(Struct, frozen=True):
-    """Wait for the caller: for the results of `external` calls, and for decisions about the calls in `approvals`."""
+    """Wait for the results of the calls in `external`, and for decisions about the calls in `approvals`."""
 
     external: tuple[ToolCall, ...] = ()
     approvals: tuple[ToolCall, ...] = ()
@@ -151,7 +151,10 @@ class HandedOver(Struct, frozen=True):
 
 
 class TranscriptRefused(Struct, frozen=True):
-    """The judge or the provider rejected the transcript. `reasoning`: True if only replayed reasoning was rejected."""
+    """The judge or the provider rejected the transcript.
+
+    `reasoning` is True if only replayed reasoning was rejected.
+    """
 
     why: str
     reasoning: bool = False
@@ -174,8 +177,8 @@ class MediaRefused(Struct, frozen=True):
     Args:
         why: The message of the rejection.
         media: The attachments that the provider named.
-        others: Other attachments that may be the cause: the attachments that no answered request contained, or
-            all attachments if every one was contained in an answered request.
+        others: Other attachments that may be the cause. These are the attachments that no answered request contained,
+            or all attachments if there are none.
         cause: The cause of the rejection.
     """
 
@@ -186,7 +189,7 @@ class MediaRefused(Struct, frozen=True):
 
 
 class Answered(Struct, frozen=True):
-    """The model's complete message arrived. `cut`: the reason why the answer is incomplete, or None."""
+    """The model's complete message arrived. `cut` is the reason why the answer is incomplete, or None."""
 
     message: Message
     usage: Usage
@@ -211,9 +214,10 @@ class RequestFailed(Struct, frozen=True):
 
 
 class CompactionEnded(Struct, frozen=True):
-    """The history was compacted if `done` is True; otherwise `why` is the reason.
+    """The compaction of the history ended.
 
-    `usage` contains the tokens of the request for a summary.
+    If `done` is True, the history was compacted. Otherwise, `why` is the reason. `usage` contains the tokens of the
+    request for a summary.
     """
 
     done: bool
@@ -228,7 +232,7 @@ class BatchOutcome(Struct, frozen=True):
     Args:
         refused: Number of calls with an invalid name or invalid arguments.
         external, approvals: The waiting calls, as in `AwaitStep`.
-        stuck: True if calls repeat without progress, so that the tools are turned off.
+        stuck: True if calls were repeated so often without progress that the tools are turned off.
     """
 
     refused: int = 0
@@ -238,7 +242,10 @@ class BatchOutcome(Struct, frozen=True):
 
 
 class CallsResolved(Struct, frozen=True):
-    """No call waits for the caller any more. `approved` are the calls to run now. `stuck` is as in `BatchOutcome`."""
+    """No call waits for the caller any more.
+
+    `approved` contains the calls to run now. `stuck` is as in `BatchOutcome`.
+    """
 
     approved: tuple[ToolCall, ...] = ()
     stuck: bool = False
@@ -248,7 +255,8 @@ class Checked(Struct, frozen=True):
     """The answer was validated.
 
     Args:
-        correction: The message that asks the model to correct the format; None if no correction is needed or possible.
+        correction: The message that asks the model to correct the format; None for a valid answer, or if the answer
+            cannot be corrected.
         lacks: A summary of the errors for the caller; empty for a valid answer. Without a `correction`, the turn fails
             with this summary.
     """

@@ -9,8 +9,8 @@ A self-hosted model writes its calls between tokens of its chat template. A host
 calls as text. This module detects such calls but never parses them: a call in a text must not run, because the text may
 quote a document or another model.
 
-Only the exact token counts. A token in a fenced block, in inline code or in quotes is a quotation. If a token is a
-plain word in brackets, the text after it must look like a call.
+Only the exact token counts. A token in a fenced block, in inline code or in quotes is a quotation and does not count.
+If a token is a plain word in brackets, the text after it must look like a call.
 """
 
 import re

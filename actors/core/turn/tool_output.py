@@ -23,7 +23,7 @@ from actors.core.data.jsonio import Json, sanitise
 from actors.core.data.truncate import SizeLimits
 from actors.core.values.content import Media
 
-# The maximum size of all media in one result, in base64 characters: the strictest provider's limit for one image.
+# Maximum size of all media in one result, in base64 characters. The strictest provider has this limit for one image.
 MAX_MEDIA_BYTES = 5 * 1024 * 1024
 MAX_MEDIA = 100  # maximum number of media in one result
 
@@ -37,7 +37,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}").fullmatch
 
 
 def is_large(value: object) -> bool:
-    """Return True if splitting this value would take milliseconds. The check reads only that much of the value."""
+    """Return True if splitting this value would take milliseconds. The check stops as soon as this is certain."""
     if type(value) is str:
         return len(value) > LARGE_TEXT
     text, parts, pending = LARGE_TEXT, LARGE_PARTS, [value]
@@ -63,7 +63,7 @@ def split_output(
 ) -> tuple[Json, tuple[Media, ...]]:
     """Convert a tool's return value to JSON, and return the JSON and the media of the value.
 
-    Raises only the errors that `ingest` raises with `plain_only`.
+    With `plain_only`, a value that is not plain data raises `ForeignValue`, as in `ingest`.
     """
     several: Sequence[object] = value
     items = several if type(value) is list or type(value) is tuple else (several,)
@@ -88,9 +88,10 @@ def split_output(
 
 
 def _replacement_note(media: Media, room: int, count: int) -> str | None:
-    """Return the note that replaces an attachment; None if the attachment can be part of the result.
+    """Return the note that replaces an attachment; None if the result can contain the attachment.
 
-    `room` is the number of bytes that the result may still contain, and `count` is the number of its media so far.
+    `room` is the number of bytes that are left for the result's media. `count` is the number of media that the result
+    already contains.
     """
     media_type, data, url = media.media_type, media.data, media.url
     if not (type(media_type) is type(data) is type(url) is str and _MIME(media_type)):

@@ -1,8 +1,8 @@
 """Run a turn as a generator: it yields the next step and receives the outcome of that step.
 
-The session's turn driver runs the steps with real actors, over a frozen view of the session (binding, settings, tools);
-tests run them with a list of outcomes. The generator does no work itself. `actors.core.turn.steps` defines the steps
-and the outcomes. This table lists the legal states; any other outcome is a programming error.
+The session's turn driver runs the steps with real actors, over a frozen view of the session (binding, settings, tools).
+Tests run them with a list of outcomes. The generator does no work itself. `actors.core.turn.steps` defines the steps
+and the outcomes. This table lists the legal states. Any other outcome is a programming error.
 
     state        yields                    receives                      next state
     idle         -                         -                             rendering
@@ -91,12 +91,12 @@ from actors.core.values.content import Message
 from actors.core.values.progress import Cause, TurnProgress
 
 SHRINKS: Final = 3
-"""How many times the history may be compacted for one request that is too long."""
+"""Maximum number of compactions of the history for one request that is too long."""
 
 PARAMETER_REFUSALS: Final = 3
-"""How many times one request may be sent again without the parameters that the provider rejected."""
+"""Maximum number of times that a request is sent again without the parameters that the provider rejected."""
 MEDIA_REFUSALS: Final = 3
-"""How many times one request may be sent again without the attachments that the provider rejected."""
+"""Maximum number of times that a request is sent again without the attachments that the provider rejected."""
 
 
 def turn(bounds: Bounds, waited: AwaitStep | None = None, malformed: int = 0) -> Generator[Step, Outcome]:
@@ -117,7 +117,7 @@ def turn(bounds: Bounds, waited: AwaitStep | None = None, malformed: int = 0) ->
 
 
 class _TurnRules:
-    """The progress of a turn, and the `CloseStep` that would end the turn now."""
+    """The progress of a turn, and the rules that choose the next step."""
 
     def __init__(self, bounds: Bounds, so_far: TurnProgress) -> None:
         self._bounds = bounds
@@ -206,29 +206,31 @@ class _TurnRules:
         return replace(self._end, status=status, why=why, unrun=calls, elsewhere=elsewhere)
 
     def _hand_over(self, handed: HandedOver) -> CloseStep:
-        """Return the step that ends the turn after a handoff. The round that has just begun has sent no request and is
-        not counted.
+        """Return the step that ends the turn after a handoff.
+
+        The current round is not counted, because it has sent no request.
         """
         end = replace(self._end, rounds=self._end.rounds - 1, handover=None if handed.why else handed.target)
         status: TurnStatus = "failed" if handed.why else "handed_over"
         return replace(end, status=status, why=handed.why or f"the model handed over to {handed.target}")
 
-    def _rewrite(self, unfit: TranscriptRefused) -> Step:
+    def _rewrite(self, refused: TranscriptRefused) -> Step:
         """Return the step after a rejected transcript.
 
-        If only old reasoning was rejected, the first rewrite omits it. Otherwise, or if that transcript is rejected
-        too, the rewrite renders tool calls as text. If that transcript is rejected as well, the turn ends.
+        If only old reasoning was rejected, the first rewrite omits the reasoning. Any other rewrite renders tool calls
+        as text. If such a transcript is rejected, the turn ends.
         """
-        self._end = replace(self._end, cause=unfit.cause or self._end.cause)
+        self._end = replace(self._end, cause=refused.cause or self._end.cause)
         if self._rewritten == "plain":
             self._end = replace(self._end, refused=True)
-            return self._close("failed", unfit.why, elsewhere=True)
-        self._rewritten = "bare" if unfit.reasoning and self._rewritten == "no" else "plain"
-        return RewriteStep(unfit.why, plain=self._rewritten == "plain")
+            return self._close("failed", refused.why, elsewhere=True)
+        self._rewritten = "bare" if refused.reasoning and self._rewritten == "no" else "plain"
+        return RewriteStep(refused.why, plain=self._rewritten == "plain")
 
     def _replace_media(self, refused: MediaRefused) -> Step:
-        """Replace rejected attachments by notes. After the last attempt, end the turn, so that another backend can
-        serve.
+        """Replace rejected attachments by notes, at most `MEDIA_REFUSALS` times.
+
+        After that, end the turn, so that another backend can serve the ask.
         """
         self._end = replace(self._end, cause=refused.cause)
         if self._media == MEDIA_REFUSALS:
@@ -260,9 +262,9 @@ class _TurnRules:
         return CheckStep(answered.message)
 
     def _after_empty_answer(self, answered: Answered, *, is_unparsed: bool) -> Step:
-        """Retry once. End the turn at the second consecutive answer without content.
+        """Retry once after an answer without content. After the second such answer in a row, end the turn.
 
-        With a required format, an unparsed call counts as an answer with the wrong format.
+        If a format is required, a tool call written as text counts as an answer with the wrong format.
         """
         note = unparsed_note(tools_off=self._tools_off) if is_unparsed else NUDGE
         if is_unparsed and self._bounds.has_format:
@@ -287,20 +289,20 @@ class _TurnRules:
         self._end = replace(self._end, rounds=self._end.rounds + 1, malformed=self._end.malformed + 1)
         return InstructStep(correction)
 
-    def _after_batch(self, calls: int, ran: BatchOutcome) -> Step:
-        self._misses = self._misses + 1 if ran.refused == calls else 0
-        if ran.external or ran.approvals:
+    def _after_batch(self, call_count: int, outcome: BatchOutcome) -> Step:
+        self._misses = self._misses + 1 if outcome.refused == call_count else 0
+        if outcome.external or outcome.approvals:
             end = self._end
             so_far = TurnProgress(end.rounds, end.usage, self._misses, self._rewritten, end.malformed)
-            return AwaitStep(ran.external, ran.approvals, so_far)
-        return self._next_round(ran.stuck)
+            return AwaitStep(outcome.external, outcome.approvals, so_far)
+        return self._next_round(outcome.stuck)
 
-    def _next_round(self, stuck: bool) -> RenderStep:
-        """Begin the next round. Turn tools off in the last round, and after too many refused or repeated calls."""
+    def _next_round(self, is_stuck: bool) -> RenderStep:
+        """Begin the next round. Turn the tools off in the last round, and after too many refused or repeated calls."""
         self._has_called = True
         self._end = replace(self._end, rounds=self._end.rounds + 1)
         if (
-            stuck
+            is_stuck
             or self._end.rounds >= self._bounds.max_rounds
             or self._misses >= self._bounds.max_corrections
         ):

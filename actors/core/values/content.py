@@ -1,7 +1,7 @@
 """Define messages and their blocks as frozen, provider-neutral values.
 
-Text is stored in the form that requests use: it is escaped to a JSON string literal once, when the value is created,
-and each read of `.text` decodes it. Tool arguments and results are converted to JSON in the same way
+Text is stored in the form that requests use. It is escaped to a JSON string literal once, when the value is created,
+and each read of `.text` decodes it. Tool arguments and results are also converted to JSON once
 (`actors.core.data.ingest`), so no later step can fail on them. State that only its provider can read, such as a
 thinking signature or a native call id, is a `ProviderState`, which records the binding that produced it.
 """
@@ -41,8 +41,7 @@ class ProviderState(StoredRecord, frozen=True):
     Args:
         kind: The adapter's name for the state: `signature`, `redacted`, `call_id`.
         data: The state, unchanged, as a JSON string literal.
-        maker: The binding that produced the state. None only inside a packed message, if that binding is the message's
-            origin.
+        maker: The binding that produced the state. In a packed message, `None` stands for the message's origin.
     """
 
     kind: str
@@ -61,7 +60,7 @@ class ProviderState(StoredRecord, frozen=True):
     def is_bound(self) -> bool:
         """True if the state may depend on the preceding content.
 
-        A state of kind `phase` does not, because it only labels the text that follows.
+        State of kind `phase` does not depend on it, because it only labels the text that follows.
         """
         return self.kind != "phase"
 
@@ -111,14 +110,15 @@ class ToolCall(StoredRecord, frozen=True, tag="c", init=False, metaclass=Constru
     """A model's request to run a tool.
 
     Args:
-        id: The canonical call id. In a history that a program builds, any string, even empty or repeated.
+        id: The canonical call id. A history that a program builds may contain any string, even an empty or a repeated
+            one.
         name: The tool's name, as the model wrote it.
         arguments: Any Python value, converted to JSON once. If the JSON is not an object, the arguments become `{}`,
             and `raw` keeps the JSON.
         raw: The model's own text if it was not a JSON object: malformed arguments or free text. The text counts as free
             text if `arguments` is an object that contains it as `input`.
-        native: The provider's id for the call, as sealed state (kind `call_id`). If the provider uses other names for
-            some argument keys, an object with the `id` and these `keys` (kind `call`).
+        native: The provider's id for the call, as sealed state of kind `call_id`. If the provider uses other names for
+            some argument keys, the kind is `call`, and the state is an object that contains the `id` and these `keys`.
         namespace: The group of tools that contains the tool, if the provider has groups; a prefix of the name.
         json: The arguments as an encoded JSON object; replaces `arguments`.
         raw_json: Malformed arguments as a JSON string literal; replaces `raw`.
@@ -181,7 +181,7 @@ class ToolCall(StoredRecord, frozen=True, tag="c", init=False, metaclass=Constru
 
     @property
     def native_keys(self) -> dict[str, str]:
-        """The provider's names for the argument keys that it renames, by the key in `arguments`."""
+        """The provider's names for argument keys that it renames, by the name in `arguments`."""
         return {} if self.native is None or self.native.kind != "call" else _read_native_call(self.native)[1]
 
     @staticmethod
@@ -202,7 +202,7 @@ class ToolCall(StoredRecord, frozen=True, tag="c", init=False, metaclass=Constru
         return self.text if self.raw_json is None else unquote(self.raw_json)
 
     def as_scheduled(self, arguments: Json) -> "ToolCall":
-        """Return this call with the arguments of its `Scheduled` event, which may be repaired."""
+        """Return this call with the arguments of its `Scheduled` event, which are repaired if they were malformed."""
         return self if arguments == self.json else self.with_arguments(JsonObject(arguments))
 
     @property
@@ -211,7 +211,7 @@ class ToolCall(StoredRecord, frozen=True, tag="c", init=False, metaclass=Constru
         return self.raw_json is not None
 
     def with_arguments(self, json: JsonObject) -> "ToolCall":
-        """Return this call with `json` in place of its arguments; the result is neither malformed nor free-form."""
+        """Return this call with `json` as its arguments. The result is neither malformed nor free-form."""
         return from_fields(ToolCall, self.id, self.name, json, None, self.native, self.namespace, False)
 
     @property
@@ -223,7 +223,7 @@ class ToolCall(StoredRecord, frozen=True, tag="c", init=False, metaclass=Constru
 
 
 def _read_native_call(seal: ProviderState) -> tuple[str, dict[str, str]]:
-    """Return the id and the renamed keys in a call's sealed state; empty values for state of an unexpected shape."""
+    """Return the id and the renamed keys in a call's sealed state. State of an unexpected shape yields empty values."""
     if seal.kind != "call":
         return unquote(seal.data), {}
     try:
@@ -350,18 +350,18 @@ class ToolResult(StoredRecord, frozen=True, tag="r", init=False, metaclass=Const
 
 
 def transcript_text(json: Json | None) -> Json:
-    """Return a JSON value as text for a transcript: one JSON string literal, which is empty for None and null."""
+    """Return a JSON value as text for a transcript, as one JSON string literal. None and null become empty text."""
     if json is None or json == b"null":
         return Json(b'""')
     return json if json.startswith(b'"') else quote_json(json)
 
 
 class Code(StoredRecord, frozen=True, tag="s"):
-    """Source code that belongs to the conversation but is not a tool call. Rendered as a fenced code block.
+    """Source code that belongs to the conversation but is not a tool call. Transcripts show it in a code fence.
 
     Args:
         source: The code, without a fence.
-        language: The name of the language after the opening fence, such as `python`; may be empty.
+        language: The language after the opening fence, such as `python`; may be empty.
     """
 
     source: str

@@ -29,8 +29,8 @@ class Binding(StoredRecord, frozen=True):
         endpoint: Base URL, without credentials.
         account: Label of the account, never its key.
         model: Model name, in the provider's spelling.
-        upstream: The provider behind a gateway to which requests are pinned. Without a pin, only the answer names the
-            upstream provider, so the field is set only in the origin of a seal.
+        upstream: The provider behind a gateway, if requests are pinned to it. Without a pin, only the answer names the
+            provider, so the field is set only in the origin of provider state.
     """
 
     backend: str
@@ -54,7 +54,10 @@ _MARK = "\0"
 
 
 def result_key(key: str, tool: str) -> str:
-    """Return a temporary call id for an imported result: its wire id joined with its tool name, which may be empty."""
+    """Return a temporary call id for an imported result.
+
+    It joins the result's wire id and its tool name, which may be empty.
+    """
     return f"{key}{_MARK}{tool.replace(_MARK, ' ')}"
 
 
@@ -72,7 +75,7 @@ def mint(number: int) -> CallId:
 
 
 def number_of(call_id: CallId) -> int:
-    """Return the number in a canonical call id; 0 for an id of another form."""
+    """Return the number in a canonical call id. Any other id has the number 0."""
     match = _MINTED(call_id)
     return int(match[1]) if match else 0
 

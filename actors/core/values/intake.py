@@ -1,8 +1,8 @@
 """Report the repairs and losses of imported messages, for the history and the log.
 
 An import never drops or assumes anything silently, but a transcript of 80,000 messages may have a defect in every
-message. The report therefore groups its lines by kind, and contains the first few lines of each kind and a count of the
-rest.
+message. The report therefore groups its lines by kind. It contains the first few lines of each kind, and the number of
+further lines.
 """
 
 from typing import Literal, TypeAlias
@@ -12,10 +12,10 @@ from actors.core.data.record import StoredRecord
 from actors.core.values.identity import CallId
 
 Dedupe: TypeAlias = Literal["duplicate", "conflicting_duplicate", "late"]
-"""Why a result is not in the transcript: it repeats or contradicts another result, or it arrived after the seal."""
+"""The reason why a result is not in the transcript: it repeats or contradicts another result, or it came too late."""
 
-LISTED = 3  # lines of each kind that the report contains
-KINDS = 64  # kinds that are counted separately, so that a hostile transcript cannot make the report long
+LISTED = 3  # number of lines of each kind that the report contains
+KINDS = 64  # number of kinds that are counted separately, so that a hostile transcript cannot make the report long
 _OTHERS = "of other kinds"
 
 
@@ -39,8 +39,8 @@ class ImportReport(StoredRecord, frozen=True):
 
     Args:
         findings: Defects that the import repaired or tolerated.
-        dedupe: Results that were dropped in favor of another result of the same call, as (canonical id, reason).
-        notes: Unusual content with its position: the first few notes of each kind, then a count of the rest.
+        dedupe: Results that were dropped because the same call has another result, as (canonical id, reason).
+        notes: Unusual content with its position: the first few notes of each kind, then the number of further notes.
         left_out: Content of the provider's transcript that the history lacks, as (path, count). A path consists of the
             keys that lead to the content, such as `messages[].content[].cache_control`.
     """
@@ -61,9 +61,7 @@ class ImportReport(StoredRecord, frozen=True):
 
 
 class NameTally:
-    """A counter of names. Once it has counted `KINDS` different names, it counts all further names under the name
-    `others`.
-    """
+    """A counter of names. After `KINDS` different names, all further names are counted together, as `others`."""
 
     def __init__(self, others: str = "other keys") -> None:
         self._others = others
@@ -83,7 +81,7 @@ class NameTally:
 
 
 class ReportBuilder:
-    """The findings, notes and losses of an import in progress; `build` returns them as an `ImportReport`."""
+    """The findings, notes and losses of an import in progress. `build` returns them as an `ImportReport`."""
 
     def __init__(self) -> None:
         self.left_out: NameTally = NameTally()
@@ -95,7 +93,7 @@ class ReportBuilder:
     def add(self, position: str, kind: str, *values: str) -> None:
         """Add a note about the content at `position`.
 
-        `kind` is the text that similar notes share; `values` contains the value for each `%s` in that text.
+        `kind` is the text that similar notes share. `values` contains the value for each `%s` in that text.
         """
         lines = self._lines.setdefault(counted := self._tally.add(kind), [])
         if len(lines) < LISTED and counted != _OTHERS:

@@ -1,8 +1,8 @@
 """Pack messages into bytes, which histories, the log and exports share.
 
-The bytes are the message as msgpack, with two omissions: a seal made by the message's own origin does not repeat that
-origin, and large media are stored outside the bytes, shared instead of copied. Equal messages have equal bytes. Lone
-surrogates in ids, names and URLs become U+FFFD.
+The bytes are the message as msgpack, with two exceptions. Provider state that the message's origin produced does not
+repeat that origin. Large media are stored outside the bytes, so that they are shared instead of copied. Equal messages
+have equal bytes. Lone surrogates in ids, names and URLs become U+FFFD.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ LARGE = 2048  # media with at least this many base64 characters are stored outsi
 Packed: TypeAlias = bytes | tuple[bytes, tuple[str, ...]]
 """A packed message, read only by `unpack`: its bytes, or the bytes and the media outside them in message order."""
 
-_DETACHED = "\0"  # stands for media outside the bytes; valid base64 cannot contain this character
+_DETACHED = "\0"  # replaces media that are outside the bytes; valid base64 cannot contain this character
 _ENCODER, _DECODER = Encoder(), Decoder(Message)
 
 
@@ -75,7 +75,10 @@ def unpack(packed: Packed) -> Message:
 
 @lru_cache(maxsize=4096)
 def intern_binding(binding: Binding) -> Binding:
-    """Return the same object for all equal bindings. This saves memory, because many values refer to a few bindings."""
+    """Return the same object for all equal bindings.
+
+    This saves memory, because many values refer to a few bindings.
+    """
     return binding
 
 
@@ -92,7 +95,7 @@ def pack_host_message(value: object) -> Packed:
     """Pack a message that the host's code created, and check its types.
 
     Raises:
-        ValueError: The value is not a valid message. The error's text explains the problem to the host's author.
+        ValueError: The value is not a valid message. The text of the error names the problem.
     """
     if not isinstance(value, Message):
         raise ValueError(f"{type(value).__name__} is not a Message")

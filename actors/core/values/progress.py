@@ -32,7 +32,7 @@ class Attempt(StoredRecord, frozen=True):
 
     Args:
         binding: The binding of the turn.
-        status: How the turn ended; `retried` for a request that was retried.
+        status: The outcome of the turn, or `retried` for a request that was retried.
         error: The reason of the failure, on one line; empty for a turn that ended normally.
         cause: The failure or the limit that ended the turn; None for any other end.
         wait: Seconds waited before the retry.
@@ -54,7 +54,7 @@ class RefusedRequest(StoredRecord, frozen=True):
 
     Args:
         binding: The binding of the request's turn.
-        kind: What was refused in the request.
+        kind: The part of the request that was refused.
         reason: The message of the provider or the judge, on one line.
         without: Names of the parameters or schema keywords that the next request omitted.
     """
@@ -92,7 +92,7 @@ class AskProgress(StoredRecord, frozen=True):
         rounds: Rounds so far, including the current turn.
         usage: Token usage of the earlier turns.
         left_out: Items of answers that were dropped so far, including the current turn.
-        tried: Pool members that served turns; the current member is the last.
+        tried: Pool members that served turns, in order. The last one is the current member.
         cost: Cost of the earlier turns; None if a price is unknown.
         seconds: Time that counts towards the ask's timeout, without pauses.
         refusals: The ask's refused requests, in order.

@@ -1,6 +1,6 @@
-"""Define the events of a provider's answer while it arrives, the same for every dialect.
+"""Define the events that report an answer while it arrives. They are the same for every provider.
 
-A decoder (`transcripts.decode`) accepts bytes in chunks of any size and returns these events; the decoder's `close()`
+A decoder (`transcripts.decode`) accepts bytes in chunks of any size and returns these events. The decoder's `close()`
 returns the model's message. The events are ephemeral: recovery does not use them.
 """
 

@@ -185,14 +185,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "turn: corrections are unbounded",
         "actors/core/turn/turn.py:_TurnRules._next_round",
-        "stuck or ... or self._misses >= self._bounds.max_corrections",
-        "stuck or ...",
+        "is_stuck or ... or self._misses >= self._bounds.max_corrections",
+        "is_stuck or ...",
         (TURN,),
     ),
     Mutation(
         "turn: refused reasoning removes the whole structure",
         "actors/core/turn/turn.py:_TurnRules._rewrite",
-        '"bare" if unfit.reasoning and self._rewritten == "no" else "plain"',
+        '"bare" if refused.reasoning and self._rewritten == "no" else "plain"',
         '"""plain"""',
         (TURN,),
     ),

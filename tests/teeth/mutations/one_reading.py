@@ -39,8 +39,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "repair: rules see the model's original arguments",
         "actors/core/turn/batch.py:_bind",
-        "_Bound(call, read, repairs + reading.repairs, reading.value)",
-        "_Bound(call, read, repairs + reading.repairs, arguments)",
+        "_BoundCall(call, read, repairs + reading.repairs, reading.value)",
+        "_BoundCall(call, read, repairs + reading.repairs, arguments)",
         (f"{HERE}::test_faulty_arguments_with_only_one_interpretation_are_repaired_and_run",),
     ),
     Mutation(

@@ -81,8 +81,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "refusals: no other backend answers after a structural refusal",
         "actors/core/turn/turn.py:_TurnRules._rewrite",
-        'self._close("failed", unfit.why, elsewhere=True)',
-        'self._close("failed", unfit.why)',
+        'self._close("failed", refused.why, elsewhere=True)',
+        'self._close("failed", refused.why)',
         (FAILOVER, TURN),
     ),
     Mutation(

@@ -224,7 +224,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "guards: repetitions do not end a turn",
         "actors/core/turn/turn.py:_TurnRules._next_round",
-        "stuck or ... or ...",
+        "is_stuck or ... or ...",
         "... or ...",
         (f"{GUARDS}::test_on_repeat_allows_repeated_calls_warns_the_model_or_stops_the_tools",),
     ),
