@@ -15,14 +15,14 @@ from actors.session.pending import Resolve, Submit
 
 
 class Switch(Query[SwitchOutcome], frozen=True):
-    """Switch to `target` immediately if no ask is in flight, otherwise when that ask ends."""
+    """Switch to `target`. If an ask is in flight, the switch takes effect when that ask ends."""
 
     control: ClassVar[bool] = True
     target: str
 
 
 class Configure(Query[SwitchOutcome], frozen=True):
-    """Change the system prompt or the tools immediately if no ask is in flight, otherwise when that ask ends."""
+    """Change the system prompt or the tools. If an ask is in flight, the change takes effect when that ask ends."""
 
     control: ClassVar[bool] = True
     change: ConfigChange
@@ -34,7 +34,7 @@ class Cancel(Query[bool], frozen=True):
     The reply is True if the ask was cancelled, and False if no ask was in flight or the ask had already ended.
 
     Args:
-        is_leaving: Whether the session leaves this host, so that an ask with a key can be continued on another one.
+        is_leaving: True if the session leaves this host. Another host can then continue an ask with a key.
     """
 
     control: ClassVar[bool] = True
@@ -42,7 +42,7 @@ class Cancel(Query[bool], frozen=True):
 
 
 class GetState(Query[SessionState], frozen=True):
-    """Query the current state of the session. The state excludes the ledger, which the ledger actor owns."""
+    """Query the current state of the session. The state excludes the ledger, which the ledger actor holds."""
 
     control: ClassVar[bool] = True
 
@@ -50,8 +50,8 @@ class GetState(Query[SessionState], frozen=True):
 class Finished(Command, frozen=True):
     """The ask in flight has ended, and `PendingAsks` holds the result.
 
-    Queued messages survive a crash of the actors. The session compares `generation`, the number of the actor generation
-    that drove the ask, with its own number, and ignores messages of earlier generations.
+    `generation` is the number of the actor generation that drove the ask. Queued messages survive a crash of the
+    actors, so the session ignores messages of earlier generations.
     """
 
     control: ClassVar[bool] = True
@@ -66,7 +66,7 @@ class ResolutionRecorded(Command, frozen=True):
         pending_calls: The calls that the turn still waits for.
         runs: The approved calls, which run when the turn continues.
         seq: Number of the last recorded event.
-        error: The reason for a rejection; None if the results and decisions were recorded.
+        error: The reason for a rejection. `None` means that the results and decisions were recorded.
     """
 
     control: ClassVar[bool] = True

@@ -1,10 +1,11 @@
 """Compact the history of a session: shorten tool results to marks, and replace turns by a summary from a backend.
 
 `actors.core.history.compaction` chooses the results and the turns, and defines the content of a summary. This module
-requests the summary. Like any request, the request for a summary is logged before its first byte is sent, and its usage
-counts towards budgets and attempts. The request continues the lane with the same tools, so the provider's cache is
-used, but the model may not call the tools. No later request continues from the request for a summary, so the lane does
-not advance. If the backend writes no summary, only results are shortened.
+requests the summary. If the backend writes no summary, only results are shortened.
+
+Like any request, the request for a summary is logged before its first byte is sent, and its usage counts towards
+budgets and attempts. The request continues the lane with the same tools, so the provider's cache is used, but the model
+may not call the tools. No later request continues from the request for a summary, so the lane does not advance.
 """
 
 from functools import partial
@@ -38,11 +39,11 @@ LONG = 256
 """Maximum number of messages that the event loop searches (a few milliseconds). Threads search longer histories."""
 NOTHING_LEFT = "nothing is left to shorten"
 ENOUGH = 1 / 3
-"""If shortened results save less than this share of a request that was too long, turns are summarised too."""
+"""The share of a too long request that shortened results must save. If they save less, turns are summarised too."""
 
 
 class _Summary(Struct, frozen=True):
-    """The text of a summary, or the reason (`why`) why no summary was written."""
+    """The text of a summary. If no summary was written, the text is empty and `why` is the reason."""
 
     text: str = ""
     why: str = ""
@@ -51,7 +52,7 @@ class _Summary(Struct, frozen=True):
 
 
 class Compactor:
-    """A compactor of the history, used within one turn. The backend of that turn writes the summary."""
+    """Compacts the history within one turn. The backend of that turn writes the summary."""
 
     def __init__(self, requests: TurnRequests) -> None:
         self._requests, self._ask = requests, requests.ask
@@ -60,14 +61,17 @@ class Compactor:
         """The failure of the request for a summary; None if it did not fail."""
 
     async def compact(self) -> CompactionResult:
-        """Summarise all turns except the last ones, then shorten results. Without a summary, shorten all results.
+        """Summarise all turns except the last ones, then shorten long results. Without a summary, shorten all results.
 
         The setting `keep_turns` is the number of turns that are not summarised.
         """
         return await self._summarise(self._log.state.history.length, self._settings.keep_turns)
 
     async def shrink_next_request(self, tokens: int) -> CompactionResult:
-        """Before a turn, reduce the next request to about `tokens`, if possible only by shortening results."""
+        """Reduce the next request to about `tokens` before a turn begins.
+
+        If shortening results is enough, no turn is summarised.
+        """
         ledger = await self._ask.ledger.query()
         short = await self._find_shortenable(
             ledger, include_small=False, before_index=self._log.state.asked_at
@@ -77,7 +81,11 @@ class Compactor:
         return await self._summarise(self._log.state.asked_at, self._settings.keep_turns)
 
     async def summarise_all(self) -> CompactionResult:
-        """Summarise all earlier turns for a backend that rejected even the request for a summary as too long."""
+        """Summarise all earlier turns.
+
+        Call this for a backend that rejected even the request for a summary as too long. Another backend writes the
+        summary.
+        """
         return await self._summarise(self._log.state.asked_at, 0)
 
     async def compact_after_overflow(self, *, again: bool) -> CompactionResult:
@@ -87,7 +95,7 @@ class Compactor:
         results of the current turn that the model has already seen.
 
         Args:
-            again: Whether an earlier compaction did not save enough. If so, all turns except the current one are
+            again: True if an earlier compaction did not save enough. All turns except the current one are then
                 summarised.
         """
         ledger = await self._ask.ledger.query()
@@ -111,10 +119,9 @@ class Compactor:
         )
 
     async def _summarise_in_parts(self, kept_turns: int) -> CompactionResult:
-        """Summarise the turns before this one. If they are too long for one request, summarise only the older half of
-        them.
+        """Summarise the turns before this one, except the last `kept_turns` turns.
 
-        `kept_turns`: the number of turns that are not summarised.
+        If they are too long for one request, summarise only the older half of them.
         """
         whole = await self._summarise_turns(self._log.state.asked_at, kept_turns)
         if whole.messages or self.cause is None or self.cause.kind not in TOO_LONG:
@@ -127,9 +134,9 @@ class Compactor:
         return replace(half, usage=whole.usage + half.usage)
 
     async def _summarise(self, before_index: int, kept_turns: int) -> CompactionResult:
-        """Summarise the turns before message index `before`, then shorten long results.
+        """Summarise the turns before message index `before_index`, then shorten long results.
 
-        If there is no summary, shorten all results instead. `kept_turns`: the number of turns that are not summarised.
+        The last `kept_turns` turns are not summarised. Without a summary, all results are shortened.
         """
         made = await self._summarise_turns(before_index, kept_turns)
         if self._ask.cancelled:
@@ -150,8 +157,9 @@ class Compactor:
     async def _find_shortenable(
         self, ledger: Ledger, *, include_small: bool, before_index: int
     ) -> dict[CallId, Short]:
-        """Return the results before message index `before_index` that can be shortened. `include_small`: also return
-        small results.
+        """Return the results before message index `before_index` that can be shortened.
+
+        With `include_small`, small results are included.
         """
         history = self._log.state.history
         work = partial(
@@ -178,14 +186,14 @@ class Compactor:
         return CompactionResult(results=len(short))
 
     async def _log_and_begin_epochs(self, event: ResultsTrimmed | Compacted) -> None:
-        """Log the event with the next append, and begin a new epoch in every lane."""
+        """Log the event with the next events of the session, and begin a new epoch in every lane."""
         self._log.hold(event)
         await self._ask.refs.renderer.send(Shrink(event))
 
     # ---- summarise turns
 
     async def _summarise_turns(self, before_index: int, kept_turns: int) -> CompactionResult:
-        """Summarise the turns before message index `before`, except the last `kept_turns` turns."""
+        """Summarise the turns before message index `before_index`, except the last `kept_turns` turns."""
         stop = compaction.messages_to_summarise(self._log.state.history.since(0), kept_turns, before_index)
         if not stop:
             return CompactionResult(error=NOTHING_LEFT)
@@ -205,7 +213,7 @@ class Compactor:
         return CompactionResult(stop, usage=summary.usage)
 
     async def _request_summary(self, before_index: int) -> _Summary:
-        """Request a summary of the messages before index `before`, and log the end of that request's round."""
+        """Request a summary of the messages before index `before_index`, and log the end of that round."""
         binding = self._requests.backend.binding
         if (over := await self._ask.reserve_budget(binding)) is not None:
             return _Summary(why=over, cause=Cause("limit"))
@@ -225,9 +233,10 @@ class Compactor:
         return _read_summary(generated)
 
     async def _send_summary_request(self, before_index: int) -> Generated | Fault:
-        """Send the request for a summary, and return its outcome or the first rule violation of the rendered request.
+        """Send the request for a summary, and return its outcome.
 
-        If the provider rejects parameters or attachments, send the request again without them.
+        A request that violates a rule is not sent, and the violation is returned. If the provider rejects parameters or
+        attachments, send the request again without them.
         """
         requests, refusals = self._requests, 0
         plan = RequestPlan(
@@ -242,7 +251,7 @@ class Compactor:
             )
             if rendered.report.faults:
                 return rendered.report.faults[0]
-            # A cancel during the render or the append found no stop function to call.
+            # A cancel while the request was rendered or logged found no stop function to call.
             if self._ask.cancelled:
                 return AbortedAnswer(None, Usage(), 0)
             generated = await requests.send(plan, requests.build(plan, rendered))
@@ -255,7 +264,7 @@ class Compactor:
                 return generated
 
     def _history_with_instruction(self, before_index: int) -> History:
-        """Return the messages before index `before`, followed by the instruction to summarise them."""
+        """Return the messages before index `before_index`, followed by the instruction to summarise them."""
         return extend(self._log.state.history.upto(before_index), (compaction.summary_instruction(),))
 
     async def _leave_out_media(self, plan: RequestPlan, failure: Failure, rendered: Rendered) -> bool:
@@ -273,9 +282,10 @@ class Compactor:
 
     @property
     def _tool_choice(self) -> ToolChoiceSetting | None:
-        """The tool choice of the request for a summary: `none`, or None to send no tool choice.
+        """The tool choice of the request for a summary: `none`, or None if the request contains no tool choice.
 
-        Dialects that cache by marks get no tool choice, because a changed choice would invalidate the cached messages.
+        If a dialect marks the content to cache, a changed tool choice would invalidate the cached messages. The request
+        then contains none.
         """
         is_marked = self._requests.backend.adapter.dialect.caching.marks in ("block", "part")
         return None if is_marked else "none"

@@ -1,8 +1,8 @@
 """Keep the target, the system prompt and the tools of one session, and configuration changes that are not applied yet.
 
-The log contains only the names of the tools and a digest of the configuration (`actors.core.log.events.Configured`).
-When an ask begins, the session compares this digest with the digest of the live configuration, and logs a difference.
-A log cannot contain the code of tools, so this module keeps the tool objects while the session is open.
+A log cannot contain the code of tools, so this module keeps the tool objects while the session is open. The log
+contains only the names of the tools and a digest of the configuration (`actors.core.log.events.Configured`). When an
+ask begins, the session compares this digest with the digest of the live configuration, and logs a difference.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -34,8 +34,9 @@ class ConfigChange(Struct):
     Args:
         system: The new system prompt.
         session_tools: The new tools.
-        fate: `offered` at first; `taken` once the session has accepted the change; `dropped` if the caller withdrew the
-            change earlier, for example because the caller was cancelled. Dropping releases the toolsets of the change.
+        fate: `offered` at first, and `taken` once the session has accepted the change. `dropped` means that the caller
+            withdrew the change before that, for example because the caller was cancelled. The toolsets of the change
+            are then released.
     """
 
     system: str | EllipsisType | None
@@ -49,7 +50,8 @@ class UnwrittenChange(Struct):
     Args:
         system, session_tools: The system prompt and the tools before the change.
         change: The applied change.
-        drop_on_failure: Whether the change is dropped if it cannot be logged. Otherwise, the change waits again.
+        drop_on_failure: True if the change is dropped when it cannot be logged. Otherwise, the change waits to be
+            applied again.
     """
 
     system: str | None
@@ -110,13 +112,13 @@ class Configuration(Struct):
             check_forced_tool(ask_settings.tool_choice, session_tools.tools.names)
 
     def hold(self, change: ConfigChange, *, as_older: bool = False) -> None:
-        """Keep a change until `apply_change` applies it. If another change already waits, merge the two.
+        """Keep a change until `apply_change` applies it. If another change already waits, merge the two changes.
 
         If both changes set the system prompt or the tools, the newer change wins.
 
         Args:
             change: The change to keep.
-            as_older: Treat `change` as the older of the two changes.
+            as_older: True to treat `change` as the older of the two changes.
         """
         if as_older and (first := self._change) is not None:
             self._change = change
@@ -141,7 +143,7 @@ class Configuration(Struct):
     def apply_change(self, *, drop_on_failure: bool = False) -> None:
         """Apply the waiting change. `restore` can undo the change until `confirm_written` makes it permanent.
 
-        `drop_on_failure`: whether `restore` drops the change. By default, `restore` makes the change wait again.
+        With `drop_on_failure`, `restore` drops the change. Otherwise, `restore` makes the change wait again.
         """
         assert self._change is not None
         change, self._change = self._change, None
@@ -152,7 +154,10 @@ class Configuration(Struct):
             self.session_tools = change.session_tools
 
     def confirm_written(self) -> None:
-        """Make the oldest applied change permanent, because it is logged, and release the toolsets it replaced."""
+        """Make the oldest applied change permanent after it was logged.
+
+        The toolsets that the change replaced are released.
+        """
         if self._unwritten:
             first, *others = self._unwritten
             self._unwritten = tuple(others)
@@ -177,7 +182,7 @@ class Configuration(Struct):
 
     @property
     def owners(self) -> tuple[ToolsetOwner, ...]:
-        """The owners of all open toolsets, including those of a waiting change and of changes that can be undone."""
+        """The owners of all open toolsets, including toolsets of a waiting change and of changes that can be undone."""
         held = (
             ()
             if self._change is None or self._change.session_tools is ...
@@ -190,7 +195,7 @@ class Configuration(Struct):
 
 
 class ActiveConfig:
-    """The configuration that a session's actors use: the tools by name, and a resolver of targets for these tools.
+    """The tools by name that a session's actors use, and the resolver that finds the backend of a target.
 
     The scheduler shares the dict `tools`, so changes update the dict in place. After a crash, new actors get the same
     configuration.
@@ -217,12 +222,12 @@ class ActiveConfig:
         return others if shared is None else (shared, *others)
 
     def exhausted_budget(self, state: SessionState, target: str) -> str | None:
-        """Return a message if any budget for requests to `target` is used up, else None."""
+        """Return a message if a budget for requests to `target` is used up; otherwise None."""
         others = (budget.used_up_limit() for budget in self.budgets(state.tenant, target))
         return used_up_limit(self.resolver, state) or next(filter(None, others), None)
 
     def budget_rejection(self, state: SessionState) -> str | None:
-        """Return the reason to reject an ask, with a suggested fix, if a budget is used up; otherwise None.
+        """Return the reason to reject an ask, because a budget is used up. `None` means that no budget is used up.
 
         If a shared budget is used up, its count of rejections is incremented.
         """
@@ -253,14 +258,15 @@ class ActiveConfig:
     async def catch_up(self) -> bool:
         """Return True if a toolset that allows changes within a turn has changed its tools.
 
-        Waits while such a toolset reads its list of tools. See `SessionTools.catch_up`.
+        If the toolset is reading its list of tools, wait until it has read the list. See `SessionTools.catch_up`.
         """
         return await self._configuration.session_tools.catch_up()
 
     def refresh_unless(self, why_not: Callable[["ActiveConfig"], str]) -> str:
-        """Adopt the current tools of the toolsets within a turn, and return the empty string.
+        """Adopt the current tools of the toolsets within a turn, unless `why_not` objects.
 
         If `why_not` returns a reason or raises `ConfigError`, restore the previous tools and return the reason.
+        Otherwise, return the empty string.
 
         Args:
             why_not: Checks the configuration with the current tools. Returns an empty string if the turn may use them.
@@ -315,11 +321,11 @@ class ActiveConfig:
             self._configuration.confirm_written()
 
     def retarget(self, target: str) -> None:
-        """After a crash, set the target to the target in the log."""
+        """Set the target to the target in the log, after a crash."""
         self._configuration.target = target
 
     def restore(self) -> None:
-        """After a crash, undo the configuration changes that are not in the log."""
+        """Undo the configuration changes that are not in the log, after a crash."""
         self._configuration.restore()
         self._rebuild_tools()
 

@@ -26,8 +26,8 @@ class Deadline:
     ) -> None:
         """Start the timer of an ask that begins or resumes.
 
-        After a pause, the timer continues with the remaining time. No timer runs if neither the ask nor a budget has a
-        limit.
+        After a pause, the timer continues with the remaining time. If neither the ask nor a budget has a time limit, no
+        timer runs.
         """
         before = 0.0 if state.pause is None else state.pause.awaited.ask_so_far.seconds
         seconds, why = bounded_seconds(state, ask_settings, before)
@@ -37,7 +37,7 @@ class Deadline:
     async def _expire(
         self, context: Context[Any], ask: AskInFlight, seconds: float, why: str
     ) -> None:  # Any: the context of the session's actor
-        """Stop the ask after `seconds`. `why`: the reason that the result of the ask contains."""
+        """Stop the ask after `seconds`. `why` is the reason that the result of the ask contains."""
         await anyio.sleep(seconds)
         ask.halt(context, why)
 

@@ -1,8 +1,8 @@
 """Hand an ask over to another target after the model called a `handoff` tool.
 
 The turn driver calls this module between two turns. A handoff may also change the system prompt and the tools, through
-`actors.session.configuration`. The new toolsets are opened before the turn with the handoff ends, so the turn fails if
-a toolset cannot be opened. If the handover does not happen, the toolsets are released.
+`actors.session.configuration`. The new toolsets are opened before the turn with the handoff ends. If a toolset cannot
+be opened, the turn fails. If the handover does not happen, the toolsets are released.
 """
 
 import anyio
@@ -22,7 +22,10 @@ HANDOVERS = 16
 
 
 class HandoverSteps:
-    """The handovers of one ask. On exit, this context manager releases the toolsets that were opened but not used."""
+    """The handovers of one ask, as a context manager.
+
+    On exit, it releases the toolsets that were opened but not used.
+    """
 
     __slots__ = ("_ask", "_change")
 
@@ -31,7 +34,10 @@ class HandoverSteps:
         self._change: ConfigChange | None = None
 
     async def requested_handover(self) -> steps.HandedOver | None:
-        """Return the first successful `handoff` call of the last batch, or None. Opens the toolsets of the handover."""
+        """Return the handover that the last batch requested, or None. The first successful `handoff` call counts.
+
+        The toolsets of the handover are opened.
+        """
         ask, handovers = self._ask, self._ask.resolver.handovers
         if not handovers:
             return None
@@ -43,7 +49,10 @@ class HandoverSteps:
         return None
 
     async def _prepare_or_explain(self, handover: Handover) -> str:
-        """Prepare a handover, and return the empty string. If the ask cannot be handed over, return the reason."""
+        """Prepare a handover.
+
+        If the ask cannot be handed over, return the reason. Otherwise, return the empty string.
+        """
         target, ask = handover.target, self._ask
         if sum(each.status == "handed_over" for each in ask.tally.attempts) >= HANDOVERS:
             return f"the ask cannot be handed over to {target}, because it was already handed over {HANDOVERS} times"
@@ -54,7 +63,7 @@ class HandoverSteps:
         return ""
 
     async def _prepare(self, handover: Handover) -> None:
-        """Open the toolsets of the handover. If the ask is cancelled meanwhile, no toolset stays open."""
+        """Open the toolsets of the handover. If the ask is cancelled during this, no toolset stays open."""
         ask = self._ask
         if handover.tools is ...:
             check_prices(ask.resolver, handover.target, ask.log.state.tenant, ask.log.state.budget)
@@ -68,7 +77,10 @@ class HandoverSteps:
                 ask.clear_stop()
 
     async def apply_handover(self, target: str) -> None:
-        """Apply the new configuration, then switch to `target`. A switch that the host has queued takes precedence."""
+        """Apply the new configuration, then switch to `target`.
+
+        A switch that the program has queued takes precedence.
+        """
         if self._change is not None:
             await self._apply_configuration(self._change)
         for wanted in (self._ask.log.state.held, target):

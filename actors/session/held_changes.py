@@ -1,4 +1,4 @@
-"""Apply switches and configuration changes between asks, and keep those requested during an ask until the ask ends.
+"""Apply switches and configuration changes between asks. Changes that are requested during an ask wait for its end.
 
 A change that is requested during an ask gets the reply `queued` immediately. `apply_waiting` applies the latest switch
 and the latest configuration change after the ask has ended and before the caller gets the result. A turn that waits for
@@ -53,7 +53,10 @@ class HeldChanges:
     ) -> None:  # Any: any actor's context
         """Log a switch, and reply to the command once the switch is durable. A later switch replaces a queued switch.
 
-        `at_once`: apply the switch now instead of queueing it. `context`: the actor whose handler calls this method.
+        Args:
+            command: The command to switch.
+            context: The context of the actor whose handler calls this method.
+            at_once: True to apply the switch now, False to queue it until the ask in flight ends.
         """
         target, reply, log = command.target, command.reply, self._log
         try:
@@ -76,7 +79,10 @@ class HeldChanges:
     ) -> None:  # Any: any actor's context
         """Apply a change of the tools or the system prompt, or keep the change until the ask in flight ends.
 
-        `at_once`: apply the change now. `context`: the actor whose handler calls this method.
+        Args:
+            command: The command to change the configuration.
+            context: The context of the actor whose handler calls this method.
+            at_once: True to apply the change now, False to keep it.
         """
         reply, target = command.reply, self._log.state.target
         self._active_config.hold(command.change)
@@ -87,7 +93,7 @@ class HeldChanges:
             reply.send(SwitchOutcome(target, "queued", self._turn_number))
 
     def log_config_change(self, context: Context[Any]) -> None:  # Any: any actor's context
-        """Log a configuration change if the system prompt or the tools differ from the log."""
+        """Log the system prompt and the tools if they differ from the log."""
         if self._active_config.resolver.config_digest != self._log.state.config_digest:
             self._log.hold(self._configured_event(context))
 
@@ -99,7 +105,10 @@ class HeldChanges:
     def _next_event(
         self, context: Context[Any]
     ) -> Configured | SwitchApplied | SwitchFailed | None:  # Any: any actor's context
-        """Return the event that applies the next waiting change, or None. Configuration changes precede switches."""
+        """Return the event that applies the next waiting change, or None.
+
+        Configuration changes precede switches.
+        """
         if self._active_config.is_changing:
             return self._apply_change(context)
         held = self._log.state.held
@@ -110,7 +119,7 @@ class HeldChanges:
     ) -> Configured:  # Any: any actor's context
         """Apply the waiting configuration change, and return its log event.
 
-        `drop_on_failure`: drop the change if its event cannot be logged. By default, the change then waits again.
+        If the event cannot be logged, the change is dropped with `drop_on_failure`. Otherwise, the change waits again.
         """
         self._active_config.apply_change(drop_on_failure=drop_on_failure)
         return self._configured_event(context)

@@ -15,7 +15,7 @@ from actors.kernel.turnstile import compute
 
 
 def opened_event(name: str, target: str, history: History) -> Opened:
-    """Return the `Opened` event of a new session. Encoding the history also checks the types of all fields.
+    """Return the `Opened` event of a new session, after checking the types of all fields in the history.
 
     Raises:
         TranscriptError: A message contains a value of a wrong type.
@@ -31,7 +31,7 @@ LONG = 256
 
 
 async def initial_history(messages: Iterable[Message]) -> History:
-    """Return the initial history of a session. Invalid messages raise an error here, before the session's actors start.
+    """Return the initial history of a session, after checking the messages.
 
     A thread packs long histories. Matching calls with results reads all messages several times, so this work cannot be
     split into slices between which the event loop runs.
@@ -46,7 +46,11 @@ async def initial_history(messages: Iterable[Message]) -> History:
 
 
 def _pack_history(messages: tuple[Message, ...]) -> History:
-    """Pack each message, and return a history of them. Raises `TranscriptError` for an invalid message."""
+    """Pack each message, and return a history of the messages.
+
+    Raises:
+        TranscriptError: A message is invalid.
+    """
     packed = list[Packed]()
     for number, message in enumerate(messages):
         try:

@@ -1,4 +1,4 @@
-"""Hold the values that the turns of an ask in flight share, and the totals of the ask so far."""
+"""Define the values that the turns of an ask in flight share, and the totals of the ask so far."""
 
 from collections.abc import Callable, Iterator
 from contextvars import Context as Variables
@@ -47,7 +47,7 @@ Stop: TypeAlias = Callable[[Context[Any]], None]  # Any: any actor's context
 
 
 class SessionRefs(Struct, frozen=True):
-    """Addresses of the actors that a session sends commands to."""
+    """Addresses of the actors to which a session sends commands."""
 
     scheduler: Ref[SchedulerCommand]
     renderer: Ref[RendererCommand]
@@ -94,8 +94,9 @@ class AskTotals(Struct):
             yield MemberSkippedEvent(turn, each.member, each.why)
 
     def record_request(self, turn: int, round_number: int) -> None:
-        """Count a request, identified by the numbers of its turn and round, and clear the finish reason of the previous
-        answer.
+        """Count a request, and clear the finish reason of the previous answer.
+
+        The numbers of its turn and round identify the request.
         """
         self.finish, self.cut = None, None
         if self._last != (turn, round_number):  # a retry in a new epoch counts as the same round
@@ -103,7 +104,10 @@ class AskTotals(Struct):
             self.rounds += 1
 
     def record_losses(self, report: Report, request: Request) -> None:
-        """Record the losses of a request. Parameters that were rejected earlier in the ask are added to `report`."""
+        """Record the losses of a request.
+
+        Parameters that were rejected earlier in the ask count as losses in `report`.
+        """
         self.omitted |= dict.fromkeys(request.omitted)
         self.lost = tuple(dict.fromkeys((*self.lost, *request.losses)))
         known = dict(report.losses)
@@ -127,7 +131,7 @@ class AskTotals(Struct):
             self.left_out[kind] = self.left_out.get(kind, 0) + count
 
     def record_turn_end(self, step: CloseStep, cost: float | None) -> None:
-        """Add a turn that has ended. `cost`: the cost of the turn's usage, or None if the price is unknown."""
+        """Add a turn that has ended. `cost` is the cost of the turn's usage, or None if the price is unknown."""
         self.usage += step.usage
         self.malformed = step.malformed
         if step.usage != Usage():
@@ -135,7 +139,7 @@ class AskTotals(Struct):
         self.text = step.message.text if step.message is not None else self.text
 
     def progress(self, tried: list[str]) -> AskProgress:
-        """Return the totals that are logged when a turn pauses. `tried`: the pool members that served the ask."""
+        """Return the totals to log when a turn pauses. `tried` contains the pool members that served the ask."""
         left_out = tuple(self.left_out.items())
         attempts, refusals = (*self.attempts, *self.retried), tuple(self.refusals)
         return AskProgress(
@@ -144,7 +148,7 @@ class AskTotals(Struct):
 
     @staticmethod
     def from_pause(pause: TurnPaused, text: str) -> "AskTotals":
-        """Restore the totals of an ask from the log event of its pause. `text`: the last text of the paused turn."""
+        """Restore the totals of an ask from the log event of its pause. `text` is the last text of the paused turn."""
         progress = pause.ask_so_far
         attempts, left_out = list(progress.attempts), dict(progress.left_out)
         used = progress.usage + pause.turn_so_far.usage
@@ -162,7 +166,10 @@ class AskTotals(Struct):
 
     @staticmethod
     def from_log(totals: AskFold, resolver: Resolver) -> "AskTotals":
-        """Return the totals of an interrupted ask that is continued, as far as the log contains them."""
+        """Return the totals of an interrupted ask that is continued.
+
+        Values that the log does not contain start at their defaults.
+        """
         cost = sum_costs(
             [resolver.cost(binding, usage) for binding, usage in totals.usage_by_binding.items()]
         )
@@ -178,7 +185,7 @@ class AskTotals(Struct):
         )
 
     def result(self, served_by: Binding, ended: CloseStep, state: SessionState) -> AskResult:
-        """Return the result of the ask after its last turn ended with the step `ended`."""
+        """Return the result of the ask. `ended` is the step that ended its last turn."""
         status = ended.status
         assert status in ("complete", "cancelled", "failed")
         left_out = tuple(self.left_out.items())
@@ -211,20 +218,20 @@ class AskInFlight(Struct):
     Args:
         log: Writes the session's own events.
         refs: Addresses of the session's actors.
-        ledger: The session's view of its ledger.
+        ledger: The session's copy of its ledger.
         generation: The state that the session's actors share until they crash.
         active_config: The system prompt and the tools, and the resolver for the tools.
         sink: Receives the events of the ask.
         variables: Context variables that the ask's tools see.
         tally: The totals of the ask.
-        cancelled: Whether the ask was cancelled or stopped by a limit.
-        halted: The reason if a deadline or a limit stopped the ask; empty after a cancel.
-        bound: The kind of the limit that stopped the ask, used as the cause of the failure.
-        is_leaving: Whether the ask was cancelled because the session leaves the host.
+        cancelled: True if the ask was cancelled or stopped by a limit.
+        halted: The reason why a deadline or a limit stopped the ask; empty if none did.
+        bound: The kind of the limit that stopped the ask. It becomes the cause of the failure.
+        is_leaving: True if the ask was cancelled because the session leaves the host.
         output: The type of the answer.
-        is_instructed: Whether the history contains an instruction with the output schema.
-        is_forced: Whether the history contains an instruction to call the forced tool.
-        has_forced_call: Whether the model has called the forced tool in an earlier turn of the ask.
+        is_instructed: True if the history contains an instruction with the output schema.
+        is_forced: True if the history contains an instruction to call the forced tool.
+        has_forced_call: True if the model has called the forced tool in an earlier turn of the ask.
         pending_calls: The calls that the turn waits for, set when the log contains the pause.
         share: The part of the shared budgets that the current turn uses.
     """
@@ -263,8 +270,8 @@ class AskInFlight(Struct):
     async def reserve_budget(self, binding: Binding) -> str | None:
         """Reserve the estimated tokens and cost of the next request in the shared budgets.
 
-        May wait until other sessions release a part of a shared budget. Return a message if a budget is used up, else
-        None.
+        If necessary, wait until other sessions release a part of a shared budget. If a budget is used up, return a
+        message; otherwise return None.
         """
         why, share = used_up_limit(self.resolver, self.log.state), self.share
         if why is not None or share is None or share.is_empty:
@@ -272,7 +279,7 @@ class AskInFlight(Struct):
         tokens = expected_tokens(self.resolver, self.log.state, self.ledger.latest, binding)
         answer = self.resolver.calibrations[binding].answer
         demand = Demand(tokens + answer, self.resolver.cost(binding, Usage(tokens, answer)) or 0.0)
-        # A cancel wakes the wait below, which then sees `cancelled`.
+        # A cancel ends the wait for the budget.
         self.set_stop(lambda _: share.recheck())
         try:
             return await share.admit(demand, lambda: self.cancelled)
@@ -280,14 +287,17 @@ class AskInFlight(Struct):
             self.clear_stop()
 
     def count_usage(self, binding: Binding, usage: Usage, *, is_round: bool) -> None:
-        """Count the usage of a finished request in the shared budgets. The log determines the session's own budget."""
+        """Count the usage of a finished request in the shared budgets.
+
+        The budget that belongs only to this session is computed from the log.
+        """
         if self.share is not None:
             self.share.record_usage(binding, usage, is_round=is_round)
 
     def cancel(self, context: Context[Any]) -> None:  # Any: any actor's context
         """Stop the running step, so that the ask ends with every call closed.
 
-        Called in a handler of the actor of `context`.
+        `context` is the context of the actor whose handler calls this method.
         """
         self.cancelled = True
         if self._stop is not None:
@@ -302,8 +312,9 @@ class AskInFlight(Struct):
     def restore_output(
         self, output_type: Output[Any] | None, ask_settings: Asked | None
     ) -> None:  # Any: the type of the answer
-        """Restore the type of the answer after a pause. After a restart, `output_type` is None, and only the schema is
-        known.
+        """Restore the type of the answer after a pause.
+
+        After a restart, `output_type` is None, and the type is restored from the schema in the ask's settings.
         """
         if ask_settings is not None and ask_settings.output is not None:
             self.output, self.is_instructed = output_type or output_of_schema(ask_settings.output), True
@@ -325,7 +336,10 @@ class AskInFlight(Struct):
         self.log.hold(FormatRequested(state.asks, pack(Message("user", (Text(text),), state.turns))))
 
     def with_halt_reason(self, step: CloseStep) -> CloseStep:
-        """Return the last step of a turn, with the reason if a deadline, a limit or the end of the host stopped it."""
+        """Return the last step of a turn, with the reason why the turn was stopped.
+
+        The reason is added if a deadline, a limit or the end of the host stopped the turn.
+        """
         if step.status != "cancelled":
             return step
         if self.halted:
@@ -337,12 +351,12 @@ class AskInFlight(Struct):
         self._stop = stop
 
     def clear_stop(self) -> None:
-        """Forget the stop function of a step that has ended. A cancel then takes effect after the next step."""
+        """Remove the stop function of a step that has ended. A cancel then takes effect after the next step."""
         self._stop = None
 
 
 def stopped_outcome(outcome: Outcome) -> steps.Stopped:
-    """Return the outcome of a step whose ask was cancelled. The model's message is kept, but its calls do not run."""
+    """Replace the outcome of a step whose ask was cancelled. The model's message is kept, but its calls do not run."""
     if isinstance(outcome, steps.Answered | steps.RequestFailed | steps.CompactionEnded):
         return steps.Stopped(outcome.message, outcome.usage)
     if isinstance(outcome, steps.Stopped):

@@ -1,6 +1,6 @@
-"""Instruct the model in words where its backend lacks a setting: the output format and the forced tool of an ask.
+"""Instruct the model in words if its backend lacks a setting: the output format or the forced tool of an ask.
 
-Used by the turn driver at the start of an ask, of each of its turns, and of a turn that continues an interrupted ask.
+The turn driver uses this module when an ask or one of its turns begins, and when an interrupted ask continues.
 `AskInFlight` records the instructions that the history contains, so that none is repeated.
 """
 
@@ -40,7 +40,7 @@ def add_output_instruction(
 
 
 def add_missing_instruction(ask: AskInFlight, backend: ResolvedBackend) -> None:
-    """After a failover, add the output-format instruction if the new backend needs one and the history has none."""
+    """Add the output-format instruction after a failover, if the new backend needs one and the history has none."""
     asked = ask.log.state.asked
     if asked is None or asked.output is None or ask.is_instructed:
         return
@@ -50,7 +50,7 @@ def add_missing_instruction(ask: AskInFlight, backend: ResolvedBackend) -> None:
 
 
 def instruct_forced_tool(ask: AskInFlight, backend: ResolvedBackend) -> ToolChoiceSetting | None:
-    """If the backend accepts no forced tool choice, instruct the model to call the tool instead.
+    """Instruct the model to call the forced tool, if the backend accepts no forced tool choice.
 
     Return the forced tool choice that the instruction replaces, or None.
     """

@@ -1,6 +1,6 @@
 """Parse answers as the type or JSON Schema that a caller passes as `output=`.
 
-pydantic derives the schema of a type, validates values, and is imported when the first type is used. Providers
+pydantic derives the schema of a type and validates values. It is imported when the first type is used. Providers
 require the schema of an object, so the schema of any other value is wrapped in an object with the property `value`.
 """
 
@@ -35,8 +35,8 @@ class Output(Generic[T]):
 
     Args:
         schema: JSON Schema of the value.
-        convert: Converts valid JSON to a tuple that contains only the value, or returns the errors of the JSON. None
-            if the caller passed a plain schema; the value is then the JSON itself.
+        convert: Converts valid JSON to a tuple that contains only the value, or returns the errors of the JSON. `None`
+            means that the caller passed a plain schema, and that the value is the JSON itself.
     """
 
     def __init__(
@@ -55,10 +55,10 @@ class Output(Generic[T]):
     def parse(
         self, text: str, repair: RepairMode
     ) -> tuple[T, tuple[Repair, ...]] | list[ArgumentError] | str:
-        """Return the value of an answer and the repairs that it needed, or a list of errors if the answer is invalid.
+        """Return the value of an answer and the repairs that it needed, or the errors of an invalid answer as a list.
 
-        The list is empty if the text does not contain exactly one possible JSON value. A string is returned if code of
-        the type (a validator, for example) raised an unexpected exception, so the answer can be neither accepted nor
+        The list is empty if the text does not contain exactly one possible JSON value. If code of the type, such as a
+        validator, raised an unexpected exception, a message is returned, because the answer can be neither accepted nor
         corrected.
         """
         fitting: dict[Json, FittingValue] = {}
@@ -88,7 +88,10 @@ class Output(Generic[T]):
         return (made[0], repairs) if isinstance(made, tuple) else made
 
     def _fitting_values(self, candidate: Candidate, repair: RepairMode) -> Iterator[FittingValue]:
-        """Yield the interpretations of a JSON value that fit the schema: the value itself, else repaired values."""
+        """Yield the interpretations of a JSON value that fit the schema.
+
+        If the value itself fits, it is the only one. Otherwise, repaired values are tried.
+        """
         earlier_repairs = tuple([Repair(kind) for kind in candidate.kinds])
         value = self._wrap(candidate.value)
         if self._check.is_valid(value):
@@ -99,28 +102,32 @@ class Output(Generic[T]):
             yield from self._parse_nested(candidate.value, earlier_repairs)
 
     def _parse_nested(self, value: JsonValue, earlier_repairs: tuple[Repair, ...]) -> Iterator[FittingValue]:
-        """If `value` is a string of JSON that fits the schema once wrapped in an object, yield the wrapped value."""
+        """Yield the JSON in a string `value` if this JSON, wrapped in an object, fits the schema."""
         inner = read_json(value, MAX_ANSWER) if isinstance(value, str) and self._is_wrapped else None
         if inner is not None and self._check.is_valid(formed := self._wrap(inner[0])):
             yield FittingValue(formed, (*earlier_repairs, Repair("text")))
 
     def _wrap(self, value: JsonValue) -> JsonValue:
-        """Wrap a value in an object with the property `value`, if the schema requires the object and the value is not
-        wrapped yet.
+        """Wrap a value in an object with the property `value` if the schema requires the object.
+
+        A value that is already wrapped stays the same.
         """
         is_formed = not self._is_wrapped or (isinstance(value, dict) and value.keys() == {"value"})
         return value if is_formed else {"value": value}
 
 
 def _output_type_error(error: BaseException) -> str:
-    """Log an exception of the output type, and return the message for the failed ask."""
+    """Log an exception that the output type raised, and return the error message for the ask."""
     logger.host_code_failed("the type of output=", error, "failed the ask")
     message = " ".join(describe_for_model(error).split())
     return f"the answer could not be parsed, because the type in output= raised {message}"
 
 
 def _wrap_schema(schema: Mapping[str, Any]) -> tuple[dict[str, JsonValue], bool]:  # Any: JSON values
-    """Return a schema of an object, and True if that object wraps the original schema in the property `value`."""
+    """Return a schema of an object, and True if that object wraps another value.
+
+    A wrapped value is the property `value` of the object.
+    """
     given = dict(schema)
     if given.get("type") == "object" or ("type" not in given and "properties" in given):
         return {"type": "object"} | given, False

@@ -1,4 +1,4 @@
-"""Keep the asks that a session has accepted and not ended: the ask in flight and the queue.
+"""Keep the asks that a session has accepted: the ask in flight and the queue.
 
 `PendingAsks` survives a crash of the session's actors, so queued asks run after the restart.
 """
@@ -49,7 +49,7 @@ class HostCall(Struct):
     result: ToolResult | None = None
 
     def value(self, session: str, turn_result: AskResult) -> ToolResult:
-        """Return the result of the call. `turn_result`: the result of the turn that ran the call.
+        """Return the result of the call. `turn_result` is the result of the turn that ran the call.
 
         Raises:
             SessionError: The call did not run.
@@ -65,7 +65,7 @@ class HostCompaction(Struct):
     result: CompactionResult | None = None
 
     def value(self, session: str, turn_result: AskResult) -> CompactionResult:
-        """Return the result of the compaction. `turn_result`: the result of the turn that compacted the history.
+        """Return the result of the compaction. `turn_result` is the result of the turn that compacted the history.
 
         Raises:
             CompactionFailed: Nothing was compacted.
@@ -83,7 +83,7 @@ class HostRewind(Struct):
     Args:
         to_turn: Number of the turn; 0 for the initial history.
         removed: Number of removed messages, set when the log contains the rewind.
-        refusal: The reason that the history cannot be rewound; empty if the history can be rewound.
+        refusal: The reason why the history cannot be rewound; empty if it can be rewound.
     """
 
     to_turn: int
@@ -119,12 +119,12 @@ class Submit(Query[None], frozen=True):
         message: The user's message.
         sink: Receives the events. The sink is closed without a terminal event if the session ends before the ask.
         variables: The caller's context variables, for the tools.
-        call: An operation that replaces the turn of a model; None for a normal ask.
+        call: An operation that runs in place of a model's turn; None for a normal ask.
         asked: The settings of this ask; None for the defaults.
         output: The type of the answer. `asked` contains its schema.
         key: The idempotency key of the ask; None without a key.
-        own: The caller's own sink, which `sink` wraps. The events of a repeated ask go directly to this sink, and not
-            to other readers or the tracing.
+        own: The sink of the caller. `sink` passes events to this sink, to other readers and to the tracing. The events
+            of a repeated ask go only to this sink.
     """
 
     message: Packed
@@ -137,7 +137,7 @@ class Submit(Query[None], frozen=True):
     own: Sink | None = None
 
     def pass_on(self, event: SessionEvent) -> None:
-        """Pass an event of the first ask with this key to the caller of this repeated ask."""
+        """Send an event of the first ask with this key to the caller of this repeated ask."""
         if self.own is not None:
             self.own.put(event)
 
@@ -160,10 +160,10 @@ class Decision(Struct, frozen=True):
 
     Args:
         call_id: Id of the call.
-        verdict: Whether the call may run.
+        verdict: `allow` runs the call, and `deny` answers it without running its tool.
         reason: Reason for the decision. The model receives the reason for a denial.
-        arguments: Arguments that replace the model's arguments; None to keep them.
-        digest: Digest of the call that the caller reviewed; None to skip the check.
+        arguments: Arguments that replace the model's arguments. `None` keeps the model's arguments.
+        digest: Digest of the call that the caller reviewed. `None` skips the check.
     """
 
     call_id: CallId
@@ -174,7 +174,9 @@ class Decision(Struct, frozen=True):
 
 
 class Resolutions(Struct, frozen=True):
-    """Results and decisions for calls that a turn waits for: at least one in total, and at most one for each call.
+    """Results and decisions for calls that a turn waits for.
+
+    There is at least one in total, and at most one for each call.
 
     Args:
         ends: The ends of external calls.
@@ -273,30 +275,34 @@ class PendingAsks(Struct):
         ]
 
     def join_ask(self, submit: Submit, key: str) -> None:
-        """Keep a repeated ask until the first ask with this key, which is in flight or queued, has ended. Then answer
-        it too.
+        """Keep a repeated ask until the first ask with this key has ended. Both asks get the same result.
+
+        The first ask is in flight or queued.
         """
         self.joined.setdefault(key, []).append(submit)
 
     def sink_for(self, caller_sink: Sink) -> Sink:
-        """Return a sink for the ask in flight. It passes events to the caller's sink, and to the callers that join the
-        ask.
+        """Return a sink for the ask in flight.
+
+        It passes events to the caller's sink, and to the callers that join the ask.
         """
         return JoinedSink(caller_sink, self.joined.setdefault(self.key, [])) if self.key else caller_sink
 
     def store_result(self, result: AskResult, seq: int) -> None:
-        """Store the result of the ask in flight, whose last event is in the log with the number `seq`.
+        """Store the result of the ask in flight. `seq` is the number of the ask's last event in the log.
 
         From now on, the result survives a crash of the session's actors. `deliver_result` delivers the result.
         """
         self.terminal = terminal_event(result, seq)
 
     def deliver_result(self) -> AskResult | None:
-        """Deliver the result of the ask in flight and end its stream. Return the result, or None if none is stored."""
+        """Deliver the result of the ask in flight and end its stream.
+
+        Return the result, or None if no result is stored.
+        """
         self._deliver()
-        if not any(
-            each.has_key(self.key) for each in self.waiting
-        ):  # such an ask will answer those that joined
+        # A queued ask with the same key will answer the asks that joined.
+        if not any(each.has_key(self.key) for each in self.waiting):
             self._answer_joined()
         event, self.current, self.terminal, self.key = self.terminal, None, None, ""
         self.on_rest()
@@ -311,7 +317,10 @@ class PendingAsks(Struct):
             self.current.sink.put(self.terminal)
 
     def _answer_joined(self) -> None:
-        """End the streams of the asks that joined the ask in flight with its result, if there is one."""
+        """End the streams of the repeated asks that joined the ask in flight.
+
+        They get the result of the ask in flight, if there is one.
+        """
         for repeated in self.joined.pop(self.key, ()):
             if self.terminal is None:
                 repeated.sink.close()
@@ -319,7 +328,7 @@ class PendingAsks(Struct):
                 repeated.answer(self.terminal)
 
     def _end_joined(self, key: str, error: Exception | None = None) -> None:
-        """End the streams of the asks that joined the ask with this key."""
+        """End the streams of the repeated asks that joined the ask with this key, without a result."""
         for repeated in self.joined.pop(key, ()):
             repeated.sink.close(copy_error(error))
 
@@ -341,13 +350,13 @@ class PendingAsks(Struct):
         self._close(submit, error)
 
     def _close(self, submit: Submit, error: Exception | None) -> None:
-        """End the stream of a queued ask, and those of the asks that joined it."""
+        """End the stream of a queued ask, and the streams of the repeated asks that joined it."""
         submit.sink.close(copy_error(error))
         if submit.key is not None:
             self._end_joined(submit.key.name, error)
 
     def drop_queued(self, error: ActorsError | None = None) -> None:
-        """Remove all queued asks, and end their streams with this error, if one is given."""
+        """Remove all queued asks, and end their streams. With `error`, the streams raise this error."""
         waiting, self.waiting = self.waiting, []
         self.record.change_queued(-len(waiting))
         self.record.record_dropped(sum(map(is_ask, waiting)))
@@ -355,7 +364,10 @@ class PendingAsks(Struct):
             self._close(submit, error)
 
     def end_all(self, error: JournalError | None = None) -> None:
-        """End the streams of all asks, because the session has ended, or because `error` has ended its actors."""
+        """End the streams of all asks after the session or its actors have ended.
+
+        `error` is the failure that ended the actors; None if the session has ended.
+        """
         self.drop_queued(error)
         resolutions, self.resolutions = self.resolutions, []
         for resolve in resolutions:
@@ -373,11 +385,11 @@ class PendingAsks(Struct):
 
 
 class JoinedSink:
-    """The sink of an ask with a key: it passes events to the first caller, and to the callers that joined the ask.
+    """The sink of an ask with a key. It passes events to the first caller, and to the callers that joined the ask.
 
     Args:
         first: The sink of the first caller.
-        joined: The repeated asks, which may grow.
+        joined: The repeated asks. More asks may be added later.
     """
 
     is_watched = True  # a reader may join at any time
@@ -392,7 +404,7 @@ class JoinedSink:
             each.pass_on(event)
 
     def close(self, error: Exception | None = None) -> None:
-        """End the stream of the first caller. `PendingAsks` ends those of the others."""
+        """End the stream of the first caller. `PendingAsks` ends the streams of the other callers."""
         self._first.close(error)
 
 

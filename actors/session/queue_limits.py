@@ -1,7 +1,7 @@
 """Apply the `timeout` of queued asks while the current turn waits for its caller.
 
-While a turn runs, asks may stay queued for any time, because the turn has its own limits. A turn that waits for a
-decision or a result has no time limit, so the `timeout` of the queued asks applies.
+While a turn runs, asks may stay queued without a time limit, because the turn ends at its own limits. A turn that waits
+for a decision or a result has no time limit, so the `timeout` of the queued asks applies.
 """
 
 from collections.abc import Iterable

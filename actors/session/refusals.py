@@ -51,7 +51,10 @@ def refused_parameters(
 def record_omissions(
     backend: ResolvedBackend, settings: Settings, omissions: Sequence[OmittedParameter], why: str
 ) -> RefusedRequest:
-    """Record rejected parameters, so that later requests to the binding omit them. Return an entry for the result."""
+    """Record rejected parameters, so that later requests to the binding omit them.
+
+    Return the entry for the ask's result.
+    """
     backend.facts.learn(omissions, settings, why)
     for omission in omissions:
         logger.parameter_refused(backend.binding, omission.name, is_value=omission.only_value)
@@ -70,7 +73,7 @@ def refused_media(
         body: The request's body.
         history, ledger: The inputs from which the request was rendered.
         start: Index of the first message that no answered request contained. If the failure names no attachment, the
-            attachments from this message on are the suspects.
+            attachments of this message and of later messages may be the cause.
     """
     # Imported lazily, because few requests are rejected.
     from actors.adapters.refused_parts import media_parts, named_media

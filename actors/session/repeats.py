@@ -6,7 +6,7 @@
     first ask was interrupted       the first ask continues in a further turn, without another user message; if another
                                     ask has started since, the message is sent again
 
-The log has the keys (`AskStarted.key`), so they are valid on every host and after a kill.
+The log contains the keys (`AskStarted.key`), so they are valid on every host and after a crash.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ _SLICE = BUFFER // 2
 def ask_key(name: str, message: Packed, ask_settings: Asked | None) -> AskKey:
     """Return the key of an ask, with a digest of its message and of the schema of its answer.
 
-    The digest ignores other settings: a caller may repeat an ask with a shorter timeout.
+    The digest ignores other settings, so a caller may repeat an ask with a shorter timeout.
 
     Raises:
         ConfigError: The key is not a string of 1 to 200 printable characters.
@@ -61,7 +61,7 @@ def ask_key(name: str, message: Packed, ask_settings: Asked | None) -> AskKey:
 
 
 def _canonical_json(schema: bytes) -> bytes:
-    """Return a schema with the keys of its objects in alphabetical order; an empty schema stays empty."""
+    """Return a schema with the keys of its objects in alphabetical order. An empty schema stays empty."""
     return json.encode(json.decode(schema), order="sorted") if schema else schema
 
 
@@ -84,7 +84,9 @@ class RepeatedAsks:
         phase: Phase,
         context: Context[Any],  # Any: the context of the session's actor
     ) -> bool:
-        """Answer an ask if it repeats an earlier one; return False if it is new or continues an interrupted one.
+        """Answer an ask if it repeats an earlier ask, and return True.
+
+        Return False for a new ask, and for an ask that continues an interrupted one.
 
         Raises:
             KeyReused: The earlier ask with this key has another message or another schema.
@@ -111,7 +113,7 @@ class RepeatedAsks:
         return True
 
     def can_continue(self, submit: Submit, state: SessionState) -> bool:
-        """Return True if a submitted ask continues the last one, which was interrupted."""
+        """Return True if a submitted ask continues the session's last ask, which was interrupted."""
         found = None if submit.key is None else state.ask_with_key(submit.key.name)
         return found is not None and state.can_continue(found)
 
@@ -123,7 +125,7 @@ class RepeatedAsks:
     async def _answer_from_log(
         self, submit: Submit, session: str, ask_number: int, pending_calls: tuple[ToolCall, ...]
     ) -> None:
-        """Answer a repeated ask from the log. `pending_calls`: the calls for which its turn waits, if it waits."""
+        """Answer a repeated ask from the log. `pending_calls` contains the calls for which its turn waits."""
         try:
             log = await read_ask(self._journal, session, ask_number)
             if log.terminal is None:
@@ -144,7 +146,7 @@ class RepeatedAsks:
 
 
 async def _pass_on(events: Sequence[SessionEvent], submit: Submit) -> None:
-    """Pass events to the caller of a repeated ask, no faster than it reads them, within `READING` seconds."""
+    """Pass events to the caller of a repeated ask, as fast as the caller reads them. Stop after `READING` seconds."""
     reader = submit.own if isinstance(submit.own, AskStream) else None
     with anyio.move_on_after(READING):
         for number, event in enumerate(events):

@@ -44,8 +44,8 @@ class RequestPlan(Struct, frozen=True):
         choice: The tool choice.
         asked: The settings of the ask.
         omitted: The parameters that the request omits.
-        tools_off: Whether the round limit has turned the tools off.
-        is_side_request: Whether no later request continues this one, so that the lane does not advance.
+        tools_off: True if the round limit has turned the tools off.
+        is_side_request: True if no later request continues this one. The lane then does not advance.
     """
 
     round: int
@@ -83,7 +83,7 @@ class TurnRequests:
         return self._build(plan, rendered, plan.omitted)
 
     def _build(self, plan: RequestPlan, rendered: Rendered, omitted: tuple[OmittedParameter, ...]) -> Request:
-        """Encode a request with these omissions in place of the omissions of the plan."""
+        """Encode a request with the omissions in `omitted` instead of the omissions of the plan."""
         session = self.ask.log.state.session
         return self.backend.request(rendered, session, plan.choice, plan.asked, omitted)
 
@@ -173,10 +173,10 @@ class TurnRequests:
     def parameters_to_omit(
         self, plan: RequestPlan, rendered: Rendered, failure: Failure, earlier_refusals: int
     ) -> tuple[OmittedParameter, ...]:
-        """Return the rejected parameters that the next request omits. The tuple is empty if the request cannot omit
-        them.
+        """Return the rejected parameters that the next request omits.
 
-        `earlier_refusals`: number of earlier rejections of this request.
+        The tuple is empty if the request cannot omit them. `earlier_refusals` is the number of earlier rejections of
+        this request.
         """
         omitted = refused_parameters(
             failure, plan.omitted, earlier_refusals, partial(self._build, plan, rendered)
@@ -190,9 +190,10 @@ class TurnRequests:
     def media_to_omit(
         self, plan: RequestPlan, rendered: Rendered, failure: Failure, start: int
     ) -> MediaRefused | None:
-        """Return the rejected attachments that the next request omits; None if the request contains no attachments.
+        """Return the rejected attachments that the next request omits.
 
-        `start`: index of the first message that was not part of an answered request.
+        `None` means that the request contains no attachments. `start` is the index of the first message that was not
+        part of an answered request.
         """
         state, binding = self.ask.log.state, self.backend.binding
         cause, body = Cause(failure.kind, failure.status), self.build(plan, rendered).body

@@ -1,7 +1,7 @@
 """Check and record the results and decisions that callers pass for a waiting turn.
 
 In:  the mappings by call id that are passed to `Session.ask(results=, approvals=)`.
-Out: their events in the log, all in one append; or an error, without any event.
+Out: the events of all results and decisions, logged in one append. After an error, nothing is logged.
 
 The types are checked here, because a log record with a value of a wrong type could not be decoded again.
 
@@ -89,9 +89,9 @@ def resolutions(results: CallResults | None, approvals: Approvals | None, limits
 
 
 def _by_call_id(error_start: str, mapping: Mapping[Any, V] | None) -> dict[str, V]:  # Any: `str` or `CallId`
-    """Return a dict of the mapping; an empty dict for None.
+    """Return the mapping as a dict. The dict is empty for None.
 
-    `error_start`: the start of the error message for a value of another type.
+    `error_start` is the start of the error message for a value of another type.
     """
     if mapping is None:
         return {}
@@ -173,7 +173,7 @@ async def _check_and_write(
     If the check fails, nothing is recorded.
 
     Raises:
-        NotAwaited: A call was never passed to the caller, or waits for a decision instead of a result (or the reverse).
+        NotAwaited: A result belongs to no external call, or a decision belongs to no call that waits for a decision.
         DecisionRefused: A decision has the digest of other arguments, or its new arguments are invalid.
     """
     known = await ledger.query()
@@ -188,16 +188,16 @@ async def _check_and_write(
 
 
 async def _write_resolutions(
-    log: LogWriter, refs: SessionRefs, given: Resolutions, awaited: Mapping[CallId, PendingCall]
+    log: LogWriter, refs: SessionRefs, resolved: Resolutions, awaited: Mapping[CallId, PendingCall]
 ) -> int:
     """Log decisions and the ends of calls in one append. Return the number of the last event.
 
-    The ledger logs the ends, and events that the session holds are logged in the same append. So the session holds all
-    decisions. Without ends, the session holds all but the last decision, and writes the last one itself.
+    If calls end, the ledger logs their ends together with the events that the session holds, so the session holds all
+    decisions. If no call ends, the session logs the decisions directly.
     """
-    decided = [_decision_event(decision, awaited[decision.call_id]) for decision in given.decisions]
+    decided = [_decision_event(decision, awaited[decision.call_id]) for decision in resolved.decisions]
     denials = [denial(awaited[each.call_id].call, each.reason) for each in decided if each.verdict == "deny"]
-    ends = (*denials, *given.ends)
+    ends = (*denials, *resolved.ends)
     for event in decided if ends else decided[:-1]:
         log.hold(event)
     if ends:
@@ -224,7 +224,10 @@ async def _check_external_results(
     awaited: Mapping[CallId, PendingCall],
     ledger: Ledger,
 ) -> None:
-    """Check that every result belongs to an external call. Search the log for calls that the turn does not wait for."""
+    """Check that every result belongs to an external call.
+
+    If the turn does not wait for a call, the log shows whether the call is external.
+    """
     for end in ends:
         if end.call_id in awaited and awaited[end.call_id].kind == "approval":
             raise NotAwaited(
@@ -245,7 +248,7 @@ async def _check_external_results(
 
 
 def _awaited_call(decision: Decision, awaited: Mapping[CallId, PendingCall]) -> PendingCall:
-    """Return the pending call that a decision is about.
+    """Return the pending call to which a decision applies.
 
     Raises:
         NotAwaited: The turn does not wait for the call, or the decision allows an external call, which cannot run here.
@@ -281,5 +284,5 @@ async def _check_decision(
 
 
 def _call_ids(awaited: Mapping[CallId, PendingCall]) -> str:
-    """Return the ids of the pending calls for an error message: a comma-separated list, or "none"."""
+    """Return the ids of the pending calls for an error message, separated by commas. Without calls, return "none"."""
     return ", ".join(awaited) or "none"

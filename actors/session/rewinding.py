@@ -18,8 +18,9 @@ from actors.session.pending import HostRewind, PendingAsks
 
 
 async def rewind(ask: AskInFlight, request: HostRewind, pending: PendingAsks) -> None:
-    """Log a rewind to the end of the requested turn, unless the history already ends there or cannot be rewound to that
-    turn.
+    """Log a rewind to the end of the requested turn.
+
+    If the history already ends there, or cannot be rewound to that turn, nothing is logged.
     """
     state, to = ask.log.state, request.to_turn
     result = AskResult("", "complete", NOBODY, (), 0, Usage(), turn=to)

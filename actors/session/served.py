@@ -8,8 +8,12 @@ from actors.core.values.identity import Binding
 
 
 class ServedTurn(Struct, frozen=True):
-    """The outcome of a turn: the backend's binding and the last step. `sent_bytes` is the size of the turn's last
-    transcript.
+    """The outcome of a turn.
+
+    Args:
+        binding: The binding that served the turn.
+        step: The last step of the turn.
+        sent_bytes: Size of the turn's last transcript, in bytes.
     """
 
     binding: Binding
@@ -18,8 +22,9 @@ class ServedTurn(Struct, frozen=True):
 
 
 def with_endpoint_change(step: CloseStep | AwaitStep, old: Binding, new: Binding) -> CloseStep | AwaitStep:
-    """Return the last step of a resumed turn. If the base URL changed during the pause and the turn failed, the step's
-    reason names both URLs.
+    """Return the last step of a resumed turn, with a note if the base URL has changed.
+
+    If the URL changed during the pause and the turn failed, the step's reason names both URLs.
     """
     if isinstance(step, CloseStep) and step.status == "failed" and old.endpoint != new.endpoint:
         moved = f"the turn began at {old.endpoint} in dialect {new.dialect!r} and continued at {new.endpoint}"

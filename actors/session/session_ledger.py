@@ -1,4 +1,4 @@
-"""Keep a session's view of its ledger: the ledger actor's address and the newest snapshot that the session received.
+"""Keep a session's copy of its ledger: the newest snapshot that the session received from the ledger actor.
 
 Every reply of the ledger actor contains a snapshot, so a turn renders its requests without a query. An event that
 bypasses the session, such as a late result, makes the snapshot outdated. The ledger then rejects the seal and replies

@@ -3,8 +3,8 @@
 `actors.core.turn.turn` yields the next step, and `actors.session.driver` passes the step to `TurnSteps.carry_out`. An
 `AskInFlight` holds the values that the turns of an ask share.
 
-Every event is durable before its effect: the user's message before the request is built, the request and its seals
-before the first byte is sent, the model's message before its calls run.
+Every event is durable before its effect. The user's message is logged before the request is built, the request before
+its first byte is sent, and the model's message before its calls run.
 """
 
 from collections.abc import Awaitable, Set
@@ -71,7 +71,7 @@ class TurnSteps:
 
     @property
     def rendered_size(self) -> int:
-        """The size of the last rendered transcript in bytes; 0 if none has been rendered."""
+        """The size of the last rendered transcript in bytes; 0 if the turn has rendered no transcript."""
         return 0 if self._rendered is None else self._rendered.lane.size
 
     @property
@@ -86,7 +86,7 @@ class TurnSteps:
     async def resume(self, round_number: int) -> None:
         """Restore the history and the ledger from the start of a paused turn.
 
-        `round_number`: the number of the turn's last round.
+        `round_number` is the number of the turn's last round.
         """
         history, self._round, self._has_answered = self._history, round_number, True
         length = history.length
@@ -103,7 +103,10 @@ class TurnSteps:
         return TurnGuard(self._history.length, self._bounds.max_tool_corrections, self._bounds.on_repeat)
 
     def is_stuck(self) -> bool:
-        """Return True if repeated calls have turned off the tools of the turn. All calls of the turn must be closed."""
+        """Return True if repeated calls have turned off the tools of the turn.
+
+        All calls of the turn must have ended.
+        """
         if not self._guard.is_stopping:
             return False
         history = self._log.state.history
@@ -192,7 +195,7 @@ class TurnSteps:
         return steps.Ready()
 
     async def _current_epoch(self) -> int:
-        """Return the number of the lane's epoch. Renders the history if the turn has not rendered a request yet."""
+        """Return the number of the lane's epoch. If the turn has not rendered a request yet, render the history."""
         if self._rendered is not None:
             return self._rendered.lane._state.epoch
         render = Render(self.backend.binding, self._log.state.history, self._ask.ledger.latest)
@@ -240,7 +243,10 @@ class TurnSteps:
                 assert_never(generated)
 
     def _answer_message(self, message: Message) -> Message:
-        """Return the message that the history keeps of an answer. Without content, the message has no blocks."""
+        """Return the message of an answer, as the history stores it.
+
+        If the answer has no content, the message has no blocks.
+        """
         if self._ask.output is not None:
             message = as_text(message)
         if self._ask.tally.cut is None:
@@ -250,7 +256,10 @@ class TurnSteps:
         return Message(message.role, (), message.turn, message.origin) if is_empty else message
 
     async def _compact(self, again: bool) -> Outcome:
-        """Compact the history, because the request was too long. `again`: an earlier compaction was not enough."""
+        """Compact the history, because the request was too long.
+
+        `again` is True if an earlier compaction was not enough.
+        """
         before = self._log.state.history.length
         made = await Compactor(self._requests).compact_after_overflow(again=again)
         self._guard.shift_position(before - self._log.state.history.length)
@@ -295,7 +304,7 @@ class TurnSteps:
         )
 
     def _name_refused_tool(self, failure: Failure) -> Failure:
-        """If the provider rejected a tool's schema, add the tool and the schema key to the message of the failure."""
+        """Add the tool and the schema key to the message of a failure, if the provider rejected a tool's schema."""
         if failure.status not in (400, 422) or failure.kind not in ("transcript", "parameter", "config"):
             return failure
         from actors.adapters.refused_parts import name_refused_tool  # imported lazily, as rejections are rare
@@ -305,8 +314,9 @@ class TurnSteps:
         return replace(failure, message=name_refused_tool(failure.message, request))
 
     def _find_omission(self, broken: BrokenAnswer) -> steps.ParameterRefused | steps.MediaRefused | None:
-        """Return the rejected parameters or attachments that the next request omits; None if the request cannot omit
-        them.
+        """Return the rejected parameters or attachments that the next request omits.
+
+        `None` means that the request cannot omit them.
         """
         failure, state, rendered = broken.failure, self._log.state, self._rendered
         assert rendered is not None
@@ -318,7 +328,10 @@ class TurnSteps:
         return self._requests.media_to_omit(self._plan, rendered, failure, start)
 
     def _parameters_to_omit(self, failure: Failure, rendered: Rendered) -> steps.ParameterRefused | None:
-        """Return the rejected parameters that the next request omits; None if the request cannot omit them."""
+        """Return the rejected parameters that the next request omits.
+
+        `None` means that the request cannot omit them.
+        """
         omitted = self._requests.parameters_to_omit(self._plan, rendered, failure, self._refusals)
         if not omitted:
             return None
@@ -355,7 +368,7 @@ class TurnSteps:
         """Record that the judge or the provider rejected the transcript, and return the outcome for the turn.
 
         Args:
-            by: `judge` if the transcript violates a rule of its dialect, so that it was not sent; otherwise `provider`.
+            by: `judge` if the transcript violates a rule of its dialect and was not sent; otherwise `provider`.
             why: The reason.
             report: The report of the render.
             rule: Id of the violated rule, if it is known.
@@ -376,7 +389,7 @@ class TurnSteps:
     ) -> Message | None:
         """Log a partial answer, marked as interrupted. Return its message, or None if no message arrived.
 
-        `why`: the reason for the interruption.
+        `why` is the reason for the interruption.
         """
         kept = broken.message
         if kept is None and not (broken.calls or broken.left_out or broken.usage != NO_USAGE):
@@ -389,8 +402,9 @@ class TurnSteps:
     async def _defer_round_end(
         self, round_number: int, message: Message, generated: Generated, fault: str | None = None
     ) -> None:
-        """Hold the event with the round's message, to log it together with the round's calls or with the end of the
-        turn.
+        """Hold the event that ends the round.
+
+        The event is logged together with the round's calls, or with the end of the turn.
         """
         finish, cut = self._ask.tally.finish, self._ask.tally.cut
         packed, left_out = pack(message) if message.blocks else None, generated.left_out

@@ -1,4 +1,4 @@
-"""Sinks that receive the events of an ask, for callers that await only the result and for readers of a stream."""
+"""Receive the events of an ask, for callers that await only the result and for readers of a stream."""
 
 from collections.abc import Awaitable, Callable
 
@@ -53,7 +53,9 @@ class AnswerSink:
 
 
 class AskStream:
-    """The event stream of an ask. The terminal event is kept outside the buffer, so that no overflow can drop it.
+    """The event stream of an ask.
+
+    The terminal event is kept outside the buffer, so that no overflow can drop it.
 
     Args:
         ended_error: Returns the error to raise if the session ended before the ask.
@@ -196,7 +198,7 @@ class TextStream:
     def _new_text(self, event: SessionEvent) -> str:
         """Return the new text in an event, or an empty string.
 
-        The message at the end of a round supplies the text that no delta delivered.
+        The message at the end of a round supplies the text of missed deltas.
         """
         match event:
             case TextEvent() | ThinkingEvent():
@@ -208,9 +210,9 @@ class TextStream:
                 return ""
 
     def _with_separator(self, text: str, *turn_and_round: int) -> str:
-        """Prefix the first text of a round with a blank line, unless no other text precedes it.
+        """Put a blank line before the first text of a round, if other text precedes it.
 
-        `turn_and_round`: the numbers of the turn and the round.
+        `turn_and_round` contains the numbers of the turn and the round.
         """
         if not text:
             return ""

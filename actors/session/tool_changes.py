@@ -30,13 +30,13 @@ class ToolChanges:
         self._reported = ""
         self._backend: ResolvedBackend | None = None  # the backend with the changed tools
 
-    async def declare_changes(self, served: TurnSteps, round_number: int) -> bool:
+    async def declare_changes(self, turn_steps: TurnSteps, round_number: int) -> bool:
         """Declare the current tools of the toolsets in the next requests. Return True if the tools changed.
 
         A cancel of the ask ends the wait for a toolset's list of tools.
 
         Args:
-            served: The steps of the current turn.
+            turn_steps: The steps of the current turn.
             round_number: Number of the next round.
         """
         ask = self._ask
@@ -51,49 +51,52 @@ class ToolChanges:
                 ask.clear_stop()
         if scope.cancelled_caught or ask.cancelled or not has_changed:
             return False
-        if why := ask.active_config.refresh_unless(partial(self._reason_to_keep_tools, served)):
+        if why := ask.active_config.refresh_unless(partial(self._reason_to_keep_tools, turn_steps)):
             self._report_deferral(why, round_number)
             return False
         assert self._backend is not None
-        served.replace_backend(self._backend)
+        turn_steps.replace_backend(self._backend)
         await self._log_tools()
         return True
 
-    def _reason_to_keep_tools(self, served: TurnSteps, active_config: ActiveConfig) -> str:
-        """Return the reason that the turn must keep its tools; an empty string if the tools may change.
+    def _reason_to_keep_tools(self, turn_steps: TurnSteps, active_config: ActiveConfig) -> str:
+        """Return the reason why the turn must keep its tools. The string is empty if the tools may change.
 
         Raises:
             ConfigError: The backend does not accept the new tools.
         """
-        resolver, binding = active_config.resolver, served.binding
+        resolver, binding = active_config.resolver, turn_steps.binding
         self._backend = resolver.backend(resolver.member(binding), binding.dialect)
         if self._backend.binding != binding:
             return "the configuration of the backend has changed since the start of the turn"
         if active_config.resolver.config_digest == self._ask.log.state.config_digest:
             return ""
-        if self._has_bound_reasoning(served):
-            return f"{served.binding.model} reasoned in this turn, and its reasoning is bound to the tools"
+        if self._has_bound_reasoning(turn_steps):
+            return f"{binding.model} reasoned in this turn, and its reasoning is bound to the tools"
         asked = self._ask.log.state.asked
         forced = None if asked is None else asked.tool_choice
         if isinstance(forced, ToolChoice) and forced.tool not in active_config.tools:
             return f"the ask forces the tool {forced.tool!r}, which the toolset no longer contains"
         return ""
 
-    def _has_bound_reasoning(self, served: TurnSteps) -> bool:
+    def _has_bound_reasoning(self, turn_steps: TurnSteps) -> bool:
         """Return True if the ask contains reasoning that its backend accepts only with exactly the same tools."""
-        if served.backend.adapter.dialect.reasoning.binding != "prefix":
+        if turn_steps.backend.adapter.dialect.reasoning.binding != "prefix":
             return False
         state = self._ask.log.state
         messages = (state.history[place] for place in range(state.asked_at, state.history.length))
         return any(
             isinstance(block, Thinking)
             for message in messages
-            if message.origin == served.binding
+            if message.origin == turn_steps.binding
             for block in message.blocks
         )
 
     async def _log_tools(self) -> None:
-        """Log the new tools with the next request. Lanes with reasoning that is bound to tools begin a new epoch."""
+        """Log the new tools together with the next request.
+
+        Lanes whose reasoning is bound to the tools begin a new epoch.
+        """
         ask = self._ask
         event = ask.active_config.configured_event
         if event.preamble == ask.log.state.config_digest:
@@ -101,11 +104,14 @@ class ToolChanges:
         await ask.refs.renderer.send(MarkStale())
         ask.log.hold(event)
 
-    def _report_deferral(self, why: str, round_number: int) -> None:
-        """Report that a change of tools waits for the next ask because of `why`; once per ask for each reason."""
-        if why == self._reported:
+    def _report_deferral(self, reason: str, round_number: int) -> None:
+        """Report that a change of tools waits for the next ask, with the reason.
+
+        The same reason is not reported twice in a row.
+        """
+        if reason == self._reported:
             return
-        self._reported, state = why, self._ask.log.state
-        logger.tools_held(state.session, why)
+        self._reported, state = reason, self._ask.log.state
+        logger.tools_held(state.session, reason)
         if self._ask.sink.is_watched:
-            self._ask.sink.put(ToolChangeDeferredEvent(state.turns, round_number, why))
+            self._ask.sink.put(ToolChangeDeferredEvent(state.turns, round_number, reason))

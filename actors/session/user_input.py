@@ -1,4 +1,4 @@
-"""Convert the message that a caller passes to `ask` to the packed message that history and log share."""
+"""Convert the message that a caller passes to `ask` to the form that the history and the log store."""
 
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -11,18 +11,18 @@ UserInput: TypeAlias = str | Message | Sequence[str | Text | Media]
 """The message of an ask: a string, a `Message`, or a sequence of strings, images and documents."""
 
 
-def _to_block(item_number: int, part: object) -> Text | Media:
-    """Return item number `item_number` of a message as a block.
+def _to_block(index: int, message_part: object) -> Text | Media:
+    """Convert a part of a message to a block. `index` is the position of the part in the message.
 
     Raises:
-        SessionError: The item is neither a string nor a `Text` or `Media` block.
+        SessionError: The part is neither a string nor a `Text` or `Media` block.
     """
-    if isinstance(part, str):
-        return Text(part)
-    if isinstance(part, Text | Media):
-        return part
+    if isinstance(message_part, str):
+        return Text(message_part)
+    if isinstance(message_part, Text | Media):
+        return message_part
     raise SessionError(
-        f"Part {item_number} of the message must be a string, Text or Media, not {type(part).__name__}"
+        f"Part {index} of the message must be a string, Text or Media, not {type(message_part).__name__}"
     )
 
 
@@ -30,7 +30,7 @@ def pack_user_input(message: UserInput) -> Packed:
     """Check and pack the message of an ask.
 
     Raises:
-        SessionError: The message is empty, has a role other than `user`, or contains an item of an unsupported type.
+        SessionError: The message is empty, has a role other than `user`, or contains a part of an unsupported type.
         MediaError: An attachment is damaged.
     """
     if isinstance(message, str):

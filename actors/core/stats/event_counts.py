@@ -1,8 +1,8 @@
 """Count the outcomes of tool calls, requests and asks from stream events in their JSON form.
 
 In:  the output of `actors run --json`, or the events of one or more sessions, one after the other.
-Out: the counters of each backend, equal to those that `actors.core.stats.stats.recount` derives from the log, and
-     totals of asks and requests.
+Out: totals of asks and requests, and the counters of each backend. The counters are the same as from the log
+     (`actors.core.stats.stats.recount`).
 
 Events contain less than the log. A batch that was interrupted by the end of the process has no result events, so its
 invalid calls are missing from these counts. The work of a subagent is counted if the parent's stream contains its

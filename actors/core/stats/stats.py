@@ -253,12 +253,12 @@ class JournalStats(Struct, frozen=True):
 
 
 class ReuseStats(Struct, frozen=True):
-    """How often sessions were used with and without their state in memory.
+    """Counts of the uses of sessions, with and without their state in memory.
 
     Args:
-        hits: Uses of a session whose state and lanes were in memory.
+        hits: Uses of a session with its state and lanes in memory.
         rebuilds: Uses for which the state was rebuilt from the session's log.
-        dropped: States dropped to free memory; see `limits.memory`.
+        dropped: States that were dropped to free memory; see `limits.memory`.
     """
 
     hits: int = 0
@@ -304,8 +304,8 @@ class RuntimeStats(Struct, frozen=True):
         active: Number of open sessions with running actors. The other sessions are `hibernated`.
         memory: Bytes used by sessions: histories, lanes, and logs of a journal in memory.
         memory_limit: Maximum of these bytes (`limits.memory`, or a share of the machine's memory).
-        reuse: How often sessions were used with their state in memory.
-        loop_lag: Delays of the runtime's event loop, whatever causes them.
+        reuse: Counts of the uses of sessions, with and without their state in memory.
+        loop_lag: Lengths of event-loop iterations in which sessions computed.
         asks: Number of ended asks by outcome: `complete`, `cancelled`, `failed` or `interrupted`. Asks that were not
             accepted, or waited too long for a paused turn, are counted as `refused`. Asks whose session ended first are
             counted as `dropped`.

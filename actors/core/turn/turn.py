@@ -218,7 +218,7 @@ class _TurnRules:
         """Return the step after a rejected transcript.
 
         If only old reasoning was rejected, the first rewrite omits the reasoning. Any other rewrite renders tool calls
-        as text. If such a transcript is rejected, the turn ends.
+        as text. If a transcript with tool calls as text is rejected, the turn ends.
         """
         self._end = replace(self._end, cause=refused.cause or self._end.cause)
         if self._rewritten == "plain":

@@ -139,12 +139,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         "parts: an invalid part is sent as text",
         "actors/session/user_input.py:_to_block",
         """
-        if isinstance(part, str):
-            return Text(part)
+        if isinstance(message_part, str):
+            return Text(message_part)
         """,
         """
-        if not isinstance(part, Text | Media):
-            return Text(str(part))
+        if not isinstance(message_part, Text | Media):
+            return Text(str(message_part))
         """,
         ("tests/session/test_message_parts.py",),
     ),

@@ -22,7 +22,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "within turns: bound reasoning is omitted within its turn",
         "actors/session/tool_changes.py:ToolChanges._reason_to_keep_tools",
-        "self._has_bound_reasoning(served)",
+        "self._has_bound_reasoning(turn_steps)",
         "False",
         WITHIN,
     ),
