@@ -87,7 +87,7 @@ def paused_result(state: SessionState, calls: tuple[PendingCall, ...]) -> AskRes
 
 
 def publisher_at(state: SessionState, ledger: Ledger, round_number: int = 0) -> Publisher:
-    """Return a publisher for the events that will follow the end of a log.
+    """Return a publisher of stream events that continues at the end of a log.
 
     It behaves as if it had read the complete log.
 

@@ -47,7 +47,7 @@ Rules: TypeAlias = Callable[[Binding], tuple[Dialect, Encoder, RenderTarget]]
 
 
 class Requests(Struct):
-    """Consecutive requests of one lane that a single render can replay.
+    """Consecutive requests of one lane, which one render can replay together.
 
     Args:
         lengths: The length of the history at each request, in messages.

@@ -253,7 +253,7 @@ class JournalStats(Struct, frozen=True):
 
 
 class ReuseStats(Struct, frozen=True):
-    """Counts of the uses of sessions, with and without their state in memory.
+    """Counters of session uses, with and without the session's state in memory.
 
     Args:
         hits: Uses of a session with its state and lanes in memory.
@@ -304,7 +304,7 @@ class RuntimeStats(Struct, frozen=True):
         active: Number of open sessions with running actors. The other sessions are `hibernated`.
         memory: Bytes used by sessions: histories, lanes, and logs of a journal in memory.
         memory_limit: Maximum of these bytes (`limits.memory`, or a share of the machine's memory).
-        reuse: Counts of the uses of sessions, with and without their state in memory.
+        reuse: Counters of session uses, with and without the session's state in memory.
         loop_lag: Lengths of event-loop iterations in which sessions computed.
         asks: Number of ended asks by outcome: `complete`, `cancelled`, `failed` or `interrupted`. Asks that were not
             accepted, or waited too long for a paused turn, are counted as `refused`. Asks whose session ended first are

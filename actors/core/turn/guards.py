@@ -165,7 +165,7 @@ def _comparable_result(end: End) -> tuple[Any, ...]:  # Any: the items depend on
 
 
 def _is_same(end: End, first: End) -> bool:
-    """Return True if two completions have the same result, even if only `first` contains the note about repetition."""
+    """Return True if two completions have the same result, even if only `end` contains the note about repetition."""
     said = _comparable_result(end)
     return said == _comparable_result(first) or (
         isinstance(first, Returned | Failed) and said == _comparable_result(_with_repeat_note(first))
