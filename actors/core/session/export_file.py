@@ -70,11 +70,14 @@ class ExportFile:
 
 
 class _LogExport:
+    """The lines of one session in an export file."""
+
     def __init__(self) -> None:
         self.lines = list[bytes]()
         self._publisher, self._digest = Publisher(), hashlib.sha256()
 
     def add(self, event: LogEvent) -> int:
+        """Add the line of the next event, and return its size in bytes."""
         published = [event_json(each) for each in self._publisher.publish(event)]
         record = b64encode(encode_event(event)).decode()
         line = json.encode({"seq": self._publisher.seq, "events": published, "record": record})

@@ -239,6 +239,7 @@ class SessionState(StoredRecord, frozen=True):
         return replace(self, history=extend(self.history, messages), size=size)
 
     def _with_turn_end(self, turn: int) -> TurnEnds:
+        """Return the recorded ends of turns, with the end of this turn added."""
         return turn_ends.with_end(self.ends, TurnEnd(turn, self.history.length, self.calls))
 
     def _rewind(self, turn: int) -> "SessionState":

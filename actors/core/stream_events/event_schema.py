@@ -115,10 +115,10 @@ EVENT_TYPES: Final[tuple[type[Struct], ...]] = (*get_args(OwnEvent), SubagentEve
 """All classes of stream events, in the order in which the reference page lists them."""
 
 
-def _event_schema(kind: type[Struct], **replaced: Schema) -> Schema:
+def _event_schema(kind: type[Struct], **overrides: Schema) -> Schema:
     tag: dict[str, Schema] = {"v": {"const": VERSION}, "type": {"const": kind.__struct_config__.tag}}
     hints = get_type_hints(kind)
-    own = {name: replaced.get(name) or schema_of(hints[name]) for name in kind.__struct_fields__}
+    own = {name: overrides.get(name) or schema_of(hints[name]) for name in kind.__struct_fields__}
     return {"title": kind.__name__, **_object_schema({**tag, **own})}
 
 

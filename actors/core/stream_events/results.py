@@ -70,7 +70,7 @@ class CallEnd(Struct, frozen=True):
 
     Args:
         call_id: The canonical id of the call, as in `ToolCallEvent`.
-        outcome: How the call ended; `returned` is the only success.
+        outcome: The outcome of the call; `returned` is the only success.
     """
 
     call_id: CallId

@@ -281,11 +281,11 @@ class _TurnRules:
         self._end = replace(self._end, cause=Cause("model_fault"))
         return self._close("failed", f"{EMPTY}, twice", elsewhere=True)
 
-    def _after_check(self, correction: str | None, lacks: str) -> Step:
+    def _after_check(self, correction: str | None, error_summary: str) -> Step:
         if correction is None:
-            return self._close("failed" if lacks else "complete", lacks)
+            return self._close("failed" if error_summary else "complete", error_summary)
         if self._end.malformed >= self._bounds.max_corrections:
-            return self._close("failed", f"the answer does not have the required format: {lacks}")
+            return self._close("failed", f"the answer does not have the required format: {error_summary}")
         self._end = replace(self._end, rounds=self._end.rounds + 1, malformed=self._end.malformed + 1)
         return InstructStep(correction)
 

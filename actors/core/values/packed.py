@@ -116,6 +116,10 @@ def seal_of(block: Block) -> ProviderState | None:
 
 
 def _strip_block(block: Block, origin: Binding | None, detached: list[str]) -> Block:
+    """Remove large media from a block, and the origin of its provider state if that equals `origin`.
+
+    The data of the media is appended to `detached`.
+    """
     seal = seal_of(block)
     if seal is not None and seal.maker == origin and origin is not None:
         own = replace(seal, maker=None)
@@ -128,6 +132,7 @@ def _strip_block(block: Block, origin: Binding | None, detached: list[str]) -> B
 
 
 def _strip_media(media: Media, detached: list[str]) -> Media:
+    """Return media without its data if the data is large. The data is appended to `detached`."""
     data = media.data
     if len(data) < LARGE and data != _DETACHED:
         return media
@@ -136,6 +141,7 @@ def _strip_media(media: Media, detached: list[str]) -> Media:
 
 
 def _restore_media(message: Message, detached: Iterator[str]) -> None:
+    """Put the data in `detached` back into the media of a message."""
     for block in message.blocks:
         attached = (block,) if type(block) is Media else block.media if type(block) is ToolResult else ()
         for media in attached:

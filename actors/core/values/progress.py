@@ -46,7 +46,7 @@ class Attempt(StoredRecord, frozen=True):
 
 
 RefusalKind: TypeAlias = Literal["transcript", "parameter", "media", "schema"]
-"""What was refused in a request: its structure (our bug), an optional parameter, an attachment or a schema."""
+"""The part of a request that was refused: its structure (our bug), an optional parameter, an attachment or a schema."""
 
 
 class RefusedRequest(StoredRecord, frozen=True):
