@@ -52,7 +52,7 @@ class _Summary(Struct, frozen=True):
 
 
 class Compactor:
-    """Compacts the history within one turn. The backend of that turn writes the summary."""
+    """The compaction of a session's history within one turn. The backend of that turn writes the summary."""
 
     def __init__(self, requests: TurnRequests) -> None:
         self._requests, self._ask = requests, requests.ask

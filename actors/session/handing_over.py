@@ -24,7 +24,7 @@ HANDOVERS = 16
 class HandoverSteps:
     """The handovers of one ask, as a context manager.
 
-    On exit, it releases the toolsets that were opened but not used.
+    On exit, toolsets that were opened but not used are released.
     """
 
     __slots__ = ("_ask", "_change")

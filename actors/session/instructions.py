@@ -62,7 +62,7 @@ def instruct_forced_tool(ask: AskInFlight, backend: ResolvedBackend) -> ToolChoi
 
 
 def find_instructions(ask: AskInFlight) -> None:
-    """Find the instructions that the interrupted turns of the ask have added, so that they are not repeated."""
+    """Find the instructions that the interrupted turns of the ask have added, so that none is repeated."""
     state = ask.log.state
     if (asked := state.asked) is None:
         return

@@ -57,9 +57,9 @@ class Output(Generic[T]):
     ) -> tuple[T, tuple[Repair, ...]] | list[ArgumentError] | str:
         """Return the value of an answer and the repairs that it needed, or the errors of an invalid answer as a list.
 
-        The list is empty if the text does not contain exactly one possible JSON value. If code of the type, such as a
-        validator, raised an unexpected exception, a message is returned, because the answer can be neither accepted nor
-        corrected.
+        The list is empty if the text does not contain exactly one possible JSON value. If code of the type (such as a
+        validator) raised an unexpected exception, the result is an error message. The answer can then be neither
+        accepted nor corrected.
         """
         fitting: dict[Json, FittingValue] = {}
         found = candidates(text, repair)
@@ -90,7 +90,7 @@ class Output(Generic[T]):
     def _fitting_values(self, candidate: Candidate, repair: RepairMode) -> Iterator[FittingValue]:
         """Yield the interpretations of a JSON value that fit the schema.
 
-        If the value itself fits, it is the only one. Otherwise, repaired values are tried.
+        If the value itself fits, it is the only interpretation. Otherwise, repaired values are tried.
         """
         earlier_repairs = tuple([Repair(kind) for kind in candidate.kinds])
         value = self._wrap(candidate.value)

@@ -319,7 +319,7 @@ class PendingAsks(Struct):
     def _answer_joined(self) -> None:
         """End the streams of the repeated asks that joined the ask in flight.
 
-        They get the result of the ask in flight, if there is one.
+        The asks get the result of the ask in flight. If it has no result, their streams end without one.
         """
         for repeated in self.joined.pop(self.key, ()):
             if self.terminal is None:

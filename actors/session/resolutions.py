@@ -192,8 +192,8 @@ async def _write_resolutions(
 ) -> int:
     """Log decisions and the ends of calls in one append. Return the number of the last event.
 
-    If calls end, the ledger logs their ends together with the events that the session holds, so the session holds all
-    decisions. If no call ends, the session logs the decisions directly.
+    If calls end, the session holds the decisions, and the ledger logs them together with the ends. If no call ends, the
+    session logs the decisions directly.
     """
     decided = [_decision_event(decision, awaited[decision.call_id]) for decision in resolved.decisions]
     denials = [denial(awaited[each.call_id].call, each.reason) for each in decided if each.verdict == "deny"]

@@ -55,7 +55,7 @@ class ExportFile:
     def add(self, session: str, event: LogEvent) -> int:
         """Add the next event of a session's log, and return the size of the event's line in bytes.
 
-        The first session to be added is the exported one, and all others are its subagents.
+        The first session that is added is the exported session. All other sessions are its subagents.
         """
         log = self._logs.get(session) or self._logs.setdefault(session, _LogExport())
         return log.add(event)

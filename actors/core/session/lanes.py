@@ -62,11 +62,11 @@ class Requests(Struct):
     seals: bool
 
     def try_merge(self, other: "Requests") -> bool:
-        """Append the requests of `other` if a single render can replay all of them. Return True if they were appended.
+        """Append the requests of `other` if one render can replay all of them. Return True if they were appended.
 
-        This is possible if the last request sealed nothing and both ledgers have the same number of late results. In a
-        request that seals nothing, every call has a result or an older seal, so a later ledger can differ only in late
-        results.
+        This is possible if the last request sealed no synthetic result and both ledgers have the same number of late
+        results. After a request that seals nothing, every call has a final result, so a later ledger can differ only in
+        late results.
         """
         if self.seals or len(self.ledger.late) != len(other.ledger.late):
             return False
@@ -293,7 +293,7 @@ def _mark_stale(lane: Lane, why: EpochReason) -> Lane:
 
 
 def _remaining_count(count: int, event: events.Compacted) -> int:
-    """Return the number of messages that are left of the first `count` messages after a compaction.
+    """Adjust a count of the history's first messages after a compaction.
 
     The summary counts as one message.
     """

@@ -179,7 +179,10 @@ def _with_repeat_note(end: Returned | Failed) -> Returned | Failed:
 
 
 def _with_note(result: Json) -> Json:
-    """Append the note to a JSON string. Any other JSON value becomes `{"result": value, "note": note}`."""
+    """Append the note about repetition to a JSON string.
+
+    Any other JSON value becomes `{"result": value, "note": note}`.
+    """
     if result.startswith(b'"'):
         return Json(result[:-1] + b"\\n\\n[" + _NOTED + b']"')
     return Json(b'{"result":' + result + b',"note":"' + _NOTED + b'"}')

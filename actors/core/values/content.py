@@ -278,7 +278,7 @@ class Media(StoredRecord, frozen=True, tag="m", init=False, metaclass=Constructo
     def damage(self) -> str | None:
         """The reason why the data cannot be read; None if the data is intact.
 
-        PNG, JPEG, GIF and WebP must have a readable header and be complete; data of all other types must be valid
+        PNG, JPEG, GIF and WebP must have a readable header and be complete. Data of all other types must be valid
         base64.
         """
         return find_damage(self.media_type, self.data) if self.data or not self.url else None
@@ -333,9 +333,8 @@ class ToolResult(StoredRecord, frozen=True, tag="r", init=False, metaclass=Const
     def status(self) -> Status:
         """The result's status by REQ-915-048: `error`, `complete` or `pending`.
 
-        A result with an error is an `error`. Otherwise, a result that has content or media, or whose source calls it
-        complete, is `complete`, and any other result is `pending`. So a result with content is never pending, whatever
-        its source reports.
+        A result with an error is an `error`. A result without an error is `complete` if it has content or media, or if
+        its source calls it complete. Any other result is `pending`. A result with content is therefore never `pending`.
         """
         if self.error_json is not None:
             return "error"
