@@ -143,7 +143,7 @@ def _pop_log(lines: deque[tuple[int, str]]) -> Log:
     events = list(_decode_records(first_line_number, records))
     if _lines_digest(lines_read) != opening.get("sha256"):
         raise TranscriptError(
-            f"line {first_line_number}: the sha256 of the records differs, so they were changed after the export"
+            f"line {first_line_number}: the records were changed after the export: their sha256 differs"
         )
     if isinstance(first := events[0], Opened) and opening.get("session") != first.session:
         raise TranscriptError(
