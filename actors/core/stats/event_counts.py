@@ -86,7 +86,7 @@ class _EventRecount:
     backend: str = ""
     is_unanswered: bool = False
     is_limited: bool = False
-    below: "dict[str, _EventRecount]" = field(default_factory=_no_subagents)
+    children: "dict[str, _EventRecount]" = field(default_factory=_no_subagents)
 
     def count_event(self, event: Fields) -> None:
         self.work.count_event(event, self.binding)
@@ -117,8 +117,8 @@ class _EventRecount:
                 if cause.get("kind") == OUR_BUG:
                     self.count_refusal()
             case {"type": "subagent", "session": str(name), "event": dict()}:
-                below = self.below.setdefault(name, _EventRecount(self.work, counts=self.counts))
-                below.count_event(event["event"])
+                child = self.children.setdefault(name, _EventRecount(self.work, counts=self.counts))
+                child.count_event(event["event"])
             case _:
                 pass
 

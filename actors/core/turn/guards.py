@@ -164,11 +164,11 @@ def _comparable_result(end: End) -> tuple[Any, ...]:  # Any: the items depend on
     return type(end), end.error
 
 
-def _is_same(end: End, first: End) -> bool:
+def _is_same(end: End, earlier: End) -> bool:
     """Return True if two completions have the same result, even if only `end` contains the note about repetition."""
     said = _comparable_result(end)
-    return said == _comparable_result(first) or (
-        isinstance(first, Returned | Failed) and said == _comparable_result(_with_repeat_note(first))
+    return said == _comparable_result(earlier) or (
+        isinstance(earlier, Returned | Failed) and said == _comparable_result(_with_repeat_note(earlier))
     )
 
 

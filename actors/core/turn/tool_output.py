@@ -87,11 +87,11 @@ def split_output(
     return ingest(content, limits, plain_only=plain_only).json, tuple(media)
 
 
-def _replacement_note(media: Media, room: int, count: int) -> str | None:
+def _replacement_note(media: Media, bytes_left: int, media_count: int) -> str | None:
     """Return the note that replaces an attachment; None if the result can contain the attachment.
 
-    `room` is the number of bytes that are left for the result's media. `count` is the number of media that the result
-    already contains.
+    `bytes_left` is the number of bytes that are left for the result's media. `media_count` is the number of media that
+    the result already contains.
     """
     media_type, data, url = media.media_type, media.data, media.url
     if not (type(media_type) is type(data) is type(url) is str and _MIME(media_type)):
@@ -101,7 +101,7 @@ def _replacement_note(media: Media, room: int, count: int) -> str | None:
             f"[An attachment of type {media_type} stood here; it holds neither base64 text nor an address.]"
         )
     size = len(data) + len(url)
-    if size > room or count >= MAX_MEDIA:
+    if size > bytes_left or media_count >= MAX_MEDIA:
         return (
             f"[An attachment of type {media_type} stood here; its {size} bytes were too much for one result.]"
         )

@@ -49,7 +49,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "scale: from events, a subagent's actions count for its parent session",
         "actors/core/stats/event_counts.py:_EventRecount.count_event",
-        "self.below.setdefault(name, _EventRecount(self.work, counts=self.counts))",
+        "self.children.setdefault(name, _EventRecount(self.work, counts=self.counts))",
         "self",
         (BELOW,),
     ),

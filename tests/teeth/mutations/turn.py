@@ -196,8 +196,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "guards: a result with a note is a different result",
         "actors/core/turn/guards.py:_is_same",
-        "_comparable_result(_with_repeat_note(first))",
-        "_comparable_result(first)",
+        "_comparable_result(_with_repeat_note(earlier))",
+        "_comparable_result(earlier)",
         (f"{GUARDS}::test_the_result_of_a_repeated_call_notes_the_repetition",),
     ),
     Mutation(
