@@ -56,7 +56,29 @@ class SessionRefs(Struct, frozen=True):
 
 
 class AskTotals(Struct):
-    """The totals of an ask over all its turns."""
+    """The totals of an ask over all its turns.
+
+    Args:
+        attempts: The ended turns of the ask and their retried requests, in order.
+        usage: Tokens of the ended turns.
+        rounds: Number of rounds.
+        text: The last text of the model.
+        finish, cut: The finish reason of the last answer, and the reason why that answer is incomplete.
+        left_out: Number of items that the history omits from the answers, by kind.
+        retried: The retried requests of the current turn.
+        wait: Seconds of delay before the last request of the turn, if that request was a retry.
+        output: The answer as a value of the requested type.
+        cost: Cost of the ended turns; None if a price is missing.
+        tokens: Tokens of all rounds, including the current turn.
+        seconds: Duration of the ask in seconds, excluding pauses and the current turn.
+        report: The render report of the last request.
+        lost: The settings that requests of the current turn omitted.
+        omitted: The parameters that were omitted because a provider rejected them.
+        refusals: The rejected requests, in order.
+        skipped: The pool members that were not used.
+        repaired, answer_repairs: Repairs of malformed tool calls, and of the answer.
+        malformed: Number of answers that violated the output schema.
+    """
 
     attempts: list[Attempt] = []
     usage: Usage = field(default_factory=Usage)
@@ -65,21 +87,21 @@ class AskTotals(Struct):
     finish: str | None = None
     cut: Cut | None = None
     left_out: dict[str, int] = {}
-    retried: list[Attempt] = []  # the retried requests of the current turn
-    wait: float = 0.0  # seconds of delay before the last request of the turn, if that request was a retry
+    retried: list[Attempt] = []
+    wait: float = 0.0
     output: object = None
     cost: float | None = 0.0
     tokens: int = 0
-    seconds: float = 0.0  # duration of the ask, excluding pauses and the current turn
+    seconds: float = 0.0
     report: Report | None = None
     lost: tuple[str, ...] = ()
-    omitted: dict[str, None] = {}  # parameters that were omitted because a provider rejected them
+    omitted: dict[str, None] = {}
     refusals: list[RefusedRequest] = []
     skipped: tuple[SkippedMember, ...] = ()
     _reported_skips: int = 0
-    repaired: tuple[Repair, ...] = ()  # repairs of malformed tool calls
+    repaired: tuple[Repair, ...] = ()
     answer_repairs: tuple[Repair, ...] = ()
-    malformed: int = 0  # number of answers that violated the output schema
+    malformed: int = 0
     _last: tuple[int, int] = (0, 0)
 
     def record_skipped(self, pool: Pool) -> Pool:

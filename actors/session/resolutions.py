@@ -173,7 +173,8 @@ async def _check_and_write(
     If the check fails, nothing is recorded.
 
     Raises:
-        NotAwaited: A result belongs to no external call, or a decision belongs to no call that waits for a decision.
+        NotAwaited: A result belongs to no external call, a decision belongs to no pending call, or a decision allows an
+            external call.
         DecisionRefused: A decision has the digest of other arguments, or its new arguments are invalid.
     """
     known = await ledger.query()

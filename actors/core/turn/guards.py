@@ -53,8 +53,8 @@ class CallPolicy(Struct, frozen=True):
 
     Args:
         disabled_tools: Tools that were called with errors too often. Their calls are refused.
-        known: The previous results of calls that were repeated too often. If a call returns its previous result again,
-            the result is marked as repeated.
+        known: The previous results of calls that were repeated several times, by call id. If a call returns its
+            previous result again, the result is marked as repeated.
         has_note: True if a result that is marked as repeated also contains a note for the model.
     """
 
