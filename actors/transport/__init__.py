@@ -2,9 +2,9 @@
 providers.
 
 Provider actors use it. A request is a sequence of segments; a response is a status, headers and chunks. No type of h11
-or of a stream leaves this package. Redirects are not followed, so a credential is sent only to its own endpoint,
-through a proxy if the environment names one. Responses must not be compressed, because a compressed response may expand
-a thousandfold before its size can be checked.
+or of a stream leaves this package. Redirects are not followed, so that a credential is sent only to its endpoint. If
+the environment names a proxy, requests go through the proxy. Responses must not be compressed, because a compressed
+response may expand a thousandfold before its size can be checked.
 
 An exchange takes a connection from the pool of its origin, or opens a new one. It returns the connection for reuse only
 if both the request and the response are complete.

@@ -1,4 +1,4 @@
-"""Implement `Transport` with one connection pool per origin, which is created at the origin's first request."""
+"""Implement `Transport` with one connection pool per origin. The first request to an origin creates the pool."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -20,10 +20,10 @@ class HttpTransport:
     """An HTTP/1.1 transport for asyncio and trio.
 
     Args:
-        connections: Maximum number of connections to one origin; further requests wait.
-        connecting: Maximum number of connections to one origin that are being opened at a time.
-        environ: Environment that names proxies, read at an origin's first request. By default, the process's
-            environment.
+        connections: Maximum number of connections to one origin. Further requests wait.
+        connecting: Maximum number of connections to one origin that are opened at the same time.
+        environ: Environment variables that name proxies, read at the first request to an origin. The default is the
+            environment of the process.
     """
 
     def __init__(

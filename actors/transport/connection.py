@@ -1,7 +1,7 @@
 """Run HTTP/1.1 exchanges over one connection, with h11 over a byte stream.
 
-`ClientExchange` uses this class. A connection runs one exchange at a time and returns received data immediately.
-`deadlines` limits the waits, and `pool` limits the number of connections.
+`ClientExchange` uses a `Connection`, which runs one exchange at a time. The module `deadlines` limits how long an
+exchange waits, and `pool` limits the number of connections.
 """
 
 import select
@@ -42,7 +42,7 @@ class ProtocolError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The head of a response. Names are in lower case; values of a repeated header are joined with commas."""
+    """The head of a response. Header names are in lower case. Values of a repeated header are joined with commas."""
 
     status: int
     headers: Mapping[str, str]
@@ -71,8 +71,8 @@ class Connection:
         self._idle_since = 0.0
 
     def request_pieces(self, head: h11.Request, segments: Segments) -> Iterator[bytes]:
-        """Yield the bytes of a request, in pieces to write. Short segments are joined; long ones are sliced without a
-        copy.
+        """Yield the bytes of a request in pieces for `write`. Short segments are joined. Long segments are sliced
+        without a copy.
 
         The first piece includes the head, because a separate write costs as much as copying 50 KB.
         """
@@ -118,7 +118,7 @@ class Connection:
         return Head(event.status_code, _parse_headers(event.headers))
 
     def received_body(self) -> bytes:
-        """Return the part of the body that has been received since the last call; empty if more data is needed.
+        """Return the part of the body that has arrived since the last call, or b"" if nothing has arrived.
 
         Raises:
             ConnectionLost: The connection ended before the end of the body.
@@ -171,8 +171,8 @@ class Connection:
         return monotonic() - self._idle_since > MAX_IDLE
 
     def is_alive(self) -> bool:
-        """Return True if the connection can be reused: it has not expired, and neither data nor its end arrived while
-        it was idle.
+        """Return True if the connection can be reused. It must not have expired, and the server must neither have sent
+        data nor closed the connection while it was idle.
         """
         return not self.has_expired() and not _is_readable(self._socket)
 
@@ -202,7 +202,7 @@ def _parse_headers(raw: Iterable[tuple[bytes, bytes]]) -> Mapping[str, str]:
 
 
 def _join_segments(head: bytes, segments: Segments) -> Iterator[bytes]:
-    """Yield the head and the segments, joined into chunks of about half of `SLICE`.
+    """Yield the head and the segments, joined into chunks of about half of `SLICE` bytes.
 
     The chunk size is estimated from the average segment, because summing exact sizes would cost as much as joining.
     """
@@ -218,7 +218,7 @@ def _error_text(error: h11.RemoteProtocolError) -> str:
 
 
 def _has_extra_data(tls: ssl.SSLObject) -> bool:
-    """Return True if more data follows the response. It must not be mistaken for the next response."""
+    """Return True if more data follows the response. This data must not be mistaken for the next response."""
     try:
         tls.read(1)
     except ssl.SSLWantReadError:
@@ -232,7 +232,7 @@ def _is_readable(raw: socket.socket) -> bool:
     """Return True if data or the end of the stream has arrived at a socket, or the socket is closed."""
     if raw.fileno() < 0:
         return True
-    if not hasattr(select, "poll"):  # Windows, where `select` accepts descriptors of any number
+    if not hasattr(select, "poll"):  # Windows has no `poll`, but its `select` accepts every descriptor
         return bool(select.select([raw], [], [], 0)[0])
     poll = select.poll()
     poll.register(raw, select.POLLIN)

@@ -20,9 +20,9 @@ class Timeouts(Struct, frozen=True):
         connect: For opening a connection: name resolution, TCP, proxy and TLS.
         first_byte: From the last byte of the request to the head of the response.
         idle: Between two chunks.
-        total: For the complete exchange; None for no limit.
+        total: For the complete exchange. `None` means no limit.
         write: For the network to accept one piece of the request.
-        pool: For the wait for a free connection, or for permission to open one.
+        pool: For getting a free connection, or permission to open one.
     """
 
     connect: float = 10.0
@@ -34,11 +34,11 @@ class Timeouts(Struct, frozen=True):
 
 
 class Response(Protocol):
-    """A server's response, whose head has arrived.
+    """A response whose status and headers have arrived.
 
     Attributes:
         status: The HTTP status.
-        headers: The headers, by names in lower case.
+        headers: The headers by lower-case name.
     """
 
     status: int
@@ -64,7 +64,8 @@ class Transport(Protocol):
         Leaving the context before the end of the body closes the connection.
 
         Raises:
-            ProviderFailed: There was no connection, or it broke before the response's head.
+            ProviderFailed: No connection could be opened, or the connection broke before the status and headers
+                arrived.
             ConfigError: The URL, a header or the environment's proxy is invalid.
         """
         ...

@@ -55,7 +55,9 @@ async def dial(origin: Origin, proxy: Proxy | None, trust: Trust) -> anyio.abc.B
 
 
 async def _wrap_tls(stream: anyio.abc.ByteStream, origin: Origin, trust: Trust) -> anyio.abc.ByteStream:
-    """Return the stream, wrapped in TLS for https. HTTP marks its own end, so TLS's closing handshake is skipped."""
+    """Wrap the stream in TLS if the origin uses https. TLS's closing handshake is skipped, because HTTP marks the end
+    of a response.
+    """
     if origin.scheme == "http":
         return stream
     return await TLSStream.wrap(

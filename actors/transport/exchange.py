@@ -1,9 +1,11 @@
 """Run one exchange: send a request and read its response. `HttpTransport.send` returns a `ClientExchange`.
 
 A server may close a kept connection while a request is on its way. llama.cpp does so after every stream, although it
-announced to keep the connection. The server has most likely not read that request, so the request is sent once more
-over a new connection, but never after a byte of a response has arrived. A server may also respond before it has read
-the complete request, so a separate task sends a long request while the response is awaited and read.
+promises to keep the connection open. The server has most likely not read that request, so the request is sent once more
+over a new connection. It is never sent again after a byte of a response has arrived.
+
+A server may also respond before it has read the complete request, so a separate task sends a long request while the
+response is awaited and read.
 """
 
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
@@ -96,8 +98,8 @@ class ClientExchange:
                 yield chunk
 
     async def _fetch_head(self) -> Head:
-        """Send the request and return the head of its response. Try once more if a kept connection was closed by the
-        server.
+        """Send the request and return the head of its response. Send it once more if the server had closed a kept
+        connection.
         """
         self._connection = connection = await self._pool.acquire(self._deadlines, self._timeouts)
         try:
@@ -120,8 +122,8 @@ class ClientExchange:
         return await connection.read_head()
 
     async def _write(self, connection: Connection, pieces: Iterator[bytes]) -> None:
-        """Send a request. Ignore a lost connection: the response may explain it, and otherwise reading raises the
-        error.
+        """Send a request. A lost connection is ignored here, because the response may explain it. If there is no
+        response, reading raises the error.
         """
         with suppress(ConnectionLost):
             for piece in pieces:
@@ -130,14 +132,14 @@ class ClientExchange:
         self._limit_wait(connection, "waiting for an answer", self._timeouts.first_byte)
 
     def _limit_wait(self, connection: Connection, wait_name: str, seconds: float) -> None:
-        """Limit the wait for the head, unless the head has arrived or the request is sent again over another
+        """Limit the next wait. Do nothing if the head has arrived, or if the request is sent again over another
         connection.
         """
         if connection is self._connection and not self._is_answered:
             self._deadlines.limit_wait(wait_name, seconds)
 
     async def _next_chunk(self, connection: Connection) -> bytes:
-        """Wait for the next data of the body; return b"" at the end of the body."""
+        """Wait for the next data of the body and return it. Return b"" at the end of the body."""
         with self._deadlines.limit_again("waiting for more of the answer", self._timeouts.idle):
             while True:
                 await connection.receive()
@@ -164,7 +166,7 @@ class ClientExchange:
 
 
 def _failure_message(error: BaseException) -> str | None:
-    """Return the message for an expected network failure; None for any other error."""
+    """Return the error message for an expected network failure, or None for any other exception."""
     if isinstance(error, ConnectionLost | ProtocolError | DeadlineExceeded | ProxyRefused):
         return str(error)
     if isinstance(error, anyio.BrokenResourceError | anyio.EndOfStream):
@@ -175,7 +177,7 @@ def _failure_message(error: BaseException) -> str | None:
 def _request_head(
     target: Target, headers: Sequence[tuple[str, str]], length: int, forwarder: Proxy | None
 ) -> h11.Request:
-    """Return the head of a request; a forwarding proxy receives the complete URL and its own auth headers."""
+    """Return the head of a request. A forwarding proxy receives the complete URL, and the proxy's auth headers."""
     path = target.path
     if forwarder is not None:
         path = f"{target.origin.scheme}://{target.origin.host_header}{path}"

@@ -1,4 +1,4 @@
-"""Parse the URL of a request into an origin, whose connections are shared, and a path at that origin."""
+"""Parse the URL of a request into an origin and a path. Requests to the same origin share connections."""
 
 from functools import lru_cache
 

@@ -1,8 +1,8 @@
 """Manage the connections to one origin: their number, the queue of waiting requests, and the idle connections.
 
-Exchanges take connections from a pool and return them. A request takes the most recently used idle connection, or opens
-a new one if the limit allows it, or waits in a queue. The request inspects no other connection, so its cost does not
-depend on the number of connections.
+Exchanges take connections from a pool and return them. A request takes the most recently used idle connection. If there
+is none, the request opens a connection, or waits in a queue if the limit is reached. The other connections are not
+inspected, so the cost of a request does not depend on their number.
 """
 
 from collections import OrderedDict, deque
@@ -22,7 +22,7 @@ Dial = Callable[[], Awaitable[anyio.abc.ByteStream]]
 
 @dataclass(eq=False, slots=True)
 class _Waiter:
-    """A request that waits for a connection, or for permission to open one (`connection` is None then)."""
+    """A request that waits for a connection or for permission to open one. Permission leaves `connection` None."""
 
     served: anyio.Event = field(default_factory=anyio.Event)
     connection: Connection | None = None
@@ -34,9 +34,9 @@ class ConnectionPool:
     Args:
         dial: Opens a stream to the origin.
         connections: Maximum number of connections.
-        connecting: Maximum number of connections that are being opened at a time. Thousands at once would overflow the
+        connecting: Maximum number of connections that are opened at the same time. Thousands at once would overflow the
             server's accept queue and time out.
-        forwarder: The proxy at the other end of the connections, if it forwards requests instead of opening tunnels.
+        forwarder: The proxy to which the connections lead, if it forwards requests instead of opening tunnels.
         on_idle: Called when a connection becomes idle.
     """
 
@@ -84,7 +84,7 @@ class ConnectionPool:
     async def replace(
         self, connection: Connection, deadlines: ExchangeDeadlines, timeouts: Timeouts
     ) -> Connection:
-        """Close a connection and return a new one, which uses the same slot of the limit."""
+        """Close a connection and return a new one in its place. The total number of connections stays the same."""
         try:
             await connection.close()
         except BaseException:
@@ -93,7 +93,7 @@ class ConnectionPool:
         return await self._open_connection(deadlines, timeouts)
 
     async def release(self, connection: Connection) -> None:
-        """Keep a connection as idle if its exchange is complete; otherwise close it."""
+        """Keep a connection for reuse if its exchange is complete. Otherwise, close it."""
         if self._is_closed or not connection.prepare_reuse():
             await self.drop(connection)
             return
@@ -112,12 +112,12 @@ class ConnectionPool:
         return bool(self._idle)
 
     async def drop(self, connection: Connection) -> None:
-        """Close a connection. Its slot is free at once, so another connection may be opened."""
+        """Close a connection. Another connection may be opened in its place at once."""
         self._release_slot()
         await connection.close()
 
     async def close(self) -> None:
-        """Close the idle connections now, concurrently, and each connection in use when it is returned."""
+        """Close the idle connections concurrently. A connection in use is closed when it is returned."""
         self._is_closed = True
         with anyio.CancelScope(shield=True):
             async with anyio.create_task_group() as tasks:
@@ -125,7 +125,7 @@ class ConnectionPool:
                     tasks.start_soon(self.drop, self._idle.pop())
 
     async def _open_connection(self, deadlines: ExchangeDeadlines, timeouts: Timeouts) -> Connection:
-        """Open a connection. Its slot was taken before, and is released if this fails."""
+        """Open a connection, for which the caller has reserved a slot. If opening fails, the slot is released."""
         try:
             deadlines.limit_wait("waiting to connect", timeouts.pool)
             async with self._connects:
@@ -136,7 +136,7 @@ class ConnectionPool:
             raise
 
     async def _wait_for_slot(self) -> Connection | None:
-        """Wait for an idle connection, or for permission to open a new one, which is returned as None."""
+        """Wait for an idle connection and return it. Return None as permission to open a new connection."""
         waiter = _Waiter()
         self._waiters[waiter] = None
         try:

@@ -1,9 +1,9 @@
 """Choose the proxy of a request from the environment, and open tunnels through proxies.
 
-`client` and `dial` use this module. `HTTPS_PROXY` and `HTTP_PROXY` name the proxy for URLs of their scheme. `ALL_PROXY`
-names the proxy for a scheme whose own variable is not set. `NO_PROXY` lists the hosts that are reached directly.
-Lower-case names take precedence, and an empty lower-case variable disables its upper-case form. Loopback addresses are
-always reached directly.
+`client` and `dial` use this module. `HTTPS_PROXY` names the proxy for https URLs, and `HTTP_PROXY` the proxy for http
+URLs. `ALL_PROXY` names the proxy for a scheme whose own variable is not set. `NO_PROXY` lists the hosts that are
+reached directly. Lower-case names take precedence, and an empty lower-case variable disables its upper-case form.
+Loopback addresses are always reached directly.
 
 An https request goes through a tunnel (CONNECT), so the proxy learns only the host. An http request is forwarded by the
 proxy, which receives the complete URL, because many proxies open tunnels to port 443 only.
@@ -75,7 +75,9 @@ def _proxy_variable(name: str, environ: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _environment_variable(name: str, environ: Mapping[str, str]) -> str | None:
-    """Return the value of a variable with a lower-case or else an upper-case name; None if neither is set."""
+    """Return the value of an environment variable, or None if it is not set. `name` is in lower case; the upper-case
+    variable is read only if the lower-case one is not set.
+    """
     if name in environ:
         return environ[name].strip()
     if name == "http_proxy" and "REQUEST_METHOD" in environ:

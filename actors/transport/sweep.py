@@ -1,7 +1,7 @@
 """Close idle connections that the server has already closed, on a timer. `HttpTransport` uses this module.
 
 A connection that the server has closed still occupies a descriptor of the process and a socket of the operating system
-(in the state `CLOSE_WAIT`) until it is closed here. A program that sends no requests for hours would keep all such
+(in the state `CLOSE_WAIT`) until it is closed here. A program that sends no requests for hours would keep all of these
 connections. The timer runs only while there are idle connections.
 """
 
