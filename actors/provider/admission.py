@@ -1,16 +1,16 @@
-"""Admit requests to a backend: choose the next request among those of all sessions.
+"""Admit requests to a backend: decide when each request of a session may start.
 
-Each backend has one `Admission`, owned by its provider actor. A request starts if a place is free, the rate limits of
-the account allow it, the backend did not ask to wait, and no other request is queued. Otherwise it waits in a bounded
-queue, which shares the backend among tenants by weight and among sessions equally. Within a tenant, requests that
-continue a turn go first, so that started turns finish soon instead of all turns advancing slowly together. Retries have
-a separate queue, which is served first.
+Each backend has one `Admission`, owned by its provider actor. A request starts at once if the limits on concurrency and
+rate allow it, the backend did not ask to wait, and no other request is queued. Otherwise it waits in a bounded queue.
+The queue shares the backend among tenants by weight, and equally among the sessions of a tenant. Within a tenant,
+requests that continue a turn go first, so that started turns finish soon. Retries have a separate queue, which is
+served first.
 
-While it is uncertain whether the backend is down, requests start one at a time. If every request fails, the breaker
-opens: new and queued requests are rejected at once.
+While it is uncertain whether the backend is down, requests start one at a time. If every request fails, the circuit
+breaker opens. New and queued requests are then rejected at once.
 
-A request that waits before a retry is not part of the admission: it occupies no place and no slot of the queue. If no
-limit is in force, `wait_to_start` and `record_end` only count.
+During the wait before its retry, a request counts neither as running nor as queued. If no limit is in force,
+`wait_to_start` and `record_end` only count requests.
 """
 
 from collections.abc import Callable, Mapping
@@ -48,12 +48,14 @@ class Pace(Struct, frozen=True):
 
     Args:
         concurrency: Maximum number of requests at once. Rate limit errors lower it for a while.
-        waiting: Maximum number of queued requests; further requests are rejected.
-        requests, tokens: Limits per minute; None for no limit.
-        failures: Consecutive failures that open the breaker. The requests in flight at the first failure count as one.
+        waiting: Maximum number of queued requests. Further requests are rejected.
+        requests, tokens: Limits per minute. `None` means no limit.
+        failures: Number of consecutive failures that opens the circuit breaker. The requests in flight at the first
+            failure count as one.
         cooldown: Seconds for which the breaker stays open.
-        patience: Longest wait in seconds that a backend may request for all sessions; a longer wait opens the breaker.
-        weights: Weights of the tenants in the queue; 1 by default.
+        patience: Longest wait in seconds that a backend may request for all sessions. A request for a longer wait opens
+            the breaker.
+        weights: Weights of the tenants in the queue. The default weight is 1.
     """
 
     concurrency: int = 256
@@ -73,12 +75,13 @@ class Ticket(Struct, eq=False):
         size: Bytes of the request body.
         is_first: False for a retry.
         continues: Whether an earlier request of the same turn was answered.
-        wave: The wave of the concurrency limit at the start; a rate limit error lowers the limit once per wave.
-        breaker_wave: The wave of the breaker at the start; failures count once per wave.
+        wave: Number of the period between two decreases of the concurrency limit in which the request started. Rate
+            limit errors of one period lower the limit once.
+        breaker_wave: The same number for the circuit breaker, whose periods begin at the first failure after a success.
         probes: Whether the request tests a half-open breaker.
         is_in_doubt: Whether the request started while it was uncertain whether the backend is down.
-        tokens, second: The reserved tokens, and the second of the reservation in the budget.
-        waiter: The waiter of a queued request.
+        tokens, second: The number of reserved tokens, and the second in which they were reserved.
+        waiter: Wakes the queued request.
         has_started: Whether the request has started.
     """
 
@@ -103,9 +106,9 @@ class Condition(Struct, frozen=True):
     Args:
         in_flight, waiting: Number of requests of all sessions.
         limit: Maximum number of requests that may be in flight now.
-        closed_for: Seconds until the breaker allows a request; 0 if requests are allowed.
-        seconds_since_failure: Seconds since the last round that failed for good; None if no round failed, or if a later
-            request succeeded.
+        closed_for: Seconds until the breaker allows a request, or 0 if requests are allowed.
+        seconds_since_failure: Seconds since a request failed after all its retries, or None if no request did, or if a
+            later request succeeded.
     """
 
     in_flight: int
@@ -122,7 +125,7 @@ class Admission:
         name: Name of the backend, for messages.
         pace: The limits of the backend.
         now: Returns the time of the loop's clock, in seconds.
-        call_at: Schedules a function for a time on that clock.
+        call_at: Schedules a function for a time of the loop's clock.
         min_span: Seconds that failures must span before the breaker opens, so that the retries of one request cannot
             open it.
     """
@@ -161,7 +164,7 @@ class Admission:
         return self._again.size + self._queue.size
 
     def condition(self) -> Condition:
-        """Return the current state of the backend, for the choice of a pool's member and for stats."""
+        """Return the current state of the backend, for choosing a member of a pool, and for stats."""
         now, breaker = self._now(), self.breaker
         wait = breaker.wait(now)
         return Condition(
@@ -188,14 +191,14 @@ class Admission:
         elif self._queue_of(ticket).size >= self._queue_capacity(ticket):
             raise Overloaded(
                 f"The queue of backend {self._name!r} is full: {self._queue_of(ticket).size} requests wait, and "
-                f"limits.waiting is {self._pace.waiting}; ask later or less at a time, raise limits.waiting or "
+                f"limits.waiting is {self._pace.waiting}; retry later, raise limits.waiting or "
                 "limits.concurrency, or add a backend to a pool"
             )
         else:
             await self._wait_in_queue(ticket)
 
     def record_end(self, ticket: Ticket, failure: Failure | None, usage: Usage | None) -> None:
-        """Record how a try of a request ended, and release the place of the request. `usage` is None if the try was
+        """Record how a try of a request ended, so that another request may start. `usage` is None if the try was
         stopped.
         """
         self.in_flight -= 1
@@ -216,9 +219,7 @@ class Admission:
             self._start_queued()
 
     def record_answer_start(self, ticket: Ticket) -> None:
-        """Record that the answer to a request has started. After a probe, the breaker closes now, before the end of the
-        answer.
-        """
+        """Record that the answer to a request has started. If the request was a test, the breaker closes now."""
         if ticket.probes:
             ticket.probes = False
             if self.breaker.probing and self.breaker.record_answer():
@@ -234,27 +235,27 @@ class Admission:
     def may_retry(self, failure: Failure) -> bool:
         """Return True if a request may be retried after `failure`.
 
-        After a rate limit, a retry is always allowed unless the breaker is open, because the retry waits for a place
-        and adds no load.
+        After a rate limit error, a retry is allowed unless the breaker is open. The retry adds no load, because it
+        waits until the limits allow it.
         """
         if self.breaker.until is not None:
             return False
         return failure.kind == "rate_limit" or self._retries.take_retry(self._first_tries, self._now())
 
     def record_give_up(self) -> None:
-        """Record that a round failed for good. Pools avoid this backend for a while."""
+        """Record that a request failed after all its retries, so that pools avoid this backend for a while."""
         self.breaker.failed_at = self._now()
 
     def pause(self, seconds: float) -> None:
-        """Start no request for this number of seconds, as the backend asks. No effect if the wait is longer than
-        `Pace.patience`.
+        """Start no request for this number of seconds, because the backend asked to wait. A wait longer than
+        `Pace.patience` has no effect.
         """
         if seconds <= self._pace.patience:
             self._paused_until = max(self._paused_until, self._now() + seconds)
 
     def _admit_probe(self, ticket: Ticket) -> None:
-        """Start one request through a half-open breaker, regardless of the limits. Raise `CircuitOpen` if the breaker
-        is open.
+        """Start one request to test whether the breaker can close, regardless of the limits. Raise `CircuitOpen` if the
+        breaker is still open.
         """
         if (wait := self.breaker.wait(self._now())) is not None:
             raise self._circuit_open_error(wait)
@@ -262,7 +263,7 @@ class Admission:
         self._start(ticket)
 
     def _queue_of(self, ticket: Ticket) -> FairQueue[Ticket]:
-        """Return the queue for a request: retries have a separate queue."""
+        """Return the queue for a first try or for a retry."""
         return self._queue if ticket.is_first else self._again
 
     def _must_wait(self, ticket: Ticket) -> bool:
@@ -270,8 +271,8 @@ class Admission:
         return bool(self._again.size or (ticket.is_first and self._queue.size))
 
     def _queue_capacity(self, ticket: Ticket) -> int:
-        """Return the capacity of the request's queue. Retries were accepted before, so their queue has additional
-        slots.
+        """Return the capacity of the request's queue. The queue of retries is larger, because their requests were
+        already accepted once.
         """
         most = self._pace.waiting
         return most if ticket.is_first else most + self._pace.concurrency
@@ -285,7 +286,9 @@ class Admission:
         )
 
     def _can_start(self, ticket: Ticket) -> bool:
-        """Return True if a request may start now. If only time must pass before it may, schedule another check."""
+        """Return True if a request may start now. If it may start after some time, schedule another check for that
+        time.
+        """
         if self.in_flight > self.concurrency.limit - 1:
             return False
         is_in_doubt = self.breaker.is_in_doubt
@@ -358,15 +361,15 @@ class Admission:
         return max(1.0, ticket.size * self._per_byte) if self._tokens is not None else 1.0
 
     def _queue_lead(self, ticket: Ticket) -> float:
-        """Return the lead of a request in the fair queue, as a cost. A request that continues a turn passes its
-        tenant's other requests by this amount.
+        """Return the head start of a request in the fair queue, in units of `_queue_cost`. Only a request that
+        continues a turn gets one, before the other requests of its tenant.
         """
         return LEAD * self._queue_cost(ticket) if ticket.continues else 0.0
 
     def _settle_tokens(
         self, budget: MinuteBudget, ticket: Ticket, failure: Failure | None, usage: Usage
     ) -> None:
-        """Correct the reserved tokens by the actual usage, and learn the ratio of tokens to bytes."""
+        """Replace the reserved tokens by the tokens actually used, and update the estimate of tokens per byte."""
         used = usage.input_tokens + usage.output_tokens
         if used and ticket.size:
             self._per_byte += LEARNING * (used / ticket.size - self._per_byte)

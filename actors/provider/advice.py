@@ -61,7 +61,7 @@ def ask_failed_error(result: AskResult, config: "Config") -> AskFailed:
 
 
 def no_answer_message(result: AskResult, config: "Config") -> str:
-    """Return a message in one line that says why an ask has no answer, with a suggested fix."""
+    """Return a one-line message that explains why an ask has no answer, and suggests a fix."""
     cause, found = _cause(result), advice(result, config)
     if cause is not None and cause.kind in _BOUNDS:
         failed = _pending_retry(result)
@@ -71,7 +71,7 @@ def no_answer_message(result: AskResult, config: "Config") -> str:
 
 
 def advice(result: AskResult, config: "Config") -> str:
-    """Return a suggested fix for a failed ask, in one line without credentials; empty if there is none."""
+    """Return a one-line suggestion to fix a failed ask, or an empty string. The line contains no credentials."""
     attempt = _pending_retry(result) or (result.attempts[-1] if result.attempts else None)
     if attempt is None or attempt.cause is None or attempt.cause.kind in _BOUNDS:
         return ""
@@ -85,7 +85,7 @@ def _cause(result: AskResult) -> Cause | None:
 
 
 def _pending_retry(result: AskResult) -> Attempt | None:
-    """Return the failed request that was waiting for its retry when the ask timed out, or None."""
+    """If the ask timed out while a failed request waited for its retry, return that request, else None."""
     cause = _cause(result)
     if cause is None or cause.kind != "time" or result.finish_reason is not None or len(result.attempts) < 2:
         return None
@@ -98,7 +98,7 @@ def _can_retry(kind: str) -> bool:
 
 
 def _key_advice(attempt: Attempt, cause: Cause, config: "Config") -> str:
-    """Suggest checking the key if the provider rejected it, with the place where the key is configured."""
+    """If the provider rejected the key, suggest checking it, and say where it is configured."""
     if cause.status == 403:
         return f"may {config.credential_source(attempt.binding)} use {attempt.binding.model}?"
     if cause.status != 401 and not (cause.kind == "config" and _BAD_KEY.search(attempt.error)):
@@ -122,7 +122,7 @@ def _model_advice(attempt: Attempt, cause: Cause, config: "Config") -> str:
 
 
 def _near_model(binding: Binding, config: "Config") -> str | None:
-    """Return the known model with the nearest name; None if the model is known or no name is close."""
+    """Return the known model with the nearest name, or None if the model is known or no name is close."""
     from actors.core.models.lookup import base_name
     from actors.core.models.table import ROWS
 
@@ -134,7 +134,7 @@ def _near_model(binding: Binding, config: "Config") -> str | None:
 
 
 def _makers(binding: Binding, config: "Config") -> tuple[str, ...]:
-    """Return the makers whose models the binding's dialect serves."""
+    """Return the companies whose models a host with the binding's dialect serves."""
     try:
         return config.dialect(binding.dialect).makers
     except ConfigError:  # the dialect was removed from the configuration file
@@ -157,7 +157,7 @@ def _parameter_advice(attempt: Attempt, cause: Cause, config: "Config") -> str:
 
 
 def _address_advice(attempt: Attempt, cause: Cause, config: "Config") -> str:
-    """Suggest another base URL if the failure concerns the address, with the URL of the request."""
+    """If the failure concerns the address, show the URL of the request and suggest another base URL."""
     try:
         url = request_url(attempt.binding, config)
     except ConfigError:  # the dialect was removed from the configuration file
@@ -167,8 +167,8 @@ def _address_advice(attempt: Attempt, cause: Cause, config: "Config") -> str:
 
 
 def _conversation_advice(result: AskResult, cause: Cause) -> str:
-    """Suggest the turn to rewind to if the provider rejects the conversation, because later requests would contain it
-    too.
+    """If the provider rejects the conversation, suggest a turn to rewind to. Otherwise, later requests would be
+    rejected too.
     """
     before = result.turn_before
     if cause.kind not in _UNUSABLE or before is None:
@@ -177,7 +177,7 @@ def _conversation_advice(result: AskResult, cause: Cause) -> str:
 
 
 def request_url(binding: Binding, config: "Config") -> str:
-    """Return the complete URL to which a binding's requests are sent."""
+    """Return the complete URL of requests to a binding."""
     from actors.adapters.adapter import adapter
     from actors.adapters.request import Settings
     from actors.core.data.segments import Segments
@@ -217,6 +217,6 @@ def _path_fix(binding: Binding, url: str) -> str:
 
 
 def _split_url(url: str) -> "SplitResult":
-    from urllib.parse import urlsplit  # only needed after a failure
+    from urllib.parse import urlsplit  # imported lazily, because it is only needed after a failure
 
     return urlsplit(url)

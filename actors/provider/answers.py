@@ -1,4 +1,7 @@
-"""Define the results of a round (`actors.provider.rounds`): a complete, a broken or an aborted answer."""
+"""Define the results of a request and its retries: a complete, a broken or an aborted answer.
+
+`actors.provider.rounds` returns these values.
+"""
 
 from typing import TypeAlias
 
@@ -14,7 +17,7 @@ class FailedTry(Struct, frozen=True):
 
     Args:
         failure: The failure.
-        wait: Seconds of waiting before this try.
+        wait: Seconds of waiting between the previous try and this try.
     """
 
     failure: Failure
@@ -26,10 +29,10 @@ class Answer(Struct, frozen=True):
 
     Args:
         finish: The provider's finish reason.
-        calls: Number of canonical call ids used.
-        cut: The reason why the answer is incomplete, or None.
+        calls: Number of tool call ids that were assigned.
+        cut: The reason why the answer is incomplete, or None if it is complete.
         left_out: Content of the answer that is missing from the message.
-        tried: The earlier tries, which failed.
+        tried: The earlier tries, all of which failed.
         wait: Seconds of waiting before the last try.
     """
 
@@ -44,11 +47,11 @@ class Answer(Struct, frozen=True):
 
 
 class UnfinishedAnswer(Struct, frozen=True):
-    """The result of a round without the model's complete message.
+    """The result of a request that did not yield a complete message.
 
     Args:
         message: The partial message, or None.
-        calls: Number of canonical call ids used, including those of dropped calls.
+        calls: Number of tool call ids that were assigned, including the ids of dropped calls.
         left_out: Content of the partial answer that is missing from the message.
         tried, wait: As in `Answer`.
     """
@@ -62,11 +65,11 @@ class UnfinishedAnswer(Struct, frozen=True):
 
 
 class AbortedAnswer(UnfinishedAnswer, frozen=True):
-    """The result of a round that was stopped on request."""
+    """The result of a request that the caller stopped."""
 
 
 class BrokenAnswer(UnfinishedAnswer, frozen=True, kw_only=True):
-    """The result of a round that failed for good.
+    """The result of a request that failed and is not retried.
 
     Args:
         failure: The classified failure.

@@ -64,12 +64,12 @@ def without_secrets(failure: Failure, headers: Headers) -> Failure:
 
 
 class SilenceTimeout:
-    """A timeout for a stream: it cancels the scope in which the stream is read if no content arrives for too long.
+    """A timeout that cancels the reading of a stream if no content arrives for too long.
 
     Args:
-        scope: The scope. Its own deadline remains in force.
+        scope: The cancel scope in which the stream is read. An earlier deadline of the scope remains in force.
         now: Returns the time of the loop's clock, in seconds.
-        timeout: Seconds; None for no limit.
+        timeout: Longest time without content, in seconds. `None` means no limit.
     """
 
     def __init__(self, scope: Scope, now: Callable[[], float], timeout: float | None) -> None:
@@ -79,7 +79,7 @@ class SilenceTimeout:
 
     @property
     def error_message(self) -> str | None:
-        """The error message if silence has cancelled the scope, else None."""
+        """The error message if this timeout has cancelled the scope, else None."""
         if self._timeout is None or self._scope.deadline >= self._until:
             return None
         return f"The stream sent no content for {self._timeout:g} s."
@@ -119,15 +119,15 @@ takes time."""
 
 
 class Retries(Struct, frozen=True):
-    """The retry policy of a request. It applies until a part of the answer is visible.
+    """The retry policy of a request. A request is not retried after a part of its answer was visible.
 
     Args:
-        attempts: Maximum number of tries. Up to `extra_attempts` rate limit errors do not count if the backend answered
-            other requests.
+        attempts: Maximum number of tries. A rate limit error does not count if the backend answered other requests
+            meanwhile, up to `extra_attempts` times.
         first_wait, longest_wait: The first and the longest wait before a retry, in seconds. The wait doubles in
             between, with jitter.
-        longest_requested_wait: Longest wait in seconds that a provider may request. After a longer one, the request
-            fails, since another backend may answer sooner.
+        longest_requested_wait: Longest wait in seconds that a provider may request. If it requests a longer wait, the
+            request fails, because another backend may answer sooner.
     """
 
     attempts: int = 3
@@ -149,7 +149,9 @@ class Retries(Struct, frozen=True):
         return self._wait_before_jitter(attempt) * random.uniform(0.5 if attempt == 1 else 0.75, 1.0)
 
     def mention_wait(self, failure: Failure) -> Failure:
-        """Return the failure with the requested wait added to its message, if that wait exceeds the budget."""
+        """Return the failure. If the provider requests a wait longer than `longest_requested_wait`, the message
+        mentions the wait.
+        """
         wait = failure.retry_after
         if wait is None or wait <= self.longest_requested_wait:
             return failure
@@ -157,12 +159,12 @@ class Retries(Struct, frozen=True):
 
     @property
     def extra_attempts(self) -> int:
-        """Number of tries in addition to `attempts` at a backend that answers other requests in the meantime."""
+        """Maximum number of rate limit errors that do not count because the backend answered other requests."""
         return 4 * (self.attempts - 1)
 
     @property
     def span(self) -> float:
-        """Seconds after which a request that met the first failure of an outage has used up its tries."""
+        """Seconds in which a request uses up all its tries during an outage."""
         return min(MAX_SPAN, SPAN_RATIO * sum(map(self._wait_before_jitter, range(1, self.attempts))))
 
     def _wait_before_jitter(self, attempt: int) -> float:

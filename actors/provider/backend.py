@@ -47,7 +47,7 @@ class ResolvedBackend(Struct):
         """
         facts = rendered._facts._replace(lane=lane_key(session, self.binding))
         wanted = choice, ask_settings, omitted, NO_FACTS.tools if self.settings.tools else facts.tools
-        # most requests have the same settings as the previous request, so these are prepared once
+        # most requests have the settings of the previous request, so its prepared part is reused
         if self._prepared is None or self._prepared[0] != wanted:
             settings = self.asked_settings(choice, ask_settings)
             if omitted:
@@ -65,8 +65,8 @@ class ResolvedBackend(Struct):
         return output_means(settings, self.adapter.dialect) == "prompt"
 
     def instructed_tool_choice(self, ask_settings: Asked | None) -> ToolChoiceSetting | None:
-        """Return the ask's tool choice if an instruction must express it, because no parameter can force the model to
-        obey.
+        """Return the ask's tool choice if only an instruction in the prompt can express it, because no parameter of the
+        request can force it.
 
         Return None if a parameter can express the choice, or if the ask has none. Removing the other tools instead
         would break reasoning that is bound to the tool list.

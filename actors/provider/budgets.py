@@ -1,12 +1,13 @@
 """Share a budget among sessions: the budget of a tenant, of a pool, or of the subagents that a batch of calls started.
 
-A request counts with its actual usage once it was answered, and with an estimate until then. If the budget has no room
-for a request, the request waits until an answered one frees some. The oldest waiting request goes first, unless another
-budget blocks it. So the usage exceeds a budget by at most one request, as in a single session, if the estimates are
-right.
+Until a request is answered, the budget counts an estimate of its usage, and afterwards the actual usage. If the budget
+has no room for a request, the request waits until another request is answered. The oldest waiting request goes first,
+unless another budget blocks it. If the estimates are right, the usage exceeds a budget by at most one request, as in a
+single session.
 
-A waiting request is in the line of exactly one budget, which has no room. So the line of a budget with room is empty.
-The end of a request wakes only the requests that go next, because waking thousands each time would take minutes.
+A waiting request is in the queue (`line`) of exactly one budget, which has no room. A budget with room has an empty
+queue. The end of a request wakes only the requests that can start, because waking thousands each time would take
+minutes.
 """
 
 from bisect import bisect_left, insort
@@ -36,7 +37,7 @@ _arrived = attrgetter("arrived")
 
 
 class Demand(Struct, frozen=True):
-    """The estimated usage of one request: tokens, and money in the currency of the prices."""
+    """The estimated usage of one request, in tokens and in money. The currency is that of the prices."""
 
     tokens: int = 0
     money: float = 0.0
@@ -64,7 +65,7 @@ class Window:
         return self._period_start + self._seconds - self._now()
 
     def roll_over(self) -> bool:
-        """Return True if a new period has begun since the last call, and start counting its seconds."""
+        """Begin the next period if the current period has ended, and return True in that case."""
         if (over := -self.seconds_left) < 0:
             return False
         self._period_start = self._now() - over % self._seconds
@@ -75,12 +76,13 @@ class SharedBudget:
     """A budget that several sessions share.
 
     Args:
-        budget: The limits. Its limit in seconds is ignored, because a call's time includes that of its subagents.
+        budget: The limits. The time limit is ignored, because the time of a tool call includes the time of its
+            subagents.
         used_before: The usage so far.
         cost: Returns the cost of usage.
         loop: Creates waiters.
         owner_label: Description of the budget for messages.
-        window: The periods after which the budget restarts; None if it never does.
+        window: The periods after which the budget restarts. `None` means that it never restarts.
     """
 
     __slots__ = (
@@ -120,7 +122,7 @@ class SharedBudget:
 
     @property
     def remaining(self) -> Budget:
-        """The unused budget, for a session that is opened now. Raises `OverBudget` if the budget is used up."""
+        """The unused part of the budget, for a new session. Raises `OverBudget` if the budget is used up."""
         return remaining_budget(self._budget, self.used, self._cost)
 
     @property
@@ -132,11 +134,11 @@ class SharedBudget:
 
     @property
     def counts_money(self) -> bool:
-        """True if the budget limits money, which requires prices."""
+        """True if the budget limits money. This requires prices."""
         return self._budget.money is not None
 
     def used_up_limit(self) -> str | None:
-        """Return a line that names the used-up limit; None if no limit is used up."""
+        """Return a line that names the used-up limit, or None if no limit is used up."""
         why = exhausted_limit(self._budget, self.used, self._cost, self.whose)
         if why is None or self._window is None:
             return why
@@ -153,7 +155,7 @@ class SharedBudget:
 
     @property
     def is_open(self) -> bool:
-        """True if no request has to wait: the budget has room, or it is used up, so that no request is made."""
+        """True if no request has to wait. The budget has room, or it is used up and rejects requests."""
         return self.has_room() or self.used_up_limit() is not None
 
     def reserve(self, demand: Demand) -> None:
@@ -189,7 +191,9 @@ class SharedBudget:
 
 
 class Share:
-    """The current request of one session under its shared budgets. Leaving this context releases the request."""
+    """The current request of one session, as its shared budgets count it. Leaving the context manager releases the
+    request.
+    """
 
     __slots__ = ("_budgets", "_demand", "_reserved", "_waiter", "_waits_for", "arrived")
 
@@ -214,8 +218,8 @@ class Share:
         return not self._budgets
 
     async def admit(self, demand: Demand, is_stopped: Callable[[], bool]) -> str | None:
-        """Wait until each budget has room, and count the request as in flight. If a budget is used up, return the
-        reason.
+        """Wait until every budget has room, and count the request as in flight. If a budget is used up, return a line
+        that names the limit.
 
         A request that is stopped while it waits is not counted.
         """
@@ -234,7 +238,7 @@ class Share:
         return why
 
     async def _wait_for_room(self, is_stopped: Callable[[], bool]) -> str | None:
-        """Wait until the request is counted or stopped. Return the reason if a budget is used up."""
+        """Wait until the request is counted or stopped. If a budget is used up, return a line that names the limit."""
         while not is_stopped():
             for budget in self._budgets:
                 if (why := budget.used_up_limit()) is not None:
@@ -251,7 +255,7 @@ class Share:
         return None
 
     def reserve_or_queue(self) -> None:
-        """Count the request and wake it, or put it into the line of a budget without room."""
+        """Count the request and wake it, or queue it at a budget without room."""
         self._leave_line()
         full = next((each for each in self._budgets if not each.is_open), None)
         if full is not None:
@@ -266,7 +270,7 @@ class Share:
         wake(self._waiter)
 
     def _leave_line(self) -> None:
-        """Remove the waiting request from its line, if any. This frees no room for other requests."""
+        """Remove the request from the queue in which it waits, if any. This frees no room for other requests."""
         if (budget := self._waits_for) is not None:
             self._waits_for = None
             del budget.line[bisect_left(budget.line, self.arrived, key=_arrived)]
@@ -277,18 +281,18 @@ class Share:
         return self._reserved is not None
 
     def recheck(self) -> None:
-        """Wake the waiting request, which then checks whether it was stopped or a budget has changed."""
+        """Wake the waiting request, so that it checks whether it was stopped, or a budget has changed."""
         wake(self._waiter)
 
     def record_usage(self, binding: Binding, usage: Usage, *, is_round: bool) -> None:
-        """Add the usage of the request, which is no longer in flight. With `is_round`, it also counts as a round."""
+        """Add the usage of a finished request to every budget. With `is_round`, it also counts as a round."""
         if is_round or usage != Usage():
             for budget in self._budgets:
                 budget.record_usage(binding, usage, is_round=is_round)
         self.release()
 
     def release(self) -> None:
-        """Stop counting this session's request as in flight, and let waiting requests use its room."""
+        """Stop counting this session's request as in flight, and start waiting requests for which there is room now."""
         if (demand := self._reserved) is not None:
             self._reserved = None
             for budget in self._budgets:
@@ -297,7 +301,7 @@ class Share:
 
 
 def _admit_waiting(budgets: Sequence[SharedBudget]) -> None:
-    """Give the room of the budgets to their waiting requests, oldest first."""
+    """Start the waiting requests for which the budgets have room, oldest first."""
     while found := [budget for budget in budgets if budget.line and budget.is_open]:
         min((budget.line[0] for budget in found), key=_arrived).reserve_or_queue()
 
@@ -320,7 +324,7 @@ class RuntimeBudgets:
         }
 
     def budgets_of(self, tenant: str, target: str) -> tuple[SharedBudget, ...]:
-        """Return the budgets that apply to the requests of a session of this tenant with this target."""
+        """Return the budgets of a tenant and of a target, which apply to each request of the tenant to the target."""
         budgets = self._budgets
         if not budgets:
             return ()

@@ -1,9 +1,9 @@
 """Select the member of a pool: collect the state of each member from its provider actor, and apply the pool's policy.
 
-The turn driver uses this. Only a backend's own actor knows the backend's state, so each session benefits from the
-requests of all sessions. The `Affinity` belongs to one session. It contains the session's starting place in each pool,
-and the time and size of its last request to each backend, whose prompt cache may still contain the prompt. In a pool
-that spreads its sessions, each session gets the next place at its first ask.
+The turn driver uses this module. A provider actor sees the requests of all sessions to its backend, so each session
+benefits from the experience of the others. The `Affinity` belongs to one session. It records the time and size of the
+session's last request to each backend, whose prompt cache may still contain the prompt. It also records the member with
+which the session started in each pool: some pools spread their sessions over the members.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,13 +26,14 @@ from actors.provider.resolver import Resolver
 
 
 class Affinity(Struct):
-    """The preference of a session for members of pools. It lasts while the session is open, across restarts of its
-    actors.
+    """The preference of a session for certain members of pools. It survives restarts of the session's actors, until the
+    session is closed.
 
     Args:
-        places: By pool, the session's starting place and the number of its first ask there.
-        sent: By backend, the loop time of the last request and its size in bytes. Recorded only for pools whose policy
-            reads it.
+        places: Maps each pool to the position of the session's first member, and to the number of the session's first
+            ask in the pool.
+        sent: Maps each backend to the loop time and the size in bytes of the last request. Recorded only for the pool
+            policies that use it.
     """
 
     places: dict[str, tuple[int, int]] = {}
@@ -50,7 +51,7 @@ class MemberSelector:
     """A selector of pool members for the turns of one ask.
 
     Args:
-        resolver: The resolver of targets; replaced when the tools change.
+        resolver: The resolver of targets. It is replaced when the tools change.
         affinity: The affinity of the session.
         ask_number: The number of the ask in its session.
     """
@@ -63,14 +64,15 @@ class MemberSelector:
         """Return the member that answers the ask's first turn."""
         if pool.policy == "manual" or len(pool.members) == 1:
             return pool.members[0]
-        # before any wait, so that places are assigned in the order of the asks
+        # before any wait, so that positions are assigned in the order of the asks
         position = self._position(pool)
         return choose_first(pool, await self._member_states(pool), position)
 
     async def next_member(self, pool: Pool, tried: Sequence[str], *, visible: bool) -> str | None:
-        """Return the member for the next turn after a failed turn, or None. `tried` lists the members used so far.
+        """Return the pool member that continues after a failed turn, or None to give up. `tried` lists the members used
+        so far.
 
-        `visible` means that a part of the failed answer was visible.
+        `visible` says whether a part of the failed answer was visible to the user.
         """
         if pool.policy == "manual" or len(pool.members) == 1:
             return None
@@ -79,7 +81,9 @@ class MemberSelector:
         )
 
     def _position(self, pool: Pool) -> AskPosition:
-        """Return the number of this ask in the pool, and the session's starting place, for the pool's policy."""
+        """Return the number of this ask in the pool, and the position of the session's first member, for the pool's
+        policy.
+        """
         if pool.policy not in SPREADING:
             return AskPosition(self._ask)
         places = self._affinity.places
@@ -89,7 +93,7 @@ class MemberSelector:
         return AskPosition(self._ask - first_ask + 1, place)
 
     def record_request(self, pool: Pool, member: str, size: int) -> None:
-        """Record the last request of a turn, for policies that prefer the backend with a warm prompt cache."""
+        """Record a request to `member` of `size` bytes, for policies that prefer a backend with a warm prompt cache."""
         if pool.policy in AFFINITY_POLICIES:
             self._affinity.sent[member] = anyio.current_time(), size
 
@@ -97,7 +101,7 @@ class MemberSelector:
         return {name: await self._member_state(name, pool) for name in pool.members}
 
     async def _member_state(self, name: str, pool: Pool) -> Member:
-        """Return the current state of a pool's member; `UNKNOWN` if the member cannot be used."""
+        """Return the current state of a pool's member, or `UNKNOWN` if the member cannot be used."""
         try:
             binding = self.resolver.backend(name).binding
             condition = await self.resolver.provider(name, binding).ask(Inspect())

@@ -1,7 +1,8 @@
-"""Dump requests that were rejected for their structure, as minimal reproductions, to a hook or a directory.
+"""Dump requests that providers rejected for their structure. A hook or a directory receives them as minimal
+reproductions.
 
-The runtime uses this. Minimising takes time and file systems may be slow, so a background task does both in a thread,
-one dump after the other: many rejections at once must not starve the sessions.
+The runtime uses this module. Minimising takes time and file systems may be slow, so a background task does both in a
+thread. It writes one dump after the other, so that many rejections at once do not starve the sessions.
 """
 
 from collections.abc import Callable
@@ -31,10 +32,10 @@ OnRefusal: TypeAlias = Callable[[RedactedRequest], object] | str | PathLike[str]
 
 
 class Dumps:
-    """The destination of a runtime's rejected requests.
+    """The queue of dumps of a runtime, and their destination.
 
     Args:
-        destination: The hook, or the directory.
+        destination: A hook that is called with each rejected request, or a directory for files.
     """
 
     def __init__(self, destination: OnRefusal) -> None:
@@ -46,7 +47,7 @@ class Dumps:
     def try_reserve(self) -> bool:
         """Reserve a slot in the queue of dumps. Return False if the queue is full, or the hook has raised before.
 
-        The runtime counts and logs every rejection in any case.
+        The runtime counts and logs every rejection, even if it is not dumped.
         """
         if self._waiting >= MAX_QUEUED or self._listener.is_disabled:
             return False
@@ -73,8 +74,8 @@ class Dumps:
 def _write_reproduction(
     refusal: Refusal, dialect: Dialect, directory: str | PathLike[str], file_number: int
 ) -> None:
-    """Write a minimal reproduction as JSON to this directory."""
-    from pathlib import Path  # only needed for a directory
+    """Write a minimal reproduction of a rejected request to a JSON file in `directory`."""
+    from pathlib import Path  # imported lazily, because only a directory needs it
 
     folder = Path(directory)
     found = reproduce(refusal, dialect)

@@ -1,8 +1,8 @@
-"""Remember which parameters providers rejected, per binding, for the life of a runtime.
+"""Remember for each binding which parameters its provider rejected, until the runtime ends.
 
-The resolver uses this. Unsupported parameters are omitted from every later request to the binding. If only a value of a
-parameter was rejected, only that value is omitted. Nothing is inferred for other bindings, not even for another account
-with the same model.
+The resolver uses this module. Unsupported parameters are omitted from every later request to the binding. If only a
+value of a parameter was rejected, only that value is omitted. Nothing is inferred for other bindings, not even for
+another account with the same model.
 """
 
 from collections.abc import Iterable, Mapping
@@ -65,7 +65,9 @@ class LearnedFacts:
         self._facts: dict[Binding, BindingFacts] = {}
 
     def facts_of(self, binding: Binding) -> BindingFacts:
-        """Return the facts about a binding, and mark them as recently used. The caller may change the object."""
+        """Return the rejected parameters of a binding, and mark the binding as recently used. The caller may change the
+        returned object.
+        """
         known = self._facts.pop(binding, None)
         facts = self._facts[binding] = BindingFacts() if known is None else known
         if len(self._facts) > MAX_BINDINGS:
@@ -73,8 +75,8 @@ class LearnedFacts:
         return facts
 
     def stats(self) -> tuple[LearnedFact, ...]:
-        """Return the unsupported parameters of each binding, with the entry of the configuration that would declare
-        them.
+        """Return the unsupported parameters of each binding. Each comes with the configuration entry that would declare
+        it.
         """
         known: Mapping[Binding, BindingFacts] = self._facts
         return tuple(

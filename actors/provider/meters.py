@@ -1,4 +1,4 @@
-"""Keep the counters of a runtime, so that stats can be read without messages to the actors."""
+"""Keep the counters of a runtime in one object, so that reading stats needs no messages to actors."""
 
 from collections.abc import Callable
 
@@ -47,8 +47,8 @@ class Meters(Struct):
 
     @property
     def session_activity(self) -> tuple[dict[str, int], int, int, int, dict[str, ToolStats]]:
-        """The outcomes of asks, the numbers of queued asks, asking sessions and waiting sessions, and the stats of
-        tools.
+        """A tuple of the outcomes of asks, the numbers of queued asks, of asking sessions and of waiting sessions, and
+        the stats of tools.
         """
         asks, stages = self.asks, self.asks.stages
         outcomes = {str(outcome): count for outcome, count in asks.outcomes.items()}

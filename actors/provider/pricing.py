@@ -28,7 +28,9 @@ _SNAPSHOT = "genai_prices.data_snapshot"
 
 
 class Listing(Struct, frozen=True):
-    """The data of `genai-prices` on a model: US dollars per million tokens, and the context window in tokens."""
+    """The data of `genai-prices` about a model: prices in US dollars per million tokens, and the context window in
+    tokens.
+    """
 
     price: Price | None = None
     window: int | None = None
@@ -46,7 +48,7 @@ def is_installed() -> bool:
 
 @cache
 def import_list_prices() -> None:
-    """Start to import `genai-prices` in a thread, once per process. The first lookup waits for the end of the import.
+    """Start to import `genai-prices` in a thread, once per process. The first price lookup waits until it is imported.
 
     The import takes a quarter of a second of CPU time. The package contains data and opens no connection.
     """
@@ -58,8 +60,8 @@ def import_list_prices() -> None:
 def find_listing(provider: str, model: str, day: int) -> Listing:
     """Return the list prices and the context window of a model.
 
-    If a price has tiers by request size, the first tier is used. Without cache prices, cached tokens cost as much as
-    other input.
+    If a price depends on the size of the request, the first tier is used. If there are no cache prices, cached tokens
+    cost as much as other input.
 
     Args:
         provider: The provider's id in `genai-prices`.
@@ -86,7 +88,7 @@ _FIGURES = ("input", "output", "cache_read", "cache_write")
 
 
 def _list_price(listed: Any) -> float | None:  # Any: `genai-prices` has decimals and tiers of decimals
-    """Return a list price, or the first of its tiers; None if the list has no price."""
+    """Return a price, or the first tier of a price with tiers. Return None if there is no price."""
     base = getattr(listed, "base", listed)
     return None if base is None else float(base)
 
@@ -119,29 +121,29 @@ class Pricing:
             import_list_prices()
 
     def cost(self, binding: Binding, usage: Usage) -> float | None:
-        """Return the cost of usage; None if the price is unknown."""
+        """Return the cost of usage, or None if the price is unknown."""
         price = self._price(binding)
         return None if price is None else price.of(usage)
 
     def rates(self, binding: Binding) -> Rates | None:
-        """Return the prices of a binding, for the choice of the cheapest member; None if they are unknown."""
+        """Return the prices of a binding, for choosing the cheapest member. Return None if they are unknown."""
         if (price := self._price(binding)) is None:
             return None
         return Rates(price.input, price.input if price.cache_read is None else price.cache_read, price.output)
 
     def window(self, binding: Binding) -> int | None:
-        """Return the context window, in tokens, that compaction assumes for a binding; None if compaction must not
-        assume a window.
-        """
+        """Return the context window in tokens that compaction uses for a binding, or None if it must not use one."""
         return self.known_window(binding) if self._windows == "listed" else self._configured_window(binding)
 
     def known_window(self, binding: Binding) -> int | None:
-        """Return the configured or else the listed context window, in tokens; None if it is unknown."""
+        """Return the context window in tokens, or None if it is unknown. A configured window takes precedence over
+        `genai-prices`.
+        """
         given = self._configured_window(binding)
         return self._listing_of(binding).window if given is None else given
 
     def _configured_window(self, binding: Binding) -> int | None:
-        """Return the configured context window of the backend, else of the model, in tokens; None without either."""
+        """Return the context window in tokens that is configured for the backend or else for the model, or None."""
         settings = self._config.settings.backends.get(binding.backend)
         if settings is not None and settings.context is not None:
             return settings.context
@@ -149,7 +151,7 @@ class Pricing:
         return None if price is None else price.context
 
     def _price(self, binding: Binding) -> Price | None:
-        """Return the configured price, else the list price, or None."""
+        """Return the configured price or else the list price of a binding, or None."""
         given = self._configured_price(binding)
         return self._listing_of(binding).price if given is None else given
 
@@ -158,12 +160,12 @@ class Pricing:
         return find_listing(provider, binding.model, int(self._clock() // DAY)) if provider else UNLISTED
 
     def _price_list_provider(self, binding: Binding) -> str:
-        """Return the id of the provider in `genai-prices` whose prices apply to a binding; empty if there is none."""
+        """Return the id that `genai-prices` gives the provider of a binding, or an empty string if it has none."""
         settings = self._config.settings.backends.get(binding.backend)
         return self._config.price_list(binding.backend if settings is None else settings.kind)
 
     def _configured_price(self, binding: Binding) -> Price | None:
-        """Return the configured price of the backend, else of the model, or None."""
+        """Return the price that is configured for the backend or else for the model, or None."""
         settings = self._config.settings.backends.get(binding.backend)
         if settings is None or settings.price is None:
             return price_of(self._prices, binding)

@@ -1,7 +1,7 @@
-"""Run the requests to one backend: a provider actor executes each request as a round, and counts the outcomes.
+"""Run the requests to one backend in an actor, and count their outcomes.
 
 Sessions send `Generate` and `Abort`. The actor owns the state that the sessions share: the admission and the counters.
-`actors.provider.rounds` defines a single round, with its retries.
+It runs each request with its retries as a round (`actors.provider.rounds`).
 """
 
 from collections import Counter
@@ -28,20 +28,21 @@ _OUTCOMES: Mapping[type[Generated], str] = {
 
 
 class Abort(Command, frozen=True):
-    """Stop a round. The reply to its `Generate` contains the partial answer. A round that has ended is unaffected.
+    """Stop the request that `Generate` started with this key. The reply to `Generate` then contains the partial answer.
+    A request that has ended is unaffected.
 
-    This is a mail command, so it cannot overtake the `Generate` of its round.
+    This command waits in the same queue as `Generate`, so it cannot arrive first.
     """
 
     key: str
 
 
 class Counters(Query[Mapping[str, int]], frozen=True):
-    """Query the counters: requests, retries, rounds by outcome, rejections, and content dropped from answers."""
+    """Query the counters of requests, retries, outcomes, rejections and dropped content, by name."""
 
 
 class Inspect(Query[Condition], frozen=True):
-    """Query the state of the backend. This is a control command, so it is answered before queued commands."""
+    """Query the state of the backend. The query is answered before all queued commands."""
 
     control: ClassVar[bool] = True
 
@@ -83,7 +84,7 @@ class ProviderActor(Actor[ProviderCommand]):
         self._admission: Admission | None = None
 
     def on_start(self, context: Context[ProviderCommand]) -> None:
-        """Store the context, which starts rounds as children, and create the admission."""
+        """Store the context, with which rounds are started as child tasks, and create the admission."""
         system, name = context.system, context.ref.name.split("/")[1:2]
         self._context = context
         self._admission = Admission(

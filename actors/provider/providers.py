@@ -1,4 +1,4 @@
-"""Start the provider actors of a runtime: one for each backend and binding, when its first request is sent."""
+"""Start the provider actors of a runtime. The first request to a backend and binding starts an actor for it."""
 
 from collections.abc import Callable, Mapping
 from functools import partial

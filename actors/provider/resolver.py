@@ -1,4 +1,4 @@
-"""Resolve the name of a target: find its pool, backends, provider actors, prices and context windows.
+"""Resolve the name of a target to its pool, backends, provider actors, prices and context windows.
 
 A session resolves its target when a turn begins. Sessions with the same tools and system prompt share a resolver.
 """
@@ -41,10 +41,11 @@ PLACE_RANGE = 1 << 16
 
 
 class PoolPlaces:
-    """The starting places of sessions in pools that spread their sessions.
+    """The positions of the members with which sessions start, in pools that spread their sessions over the members.
 
-    Each session starts one place after the previous session. A runtime has one object of this class. The first place is
-    random, so that processes with one session each are spread too. If `is_seeded`, the first place is 0.
+    Each session starts one position after the previous session. A runtime has one object of this class. The first
+    position is random, so that many processes with one session each also spread their sessions. If `is_seeded`, the
+    first position is 0.
     """
 
     def __init__(self, random: Random, *, is_seeded: bool) -> None:
@@ -52,7 +53,7 @@ class PoolPlaces:
         self._next: dict[str, int] = {}
 
     def next_place(self, pool: str) -> int:
-        """Return the starting place of the next session in a pool."""
+        """Return the starting position of the next session in a pool."""
         place = self._next.get(pool)
         if place is None:
             place = 0 if self._is_seeded else self._random.randrange(PLACE_RANGE)
@@ -69,20 +70,21 @@ Refuse: TypeAlias = Callable[[Refusal], None]
 
 
 class Resolver:
-    """A lookup of pools and backends by name, shared by all sessions with the same tools and system prompt.
+    """A lookup of pools and backends by name. Sessions with the same tools and system prompt share one object.
 
     The tools and the system prompt are part of every request to a resolved backend.
 
     Attributes:
-        places: Starting places of sessions in pools that spread their sessions.
+        places: Starting positions of sessions in pools that spread their sessions.
         compaction: When and how histories are compacted.
         calibrations: Ratios of reported to estimated tokens, by binding.
-        budgets: Returns the budgets of a tenant and of a target.
-        rates, cost: Return the prices of a binding, and the cost of usage; None if a price is unknown.
-        window: Returns the context window in tokens that compaction assumes for a binding; None if it assumes none.
-        known_window: Returns the context window of a binding in tokens; None if it is unknown.
-        provider: Returns the provider actor of a pool's member. Raises the errors of `pool`.
-        refused: Counts and stores a transcript that a provider rejected for its structure.
+        budgets: Returns the budgets that apply to a tenant and a target.
+        rates: Returns the prices of a binding, or None if they are unknown.
+        cost: Returns the cost of usage, or None if a price is unknown.
+        window: Returns the context window in tokens that compaction uses for a binding, or None if it must not use one.
+        known_window: Returns the context window of a binding in tokens, or None if it is unknown.
+        provider: Returns the provider actor of a pool's member. Raises `ConfigError` if the member cannot be used.
+        refused: Counts, logs and stores a transcript that a provider rejected for its structure.
         handovers: The tools that hand the conversation over to another target, by name.
     """
 
@@ -127,7 +129,7 @@ class Resolver:
         self._resolved: dict[str, tuple[Backend, ResolvedBackend]] = {}
 
     def member(self, binding: Binding) -> str:
-        """Return the name of a binding's backend among the members of a pool."""
+        """Return the name by which a pool lists the backend of a binding, such as `claude` or `openai:gpt-5`."""
         name = binding.backend
         return name if name in self._config.settings.backends else f"{name}:{binding.model}"
 
@@ -148,8 +150,8 @@ class Resolver:
 
         Args:
             target: The name that the user gave.
-            must_fit: Whether to reject the target if a member accepts fewer tools than the session has, or if no member
-                accepts tools. Members that accept no tools are skipped. If False, the request fails instead.
+            must_fit: Whether to raise an error if a member accepts fewer tools than the session has, or if no member
+                accepts tools. If False, the request fails later instead. Members that accept no tools are skipped.
 
         Raises:
             ConfigError: The target does not exist or cannot be used.
@@ -180,7 +182,8 @@ class Resolver:
     def _why_skipped(self, member: str, *, must_fit: bool) -> str:
         """Return the reason to skip a pool's member, or an empty string.
 
-        Without `must_fit`, a member that cannot be resolved is not skipped, and its error is raised when it is used.
+        If `must_fit` is False, a member that cannot be resolved is not skipped. The error is raised when the member is
+        used.
         """
         try:
             backend = self._config.backend(member)
@@ -200,8 +203,8 @@ class Resolver:
         return self._why_no_tools(backend)
 
     def _why_no_tools(self, backend: "Backend") -> str:
-        """Return the reason why a backend accepts no tools, with a fix; empty if it accepts tools or the session has
-        none.
+        """Return the reason why a backend accepts no tools, with a fix. Return an empty string if the backend accepts
+        tools, or if the session has none.
         """
         if not self._tools:
             return ""
@@ -217,11 +220,11 @@ class Resolver:
             )
 
     def backend(self, member: str, dialect: str | None = None) -> ResolvedBackend:
-        """Return the backend of a pool's member: the same object until the configuration or a key changes.
+        """Return the backend of a pool's member. The object stays the same until the configuration or a key changes.
 
         Args:
             member: The member's name.
-            dialect: The dialect of an open turn that continues; None for the member's current dialect.
+            dialect: The dialect in which an open turn continues. `None` means the member's current dialect.
 
         Raises:
             ConfigError: The member does not exist or cannot be used.
@@ -262,14 +265,14 @@ class Resolver:
 def check_prices(
     resolver: Resolver, target: str, tenant: str, budget: Budget | None, *, must_fit: bool = True
 ) -> None:
-    """Check that all prices are known that a budget of money or the policy `cheapest` needs.
+    """Raise an error if a price is unknown that a budget in money or the policy `cheapest` needs.
 
     Args:
         resolver: The resolver of the session.
         target: The target, whose pool may have a budget.
         tenant: The tenant, which may have a budget.
         budget: The budget of the session.
-        must_fit: As in `Resolver.pool`.
+        must_fit: See `Resolver.pool`.
 
     Raises:
         ConfigError: A price is missing, or the target cannot be used.
@@ -295,7 +298,7 @@ def check_prices(
 
 
 def used_up_limit(resolver: Resolver, state: SessionState) -> str | None:
-    """Return a line that names the used-up limit of the session's budget; None if no limit is used up."""
+    """Return a line that names the used-up limit of the session's budget, or None if no limit is used up."""
     if state.budget is None or state.used is None:
         return None
     return exhausted_limit(state.budget, state.used, resolver.cost)
@@ -310,11 +313,11 @@ def expected_tokens(resolver: Resolver, state: SessionState, known: Ledger, bind
 def compaction_limit(
     resolver: Resolver, state: SessionState, known: Ledger, binding: Binding, before_index: int
 ) -> float | None:
-    """Return the limit in tokens above which the history must be compacted, if a session's next request reaches this
-    limit.
+    """If a session's history must be compacted before its next request, return the limit in tokens that the request
+    would reach.
 
-    Return None if the next request stays below the limit, or if compacting the messages before index `before_index`
-    would save too little.
+    Otherwise, return None. This is also the result if compacting the messages before index `before_index` would save
+    too little.
     """
     settings, window = resolver.compaction, resolver.window(binding)
     if settings.threshold is None or window is None:

@@ -1,7 +1,8 @@
-"""Run a round: send one request to a backend, and retry until an answer or a final failure.
+"""Run a round: send a request to a backend, and retry it until it is answered or fails for good.
 
-The provider actor runs each round as a child. The adapter builds requests and decodes answers; the transport sends and
-receives bytes. Once any part of an answer was visible, a failure is not retried, since text would appear twice.
+The provider actor runs each round in a child task. The adapter builds requests and decodes answers, and the transport
+sends and receives bytes. After a part of an answer was visible, a failure is not retried, because text would appear
+twice.
 """
 
 from collections import Counter
@@ -68,14 +69,16 @@ class Endpoint(Struct, frozen=True):
 
     Args:
         url: Base URL.
-        credentials: Create the auth headers of each request; never logged.
-        headers: Returns additional headers for every request; never logged. They override the adapter's.
-        query: Returns the query string for every request; never logged.
+        credentials: Create the auth headers of each request. They are never logged.
+        headers: Returns additional headers for every request. They override the adapter's headers, and are never
+            logged.
+        query: Returns the query string for every request. It is never logged.
         timeouts, retries, pace: See `Timeouts`, `Retries` and `Pace`.
         stream: Whether answers are requested as streams.
         answer_bytes: Maximum bytes of one answer on the wire. A larger answer fails, and the next backend is tried.
-        silence_timeout: Seconds without content after which a stream fails; None for no limit.
-        clock: The wall clock, in seconds since 1970, for headers that contain the time of the next try.
+        silence_timeout: Seconds without content after which a stream fails. `None` means no limit.
+        clock: The wall clock, in seconds since 1970. It is needed to read headers with the time at which a retry is
+            allowed.
     """
 
     url: str
@@ -95,12 +98,12 @@ class Generate(Query[Generated], frozen=True):
     """Send a request and read the answer.
 
     Args:
-        key: Id of the round, for `Abort`.
+        key: Id of this command, for `Abort`.
         request: The request.
-        binding: The binding that answers, which becomes the origin of the message.
-        first_call: Number of the first canonical call id to assign.
-        turn, round: Set on the message and on the deltas.
-        sink: Receives deltas as they arrive; None if nothing subscribes to them.
+        binding: The backend and model that answer. The message records them as its origin.
+        first_call: Number of the first tool call id to assign.
+        turn, round: Numbers of the turn and round, recorded in the message and in its deltas.
+        sink: Receives deltas as they arrive. `None` means that nothing subscribes to them.
         session, tenant: The owner of the request. Queued requests are served fairly among owners.
         asked: Settings of the ask, whose timeouts override the endpoint's.
     """
@@ -118,7 +121,7 @@ class Generate(Query[Generated], frozen=True):
 
 
 class Round:
-    """A running round: its tries, the decoder of the current try, and the state of its emitted events."""
+    """A running round, which is one request with its retries. It holds the decoder of the current try."""
 
     def __init__(
         self,
@@ -142,8 +145,8 @@ class Round:
         self._decoder = self._new_decoder(stream=endpoint.stream)
         self._message: Message | None = None
         self._failure: Failure | None = None
-        self._auth_headers: Headers = ()  # the credential's headers in the last request
-        self._extra: Headers = ()  # the backend's additional headers in the last request
+        self._auth_headers: Headers = ()  # the auth headers of the last request
+        self._extra: Headers = ()  # the additional headers of the last request
         self._query = ""
         self.aborted = self.has_ended = False
         self._ticket: Ticket  # the ticket of the current try
@@ -152,7 +155,7 @@ class Round:
         self._tried: list[FailedTry] = []
         self._wait = 0.0
         self._was_renewed = self._visible = False
-        self._calls = 0  # number of canonical ids that earlier tries used
+        self._calls = 0  # number of tool call ids that earlier tries assigned
         self._offset = 0
         self._continued = 0  # number of continuation requests
         self._sent = 0  # number of requests of this try
@@ -160,7 +163,9 @@ class Round:
         self._is_heard = False  # whether any content of this answer has arrived
 
     async def run(self, random: Random) -> None:
-        """Try until an answer or a final failure. While the round waits to retry, other requests may use its place."""
+        """Send the request, and retry it until it is answered or fails for good. During the wait before a retry, other
+        requests may run instead.
+        """
         while True:
             failure = await self._try_once()
             if failure is None:
@@ -179,7 +184,7 @@ class Round:
             self._continued = 0
 
     async def _try_once(self) -> Failure | None:
-        """Wait for a place, then try once. Return the failure, or None for a complete answer."""
+        """Wait until the request may start, and send it once. Return the failure, or None after a complete answer."""
         command, admission = self._command, self._admission
         ticket = self._ticket = Ticket(
             command.tenant, command.session, command.request.segments.size, not self._tried, command.round > 1
@@ -201,7 +206,9 @@ class Round:
         return failure
 
     def _release_place(self, ticket: Ticket, failure: Failure | None, usage: Usage | None) -> None:
-        """Release the place of a try, and count its requests. `usage` is None if the try was stopped."""
+        """Record the end of a try, so that another request may start, and count its requests. `usage` is None if the
+        try was stopped.
+        """
         self._admission.record_end(ticket, failure, usage)
         status = 200 if failure is None else failure.status
         self._requests.record_end(self._sent, status, stopped=usage is None)
@@ -247,7 +254,9 @@ class Round:
         return self._tries > 1 and self._answers > before
 
     def _renew_token(self, failure: Failure) -> bool:
-        """Return True if the provider rejected a token and a new token may be valid. Done once per round."""
+        """Return True if the provider rejected a token, and a retry with a new token may succeed. A second rejection
+        returns False.
+        """
         if failure.status != 401 or self._was_renewed:
             return False
         self._was_renewed = self._endpoint.credentials.record_rejection(self._auth_headers)
@@ -287,7 +296,7 @@ class Round:
         return tuple(self._tried), self._wait
 
     def _report_left_out(self) -> LeftOut:
-        """Return the content of the answer that is missing from the message. Count it and log it too."""
+        """Count, log and return the content of the answer that is missing from the message."""
         if not (counts := self._decoder.left_out):
             return ()
         self._counters["left_out"] += sum(counts.values())
@@ -311,7 +320,7 @@ class Round:
         )
 
     async def _send_once(self) -> Failure | None:
-        """Send the request once and read the response; return None for a complete answer."""
+        """Send the request once and read its response. Return the failure, or None after a complete answer."""
         self._tries += 1
         try:
             failure = await self._send_and_read(self._command.request.segments)
@@ -338,7 +347,9 @@ class Round:
             return Failure("transient", "retry", f"The answer could not be read: {name}", error=name)
 
     async def _send_and_read(self, segments: Segments) -> Failure | None:
-        """Send the request body `segments`, and read the response to its end. Return the failure, or None."""
+        """Send the request body `segments`, and read the response to its end. Return the failure, or None after a
+        success.
+        """
         request, endpoint, total = self._command.request, self._endpoint, self._timeouts.total
         until = inf if total is None else self._here.now() + total
         self._query = endpoint.query()
@@ -356,18 +367,18 @@ class Round:
             if response.status != 200:
                 return await self._read_rejection(response)
             # until the response's head arrived, the transport has enforced this limit
-            with self._here.scope(deadline=until) as patience:
+            with self._here.scope(deadline=until) as scope:
                 silence = SilenceTimeout(
-                    patience, self._here.now, endpoint.silence_timeout if endpoint.stream else None
+                    scope, self._here.now, endpoint.silence_timeout if endpoint.stream else None
                 )
-                await self._read_answer(response, patience, silence)
-            if patience.cancelled_caught and not self._decoder.ended:
+                await self._read_answer(response, scope, silence)
+            if scope.cancelled_caught and not self._decoder.ended:
                 why = silence.error_message or f"The answer took longer than {total} s."
                 return Failure("transient", "retry", why, error="TimeoutError")
         return None
 
     def _complete_message(self) -> None:
-        """Complete the message, and emit the events that are known only at its end."""
+        """Complete the message, and emit the events that become known only at the end of the answer."""
         self._message = self._decoder.close()
         self._emit_deltas(self._decoder.late)
         self._record_first_token()
@@ -376,7 +387,7 @@ class Round:
             self._counters["tool_api_400_total"] += 1
             logger.input_withheld(f"round {self._command.key}", withheld)
 
-    async def _read_answer(self, response: Response, patience: Scope, silence: SilenceTimeout) -> None:
+    async def _read_answer(self, response: Response, scope: Scope, silence: SilenceTimeout) -> None:
         """Read the answer to its end. A connection error after the end marker is ignored."""
         is_begun = False
         try:
@@ -393,7 +404,7 @@ class Round:
                     if events and (self._ticket.probes or self._ticket.is_in_doubt):
                         self._admission.record_answer_start(self._ticket)
                     if self._decoder.ended:
-                        patience.deadline = min(patience.deadline, self._here.now() + LINGER)
+                        scope.deadline = min(scope.deadline, self._here.now() + LINGER)
         except ProviderFailed:
             if not self._decoder.ended:
                 raise
@@ -437,7 +448,9 @@ class Round:
                     assert_never(event)
 
     def _report_failure(self, failure: Failure, wait: float | None) -> None:
-        """Log a failed request and notify a subscriber. `wait` is the seconds until the retry; None without a retry."""
+        """Log a failed request and notify a subscriber. `wait` is the seconds until the retry, or None if there is no
+        retry.
+        """
         command, cause = self._command, Cause(failure.kind, failure.status)
         logger.request_failed(command.session, command.binding, cause, failure.error_type, wait)
         if command.sink is not None and command.sink.is_watched:

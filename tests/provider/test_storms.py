@@ -220,7 +220,7 @@ async def test_an_overload_error_names_the_limit_and_the_fix(
     assert isinstance(refused, BrokenAnswer)
     assert (refused.failure.kind, refused.failure.action) == ("overloaded", "next_backend")
     assert refused.failure.message.endswith(
-        "The queue of backend 'a' is full: 1 requests wait, and limits.waiting is 1; ask later or less at a time, "
+        "The queue of backend 'a' is full: 1 requests wait, and limits.waiting is 1; retry later, "
         "raise limits.waiting or limits.concurrency, or add a backend to a pool"
     )
 

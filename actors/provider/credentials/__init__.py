@@ -1,4 +1,5 @@
-"""Create the headers and the query that authenticate a request. They are created for each request, and never logged.
+"""Create the headers and the query that authenticate a request. They are created anew for each request, and never
+logged.
 
 A key is looked up for each request, so that a rotated key takes effect at once. A token is printed by a program, used
 until shortly before it expires, and renewed when the provider rejects it. A signature depends on the request. Some
@@ -16,7 +17,7 @@ Headers: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class OutgoingRequest(Struct, frozen=True):
-    """A request that is about to be sent. Credentials that sign requests read it."""
+    """A request that is about to be sent, as needed to sign it."""
 
     url: str
     segments: Segments
@@ -35,7 +36,7 @@ class Credentials(Protocol):
         ...
 
     def record_rejection(self, sent: Headers) -> bool:
-        """Record that the provider rejected the headers `sent`. Return True if a retry would use other headers."""
+        """Record that the provider rejected the headers `sent`. Return True if a retry would send other headers."""
         ...
 
 
@@ -73,10 +74,12 @@ def with_query(url: str, query: str) -> str:
 
 
 def query_secrets(query: str) -> Headers:
-    """Return the names and values of a query's parameters that may be secret, each value both encoded and decoded."""
+    """Return the parameters of a query that may be secret, as pairs of a name and a value. Each value is listed twice,
+    encoded and decoded.
+    """
     if not query:
         return ()
-    from urllib.parse import unquote_plus  # few base URLs have a query
+    from urllib.parse import unquote_plus  # imported lazily, because few base URLs have a query
 
     pairs = [(name, value) for name, _, value in (part.partition("=") for part in query.split("&"))]
     hidden = [(name, value) for name, value in pairs if name.lower() not in _VERSIONS]

@@ -22,10 +22,10 @@ class AwsSigner:
 
     Args:
         region: Region of the endpoint.
-        service: Name of the signed service.
-        look_up: Returns the configured keys, for each request anew. If it returns None, the keys come from AWS's usual
-            chain: environment, shared files, container and instance roles. The chain may use the network, so it runs in
-            a thread; botocore renews keys that expire.
+        service: AWS's name of the service, which is part of the signature.
+        look_up: Returns the configured keys. It is called for each request. If it returns None, botocore searches the
+            usual places: environment, shared files, container and instance roles. The search may use the network, so it
+            runs in a thread. botocore renews keys that expire.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class AwsSigner:
 
         Raises:
             ConfigError: botocore is not installed.
-            MissingKey: No keys are configured, and AWS's chain finds none.
+            MissingKey: No keys are configured, and botocore finds none.
         """
         keys = self._look_up()
         if keys is None:
@@ -85,7 +85,9 @@ def _key_strings(keys: AwsKeys) -> tuple[str, str, str | None]:
 
 
 def _aws_chain_keys() -> AwsKeys:
-    """Return the keys that AWS's chain finds. botocore refreshes keys that are about to expire."""
+    """Return the keys that botocore finds in the environment, in shared files or in roles. botocore refreshes keys that
+    are about to expire.
+    """
     credentials = _botocore_session().get_credentials()
     if credentials is None:
         raise MissingKey(

@@ -1,6 +1,6 @@
 """Create the credentials, headers and query of a configured backend.
 
-This is a separate module, because it imports the configuration.
+This module is separate, because it imports the configuration.
 """
 
 from functools import partial
@@ -12,7 +12,7 @@ from actors.provider.credentials.tokens import Tokens
 
 
 def credentials_of(config: Config, member: str) -> Credentials:
-    """Return the credentials of a backend: a token command, AWS keys or an API key.
+    """Return the credentials of a backend, which use a token command, AWS keys or an API key.
 
     Raises:
         ConfigError: The backend does not exist or cannot be used.
@@ -36,7 +36,7 @@ def headers_of(config: Config, member: str) -> Headers:
 
 
 def query_of(config: Config, member: str) -> str:
-    """Return the query of a backend's base URL, as currently configured; empty without a query.
+    """Return the query of a backend's base URL, as currently configured. It is empty if the URL has no query.
 
     Raises:
         ConfigError: The backend does not exist or cannot be used.
@@ -46,13 +46,13 @@ def query_of(config: Config, member: str) -> str:
 
 
 def _aws_keys(config: Config, member: str) -> AwsKeys | None:
-    """Return the AWS keys of a backend, as currently configured; None to use AWS's own chain."""
+    """Return the AWS keys of a backend, as currently configured, or None if botocore should search for keys."""
     found = config.backend(member).credential
     return found.keys if isinstance(found, Aws) else None
 
 
 def _key_header(config: Config, member: str) -> Headers:
-    """Return the header with the current key of a backend; no header if the backend needs no key."""
+    """Return the header with the current key of a backend, or no header if the backend needs no key."""
     found = config.backend(member).credential
     if not isinstance(found, Key):
         return ()

@@ -23,8 +23,8 @@ MAX_TOKEN = 64 * 1024
 class Tokens:
     """Credentials with a bearer token that a program prints.
 
-    One run of the program serves all waiting requests, even if the run fails. Cancelling the request that started the
-    run ends the run, and the next request starts another.
+    All requests that wait for a token share one run of the program, and also its failure. Cancelling the request that
+    started the run ends the run. The next request then starts another run.
 
     Args:
         command: The program and its arguments. No shell is involved.
@@ -51,7 +51,7 @@ class Tokens:
 
     async def headers(self, outgoing: OutgoingRequest) -> Headers:
         """Return the header with the token. Run the program first if there is no valid token."""
-        runs = self._runs  # changes if the program is run while this caller waits for the lock
+        runs = self._runs  # changes if the program runs while this caller waits for the lock
         async with self._lock:
             if self._clock() >= self._until:
                 if self._failure is not None and self._runs != runs:
@@ -115,7 +115,7 @@ class Tokens:
 
 
 def _parse_token(printed: str, lifetime: float, now: float) -> tuple[str, float]:
-    """Return the token in a program's output, and the seconds for which it is valid."""
+    """Return the token in a program's output, and the seconds for which the token is valid."""
     token: object = printed
     seconds = lifetime
     if printed.startswith("{"):

@@ -141,8 +141,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "provider: a complete answer is lost when its timeout passes after its end",
         "actors/provider/rounds.py:Round._send_and_read",
-        "patience.cancelled_caught and (not self._decoder.ended)",
-        "patience.cancelled_caught",
+        "scope.cancelled_caught and (not self._decoder.ended)",
+        "scope.cancelled_caught",
         ("tests/provider/test_provider.py",),
     ),
     Mutation(
