@@ -1,7 +1,7 @@
 """Encode a rendered transcript and its settings as a request, by the rules of a dialect.
 
-The provider actor and `actors.encode` call `adapter`. The code that differs by wire family is in a `Codec`
-(`actors.adapters.codec`), imported with the first adapter of the family. Codecs also decode answers;
+The provider actor and `actors.encode` call `adapter`. The code for one wire family is in a `Codec`
+(`actors.adapters.codec`), which is imported with the first adapter of the family. Codecs also decode answers;
 `actors.adapters.classify` classifies errors.
 """
 
@@ -21,7 +21,7 @@ from actors.core.transcript.transcript import NO_FACTS, Encoder, TranscriptFacts
 
 
 class PreparedRequest(Struct, frozen=True):
-    """The part of a request that depends only on its settings, so the owner of the settings can cache it.
+    """The part of a request that depends only on its settings. The owner of the settings can cache it.
 
     Args:
         closing: Bytes that close the last message.
@@ -39,7 +39,9 @@ class PreparedRequest(Struct, frozen=True):
     tools: frozenset[str]
 
     def request(self, segments: Segments, facts: TranscriptFacts) -> Request:
-        """Return the request that sends a lane's segments and closes the last message. `facts` is `Rendered.facts`."""
+        """Return the request that sends `segments`, the encoded messages of a transcript, and closes the last one.
+        `facts` is `Rendered.facts`.
+        """
         begun, dialect = self.request_head, self.dialect
         ends, said = add_marks(segments, self.settings, dialect, facts, self.closing)
         opening = begun.before + ends + routing_keys(self.settings, dialect, facts) + begun.after
@@ -50,18 +52,18 @@ class PreparedRequest(Struct, frozen=True):
 
 
 class Adapter(Struct, frozen=True):
-    """The encoder of one dialect: it writes the messages of a request and everything before them."""
+    """The encoder of one dialect. It writes the messages of a request, and the fields before them."""
 
     dialect: Dialect
     encoder: Encoder
     request_head: Callable[[Settings, Dialect, frozenset[str]], RequestHead]
 
     def prepare(self, settings: Settings, called: frozenset[str] = NO_FACTS.tools) -> PreparedRequest:
-        """Return the part of a request that depends only on the settings. Tools in `settings` have their own names.
+        """Return the part of a request that depends only on the settings. `settings` contains the tools' own names.
 
-        `called` are the names of the tools called in the transcript, used if the settings declare no tools. If they
-        declare some, `called` is ignored, so that a tool name that a model invented does not change the declared tools,
-        to which reasoning is bound (ANT-44).
+        `called` contains the names of the tools that the transcript calls. It is used only if the settings declare no
+        tools. So a tool name that a model invented never changes the declared tools, to which reasoning is bound
+        (ANT-44).
         """
         dialect = for_model(self.dialect, settings.model)
         asked, names, keys, losses = fit_settings(settings, dialect)
@@ -71,13 +73,13 @@ class Adapter(Struct, frozen=True):
         return PreparedRequest(asked, dialect, self.encoder.closing, begun, names, keys, told, tools)
 
     def request(self, segments: Segments, settings: Settings, facts: TranscriptFacts = NO_FACTS) -> Request:
-        """Return the request that sends a lane's segments with these settings."""
+        """Return the request that sends `segments`, the encoded messages of a transcript, with these settings."""
         return self.prepare(settings, facts.tools).request(segments, facts)
 
 
 @lru_cache(maxsize=256)
 def adapter(dialect: Dialect) -> Adapter:
-    """Return the adapter of a dialect, cached. The code of its wire family is imported on first use."""
+    """Return the adapter of a dialect. Adapters are cached, and the code of a wire family is imported on first use."""
     from actors.adapters.codec import codec
 
     family = codec(dialect.family)

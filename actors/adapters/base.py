@@ -1,8 +1,8 @@
-"""Decode one answer from bytes, which may be split at any point, into events and a message.
+"""Decode the bytes of one answer into events and a message. The bytes may be split at any point.
 
 Each wire family derives its decoder from `Decoder` and defines how to process an event and a complete body. `Decoder`
-applies the rules that all families share: a stream without an end marker is a fault, never a success; a finish reason
-may report a failure; bytes after the end are ignored; and after a fault, every further call raises the same fault.
+applies the rules that all families share. A stream without an end marker is a fault, never a success. A finish reason
+may report a failure. Bytes after the end are ignored. After a fault, every further call raises the same fault.
 """
 
 from abc import ABC, abstractmethod
@@ -28,7 +28,7 @@ MAX_ANSWER = 32 * 1024 * 1024
 
 
 class StreamParser(Protocol):
-    """A parser that splits the bytes of a stream into events, and raises StreamFault if their framing is wrong.
+    """A parser that splits the bytes of a stream into events. It raises `StreamFault` if the bytes are malformed.
 
     Args:
         max_event: Largest size of one event, in bytes.
@@ -46,9 +46,9 @@ class Decoder(MessageBuilder, ABC):
     """The decoder of one answer, created by `actors.adapters.codec.decode`. Feed it the bytes, then close it once.
 
     Attributes:
-        max_bytes: Largest size of the answer on the wire, in bytes; a larger answer is a fault.
+        max_bytes: Largest size of the answer on the wire, in bytes. A larger answer raises `StreamFault`.
         ended: True once the end marker was read. Later bytes are not part of the answer.
-        late: Events that only `close` could determine.
+        late: Events that became known only in `close`.
     """
 
     frames: ClassVar[type[StreamParser]] = EventParser
@@ -71,7 +71,7 @@ class Decoder(MessageBuilder, ABC):
 
     @abstractmethod
     def process_event(self, name: str, payload: Fields) -> None:
-        """Process one event of the stream. Set `ended` at the end marker; raise only `StreamFault`."""
+        """Process one event of the stream, and set `ended` at the end marker. Raise only `StreamFault`."""
 
     @abstractmethod
     def process_body(self, body: Fields) -> None:
@@ -84,9 +84,7 @@ class Decoder(MessageBuilder, ABC):
         """Process the end of a stream without an end marker. Set `ended` if the answer may end without one."""
 
     def arguments_text(self, value: object) -> str | Long:
-        """Return the arguments of a call as text. Some servers send JSON instead of the documented string, or vice
-        versa.
-        """
+        """Return the arguments of a call as text. Some servers send JSON instead of a string, or the reverse."""
         if self._size < _LARGE or not value or isinstance(value, str | LongText):
             return argument_text(value)
         return LongJson(value)
@@ -122,10 +120,10 @@ class Decoder(MessageBuilder, ABC):
         return self.take_events()
 
     def end_response(self) -> str:
-        """End the current response. Return the token that requests the rest of the answer, or "" if the answer is
-        complete.
+        """End the current response. If the provider paused the answer, return the token that requests the rest, else
+        "".
 
-        With a token, `resume` starts the next response of the same answer. In both cases, `close` ends the answer.
+        After a token, `resume` starts the next response of the same answer. `close` ends the answer in both cases.
 
         Raises:
             StreamFault: The response is incomplete or malformed.
@@ -145,7 +143,7 @@ class Decoder(MessageBuilder, ABC):
         self.finish_reason: str | None = None
         self.ended = self._is_at_end = False
         if self._parts and isinstance(last := self._parts[-1], PartialText):
-            last.done = last.seal is not None  # an unsealed text may continue in the next response
+            last.done = last.seal is not None  # a text without a signature may continue in the next response
 
     def close(self) -> Message:
         """End the answer and return the model's message. Events from the last bytes are in `late`.
@@ -191,7 +189,7 @@ class Decoder(MessageBuilder, ABC):
             raise answer_fault("the stream ended without its end marker")
 
     def _read_body(self) -> None:
-        """Decode the body of an answer that was not streamed. Release its bytes before the document is processed."""
+        """Decode the body of an answer that was not streamed. To save memory, its bytes are released first."""
         written, self._written = self._written, BytesIO()
         document = _parse_object(written.getvalue().removeprefix(b"\xef\xbb\xbf"), "the body")
         written.close()
@@ -201,8 +199,8 @@ class Decoder(MessageBuilder, ABC):
         """Raise the failure that the finish reason reports, unless the answer is usable.
 
         An answer with text or tool calls is usable, with two exceptions. After a `transcript` failure, no answer is
-        usable. After a `model_fault`, an answer needs tool calls: text alone is no answer if the model failed to write
-        a call.
+        usable. After a `model_fault`, only an answer with tool calls is usable, because the model failed to write a
+        call.
         """
         failure = failure_from_finish_reason(self.finish_reason or "")
         if failure is None:

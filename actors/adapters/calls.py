@@ -3,11 +3,11 @@
 In:  the index, the id, the name and the argument text of a fragment.
 Out: the call that the fragment continues, or None if the fragment begins a new call.
 
-Only a name begins a call. According to the documentation, the index identifies the call. But relays send a growing
+A call begins with its name. According to the documentation, the index identifies the call. But relays send a growing
 index, 0 for every call, the index as text, no index, a new id with each fragment, the words `null` and `None` as ids,
 the name with each fragment, or the name in pieces. A fragment without a name therefore continues the call that its
 index, its id or its position suggests. If the arguments of that call are already complete, the fragment becomes a
-nameless call of its own, which waits for a name.
+separate call that waits for its name.
 
 `actors.adapters.settling` resolves the ambiguities that only the complete answer can resolve.
 """
@@ -26,7 +26,7 @@ _SMALL = 64 * 1024  # characters; longer arguments are not checked for completen
 
 
 def slot_of(index: object) -> Slot:
-    """Return an index as a slot; None if it is missing or invalid. Some relays send the number as text."""
+    """Return an index in a comparable form, or None if it is missing or invalid. Some relays send it as text."""
     if type(index) is int:
         return index
     if isinstance(index, str) and (word := index.strip()):
@@ -35,7 +35,7 @@ def slot_of(index: object) -> Slot:
 
 
 def without_placeholder(value: object) -> str:
-    """Return an id or a name unchanged; "" if it is blank or a placeholder such as `null`."""
+    """Return an id or a name unchanged, or "" if it is blank or a placeholder such as `null`."""
     if isinstance(value, str):
         word = value.strip()
         return "" if not word or (len(word) < 10 and word.casefold() in _PLACEHOLDERS) else value
@@ -45,8 +45,8 @@ def without_placeholder(value: object) -> str:
 class CallTable:
     """The tool calls of one answer, by index and by id.
 
-    `tools` are the declared tools by their wire names, or None if unknown. If they are known, a name that arrives in
-    pieces is recognised.
+    `tools` contains the declared tools, by the names that the provider knows, or is None if they are unknown. It is
+    needed to recognise a name that arrives in pieces.
     """
 
     def __init__(self, tools: Collection[str] | None) -> None:
@@ -60,10 +60,10 @@ class CallTable:
     def find_call(
         self, slot: Slot, native_id: str, name: str, text: str, touched: Collection[PartialCall] = ()
     ) -> PartialCall | None:
-        """Return the call that a fragment continues; None if the fragment begins a call.
+        """Return the call that a fragment continues, or None if the fragment begins a call.
 
-        `touched` are the calls to which earlier fragments of the same delta belong. A fragment with a name never
-        continues a call in `touched`.
+        `touched` contains the calls of earlier fragments of the same delta. A fragment with a name never continues one
+        of them.
         """
         call = self._by_slot.get(slot)
         if not name:
@@ -79,7 +79,7 @@ class CallTable:
         return call if self._continues_call(call, native_id, name, text) else None
 
     def record_fragment(self, call: PartialCall, slot: Slot, native_id: str) -> None:
-        """Record the slot and the id under which a fragment of `call` arrived."""
+        """Record the index and the id with which a fragment of `call` arrived."""
         self._latest = call
         if slot is not None:
             self._by_slot[slot] = call
@@ -87,7 +87,7 @@ class CallTable:
             self._by_id[slot, native_id] = self._by_id[None, native_id] = call
 
     def _call_without_name(self, slot: Slot, native_id: str, text: str) -> PartialCall | None:
-        """Return the call that a fragment without a name continues; None if no call fits."""
+        """Return the call that a fragment without a name continues, or None if no call fits."""
         if native_id and (same := self._by_id.get((slot, native_id))):
             return same
         latest, call = self._latest, self._by_slot.get(slot)
@@ -121,8 +121,8 @@ class CallTable:
         return call
 
     def _continues_call(self, call: PartialCall, native_id: str, name: str, text: str) -> bool:
-        """Return True if a fragment with a name continues `call`, which has the same index, instead of beginning a new
-        call.
+        """Return True if a fragment with a name continues `call`, and False if it begins a new call with the same
+        index.
         """
         has_other_id = bool(native_id and call.native_id and native_id != call.native_id)
         if call.is_closed:
@@ -147,7 +147,7 @@ class CallTable:
         return (opens and not ends) or (ends and bool(native_id))
 
     def extended_name(self, call: PartialCall, native_id: str, name: str) -> str:
-        """Return the name of a call extended by the piece `name`; "" if `name` is the name of another call.
+        """Return the name of a call, extended by the piece `name`. Return "" if `name` is the name of another call.
 
         The piece may repeat the name received so far. If the declared tools are unknown, `name` counts as a piece if
         the call has an id and the fragment has none.
@@ -167,7 +167,7 @@ class CallTable:
 
 
 def _has_complete_arguments(call: PartialCall) -> bool:
-    """Return True if the arguments of a call are complete, as far as is known before the end of the answer."""
+    """Return True if the arguments of a call seem complete before the answer has ended."""
     if call.is_marked_complete:
         return True
     pieces = call.pieces

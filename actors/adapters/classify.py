@@ -55,7 +55,7 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 
 
 def page_summary(text: str, status: int | None) -> str | None:
-    """Return a summary of an HTML page in one line: the status and the page's title. None if the text is not a page."""
+    """Return the status and the title of an HTML page in one line, or None if the text is not a page."""
     if not _PAGE.match(text):
         return None
     answer = f"HTTP {status}" if status else "The answer"
@@ -67,7 +67,7 @@ def page_summary(text: str, status: int | None) -> str | None:
 
 
 def redirect_message(status: int, headers: Mapping[str, str]) -> str | None:
-    """Return a message that names the target of a redirect; None if the response is no redirect.
+    """Return a message that names the target of a redirect, or None if the response is no redirect.
 
     The query of the target is omitted, since it may contain a key.
     """
@@ -102,10 +102,9 @@ class _ErrorReport(Struct, frozen=True):
     """An error in the provider's words.
 
     Args:
-        text: The complete error as text, to search for details without a known field.
+        text: The complete error as text, to search for details that have no known field.
         place: The part of the request that the error names.
-        headers: Headers of the provider behind a gateway that repeats them in its body (OpenRouter), with names in
-            lower case.
+        headers: Headers of the provider, which some gateways (OpenRouter) repeat in the body. Names are in lower case.
     """
 
     message: str = ""
@@ -150,7 +149,7 @@ def classify_in_answer(payload: Fields, dialect: Dialect) -> Failure:
 
 
 def failure_from_finish_reason(reason: str) -> Failure | None:
-    """Return the failure that a finish reason reports; None if the reason reports no failure."""
+    """Return the failure that a finish reason reports, or None if the reason reports no failure."""
     kind = KIND_OF_FINISH.get(normal_finish_reason(reason))
     if kind is None:
         return None
@@ -159,9 +158,9 @@ def failure_from_finish_reason(reason: str) -> Failure | None:
 
 @lru_cache(maxsize=256)
 def cut_from_finish_reason(reason: str) -> Cut | None:
-    """Return why an answer with this finish reason is incomplete; None if the answer is complete.
+    """Return why an answer with this finish reason is incomplete, or None if the answer is complete.
 
-    Without a reason (""), the answer counts as complete; an unrecognised reason returns `unknown`.
+    An answer without a reason ("") counts as complete. The result for an unrecognised reason is `unknown`.
     """
     word = normal_finish_reason(reason)
     if not word or word in WHOLE:
@@ -204,13 +203,13 @@ def _build_failure(
 
 
 def _requested_wait(kind: Kind, headers: Mapping[str, str], text: str, now: float | None) -> float | None:
-    """Return the seconds that the provider asks its clients to wait; None if the provider does not say."""
+    """Return the seconds that the provider asks its clients to wait, or None if it names no time."""
     told = retry_after(headers, text, now)
     return seconds_until_reset(headers, now) if told is None and kind in ("rate_limit", "quota") else told
 
 
 def _rejected_parameter(row: ErrorPattern, report: _ErrorReport) -> RefusedParameter | None:
-    """Return the optional parameter that was rejected; None if the wording belongs to a rule about something else."""
+    """Return the optional parameter that the provider rejected, or None if the error concerns something else."""
     if row.kind not in ("transcript", "config") or report.status not in (400, 422):
         return None
     if (schema := refused_schema(report.message)) and row.rule in SCHEMA_RULES:
@@ -223,9 +222,9 @@ def _rejected_parameter(row: ErrorPattern, report: _ErrorReport) -> RefusedParam
 
 @lru_cache(maxsize=256)
 def _applicable_rows(dialect: Dialect, status: int | None, *, is_empty: bool) -> tuple[ErrorPattern, ...]:
-    """Return the rows of the pattern tables that apply to a status, in search order.
+    """Return the known error wordings that may accompany a status, in the order in which they are searched.
 
-    `is_empty` means that the body is empty: then a 400 counts as a context overflow.
+    `is_empty` means that the body is empty. In this case, a 400 counts as a context overflow.
     """
     patterns, rule = dialect.request.overflow_patterns, dialect.request.overflow_rule
     overflows = [
@@ -251,7 +250,7 @@ def _parse_body(body: bytes) -> object:
 
 
 def _innermost_error(value: object, depth: int = _GATEWAYS) -> _ErrorReport:
-    """Return the innermost error of a body. Its missing fields come from the errors around it."""
+    """Return the innermost error of a body. Fields that it lacks are filled from the errors that contain it."""
     if is_array(value) and value:
         value = value[0]
     if isinstance(value, str):

@@ -25,11 +25,11 @@ class Codec:
 
     Args:
         writer: Writes the messages of a request.
-        request_head: Returns the part of a request before its messages, for settings, a dialect, and the names of the
-            tools called in the transcript if the settings declare none, because some providers require their
-            declarations (BED-03). Settings that the dialect does not accept are reported as losses.
+        request_head: Returns the part of a request before its messages. Its arguments are settings, a dialect, and the
+            names of the tools that the transcript calls if the settings declare none. Some providers require
+            declarations of these tools (BED-03). Settings that the dialect does not accept are reported as losses.
         decoder: Decodes one answer.
-        reader: Creates the reader of a foreign transcript, given the origin of the model's messages.
+        reader: Creates the reader of a foreign transcript. Its argument is the origin of the model's messages.
     """
 
     writer: type[BaseWriter]
@@ -60,16 +60,16 @@ def decode(
 
     Args:
         profile: The dialect of the answer.
-        binding: The binding that answers; by default, an unnamed backend of this dialect.
-        stream: Whether the answer is streamed; otherwise, it is one JSON document, and its events are in `late` after
+        binding: The backend and model that answer. The default is an unnamed backend of this dialect.
+        stream: Whether the answer is streamed. Otherwise, it is one JSON document, and its events are in `late` after
             `close`.
-        first_call: Number of the first canonical id to assign.
+        first_call: Number of the first tool call id to assign.
         turn: Number of the turn, recorded in the message.
-        names: `Request.names` of the request: tools that the provider knows by another name.
-        keys: `Request.keys` of the request: properties that the provider knows by another key.
-        tools: `Request.tools` of the request: the declared tools by their wire names, used to recognise a name that
-            arrives in pieces. None if unknown.
-        max_bytes: Largest size of the answer on the wire, in bytes; a larger answer is a fault.
+        names: `Request.names` of the request, which maps the tools that the provider knows by another name.
+        keys: `Request.keys` of the request, which maps the properties that the provider knows by another key.
+        tools: `Request.tools` of the request, which contains the names of the declared tools. They are used to
+            recognise a name that arrives in pieces. `None` means that they are unknown.
+        max_bytes: Largest size of the answer on the wire, in bytes. A larger answer raises `StreamFault`.
     """
     binding = binding or Binding(profile.name, profile.name)
     made = codec(profile.family).decoder

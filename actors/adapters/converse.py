@@ -3,11 +3,11 @@
 A block is an object with one key, which names the block's kind. The path of a request contains the model and says
 whether the answer is streamed. Only the fields listed in this module are ever sent (rulebook BED-11).
 
-A stream is a sequence of events: `messageStart`; the blocks one after another, each as deltas and a stop with the
-block's index (a tool call also has a start); `messageStop` with the reason; `metadata` with the token figures. An
-exception may arrive at any time after the status 200. The message is complete once `messageStop` has arrived; the
-figures may be lost. Reasoning is kept verbatim with its signature. Both may arrive in pieces, and redacted reasoning in
-pieces of base64.
+A stream is a sequence of events. It begins with `messageStart`. The blocks follow one after another, each as deltas and
+a stop with the block's index. A tool call also has a start event. `messageStop` with the reason and `metadata` with the
+token figures end the stream. An exception may arrive at any time after the status 200. The message is complete once
+`messageStop` has arrived, although the figures may be lost. Reasoning is kept verbatim with its signature. Both may
+arrive in pieces. Redacted reasoning arrives in pieces of base64.
 
 In foreign transcripts, a block with several keys is read as several blocks. Blocks are read in messages of any role: a
 result in an assistant message is still a result.
@@ -48,7 +48,8 @@ from actors.core.models.rules import Role
 from actors.core.transcript.transcript import Titled
 from actors.core.values.content import Media, Thinking, ToolCall
 
-_FORMATS = {"text/markdown": "md", "text/plain": "txt"}  # other formats have the name of their media type
+# Other formats are named by the subtype of their media type.
+_FORMATS = {"text/markdown": "md", "text/plain": "txt"}
 _ANY_INPUT = Json(b'{"type":"object","properties":{}}')
 
 
@@ -65,7 +66,9 @@ class ConverseWriter(BaseWriter):
         self.write_block(b'{"text":', json, b"}")
 
     def write_thinking(self, block: Thinking) -> None:
-        """Write sealed reasoning verbatim. The renderer passes no unsealed reasoning here."""
+        """Write reasoning verbatim with its signature, or redacted reasoning. The renderer passes no other reasoning
+        here.
+        """
         assert block.seal is not None
         if block.seal.kind == "redacted":
             self.write_block(b'{"reasoningContent":{"redactedContent":', block.seal.data, b"}}")
@@ -95,12 +98,14 @@ class ConverseWriter(BaseWriter):
         self._comma = b","
 
     def _result_text(self, json: Json) -> Json:
-        """Return the text of a result, or its substitute if the text is blank (BED-04)."""
+        """Return the text of a result, or a placeholder if the text is blank (BED-04)."""
         return self._nothing if self._nothing != b'""' and is_blank(json) else json
 
 
 def _media_json(media: Media, title: str) -> bytes:
-    """Return the JSON of an attachment. A document is preceded by a text with its name from the transcript (BED-13)."""
+    """Return the JSON of an attachment. Before a document, a text repeats the name that the transcript gives it
+    (BED-13).
+    """
     source = b'"source":{"bytes":%b}' % quote(media.data)
     kind = (_FORMATS.get(media.media_type) or media.media_type.partition("/")[2]).encode()
     form = b'"format":"%b",' % kind
@@ -115,7 +120,7 @@ def request_head(settings: Settings, dialect: ConverseDialect, called: frozenset
     """Return the head of a request; see `actors.adapters.codec.Codec`.
 
     If the settings declare no tools, the tools called in the transcript are declared (BED-03). Converse cannot forbid
-    tool calls, so the tool choice `none` becomes `auto` and is a loss.
+    tool calls, so the tool choice `none` becomes `auto` and is reported as a loss.
     """
     ends, said = block_mark(settings, dialect), system_prompt(settings)
     tools = [*settings.tools, *(ToolSpec(name, "", _ANY_INPUT) for name in sorted(called))]
@@ -148,7 +153,7 @@ def request_head(settings: Settings, dialect: ConverseDialect, called: frozenset
 
 
 def _forced_choice(settings: Settings) -> Wire:
-    """Return the tool choice that forces a tool call; None if no call is forced."""
+    """Return the tool choice that forces a tool call, or None if no call is forced."""
     choice = chosen_tool(settings)
     if isinstance(choice, ToolSpec):
         return {"tool": {"name": choice.name}}
@@ -156,7 +161,7 @@ def _forced_choice(settings: Settings) -> Wire:
 
 
 def _text_format(settings: Settings) -> Wire:
-    """Return the text format with the answer's schema, closed and encoded as a string; None without a schema."""
+    """Return the field with the answer's schema, closed and encoded as a string. Return None if there is no schema."""
     schema = None if settings.output is None else close_schema(settings.output)
     if schema is None:
         return None
@@ -181,7 +186,7 @@ _FIGURES = {
 
 
 class ConverseDecoder(Decoder):
-    """The decoder of Bedrock Converse. A block of a complete body counts as a block that starts and stops at once."""
+    """The decoder of Bedrock Converse. In an answer without streaming, each block starts and stops at once."""
 
     frames: ClassVar[type[StreamParser]] = FrameParser
     ended: bool
@@ -304,7 +309,7 @@ class ConverseDecoder(Decoder):
                 self._seals.setdefault((part, kind), []).append(data)
 
     def _stop_block(self, slot: Slot) -> None:
-        """End the block at an index. A stop without an index ends the only open block."""
+        """End the block at an index. If the index is missing, end the only open block."""
         if slot not in self._open and len(self._open) == 1 and slot is None:
             slot = next(iter(self._open))
         part = self._close_block(slot)
@@ -316,7 +321,7 @@ class ConverseDecoder(Decoder):
         self.end_part(part)
 
     def _close_block(self, slot: Slot) -> Part | None:
-        """Remove and return the open block at an index, with its collected seals; None if no block is open there."""
+        """Complete the open block at an index with its signature and return it, or None if no block is open there."""
         part = self._open.pop(slot, None)
         if isinstance(part, PartialText) and part.kind == "thinking":
             self.attach_seal(part, "signature", "".join(self._seals.pop((part, "signature"), [])))
@@ -396,7 +401,7 @@ class ConverseReader(TranscriptReader):
 
 
 def _block_media(part: WireObject, kind: str) -> Media | None:
-    """Return the image or document in a block; None if the block contains none."""
+    """Return the image or document in a block, or None if the block contains neither."""
     held = part.read_object(kind)
     if not (data := as_base64(held.read_object("source").read_value("bytes"))):
         return None

@@ -5,11 +5,12 @@ Out: its value. In a large document, each long string with non-ASCII characters 
 
 A document with too many values is rejected before it is parsed, because parsing would block the event loop for seconds.
 
-Almost correct answers should still be usable, so this parser is more tolerant than `actors.core.data.jsonio`: it
-accepts duplicate keys and halves of surrogate pairs, which some servers split between two deltas.
+Almost correct answers should still be usable, so this parser is more tolerant than `actors.core.data.jsonio`. It
+accepts duplicate keys, and halves of surrogate pairs, which some servers split between two deltas.
 
-A Python string stores every character with the width of its widest one: a single emoji turns one million bytes into
-four million. So a long text stays encoded in its document and is decoded slice by slice, if the caller can use slices.
+A Python string stores every character with the width of its widest one, so a single emoji turns one million bytes into
+four million. Therefore, a long text stays encoded in its document. Callers that can use slices decode it slice by
+slice.
 """
 
 import json
@@ -61,7 +62,7 @@ def _parse_document(text: str | bytes) -> "_Node":
 
 
 class LongText:
-    """A string in a JSON document, still encoded between its quotation marks. `str` decodes the complete string."""
+    """A string in a JSON document that is not decoded yet. `str` decodes the complete string."""
 
     __slots__ = ("_begin", "_document", "_end")
 
@@ -87,7 +88,7 @@ class LongText:
         return str(_parse_document(b'"%b"' % self._document[begin:end]))
 
     def _cut_position(self, begin: int, end: int) -> int:
-        """Return the last position up to `end` that lies neither inside a character nor inside an escape sequence."""
+        """Return the last position up to `end` that is neither inside a character nor inside an escape sequence."""
         if end >= self._end:
             return self._end
         for _ in range(3):
@@ -128,7 +129,7 @@ def load_document(data: bytes) -> Any:  # Any: JSON
 def _check_value_count(text: str | bytes) -> None:
     """Raise `TooManyValues` if a long document has too many values.
 
-    A fast count includes the separators inside strings. An exact count follows only if the fast count is too high.
+    A fast count includes the separators inside strings. Only if it is too high, the exact number is counted.
     """
     data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
     if sum(_count_separators(data[at : at + SLICE]) for at in range(0, len(data), SLICE)) <= MAX_VALUES:
@@ -149,9 +150,9 @@ def _count_separators(data: bytes) -> int:
 
 
 def _mask_escaped_quotes(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the document in pieces, each with its position, with escaped quotation marks masked.
+    """Yield the pieces of a document with their positions. Escaped quotation marks are masked.
 
-    So each remaining quotation mark begins or ends a string.
+    Each remaining quotation mark begins or ends a string.
     """
     begin = 0
     while begin < len(data):
@@ -195,7 +196,7 @@ def _count_backslashes(data: bytes, begin: int, end: int) -> int:
 
 
 def _is_ascii_only(text: bytes) -> bool:
-    """Return True if every character of a JSON text takes one byte when it is decoded."""
+    """Return True if a JSON text contains no non-ASCII character, neither directly nor as an escape sequence."""
     return text.isascii() and b"\\u" not in text
 
 

@@ -1,9 +1,9 @@
 """List the wordings of provider failures in one table, for `actors.adapters.classify`.
 
-The first matching row decides: its pattern is searched in the text `type code message`, and its statuses, if it lists
-any, must include the status. The order matters: failures that look like a rate limit but never pass come before rate
-limits, and rate limits come before context overflows, which use the same words. Gateways forward one provider's wording
-in another provider's format, so all providers share one table.
+The first matching row decides. Its pattern must occur in the text `type code message`, and its statuses, if it lists
+any, must include the status. The order matters, because different failures use the same words. Failures that look like
+a rate limit but do not end by waiting come before rate limits, and rate limits come before context overflows. Gateways
+forward one provider's wording in another provider's format, so all providers share one table.
 
 Each rule of the rulebook contains the wording of its own rejection (`Rule.refusal_pattern`), and the rule's fault class
 determines the kind of failure. This table lists the remaining cases: failures that violate no rule, and additional
@@ -22,7 +22,7 @@ from actors.core.values.stream import Cut
 
 
 class ErrorPattern(Struct, frozen=True):
-    """One wording of a failure, its kind, and the statuses that may accompany it (any status if empty).
+    """One wording of a failure, its kind, and the statuses that may accompany it. No statuses means any status.
 
     `rule` is the rule that the wording reports, if any. `case` is a word that selects a more specific rule of the same
     family (`actors.core.rulebook.rule_id`).
@@ -93,7 +93,7 @@ _NO_TOOL = r"^(?!.*(?:\btools?\b[.\[]|signature|encrypted_content))"
 """Excludes messages about a tool's declaration or about reasoning."""
 
 BEFORE_OVERFLOW = (
-    # Gemini reports a used-up quota per minute in the same words as one per day, and as OpenAI's empty account.
+    # Gemini uses the same words for a used-up quota per minute and per day. OpenAI uses them for an empty account.
     _make_rule_row("GEM-15", r"RESOURCE_EXHAUSTED.*PerDay", 429, kind="quota"),
     _make_rule_row("GEM-15", r"RESOURCE_EXHAUSTED.*exceeded your current quota", 429, kind="rate_limit"),
     # The account has no money left. The status may be 429 or 400; waiting does not help.
@@ -279,7 +279,7 @@ _REASONS: dict[Kind, str] = {
 
 
 def normal_finish_reason(reason: str) -> str:
-    """Return a finish reason in a common form: relays also spell `TOOL_CALLS` as `tool-calls` or `toolCalls`."""
+    """Return a finish reason in a common form. Relays also spell `TOOL_CALLS` as `tool-calls` or `toolCalls`."""
     return reason.casefold().replace("_", "").replace("-", "").replace(" ", "")
 
 

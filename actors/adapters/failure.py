@@ -1,7 +1,7 @@
-"""Describe a failed request as one `Failure`, whether a status, a body or an error inside a stream reported it.
+"""Describe a failed request as a `Failure`. A status, a body or an error inside a stream may have reported it.
 
-The provider actor and the session react to it. `Failure.kind` is the cause, and `ACTIONS` lists the reaction to each
-kind. This module does not wait, retry or count.
+The provider actor and the session react to a `Failure`. `Failure.kind` is the cause, and `ACTIONS` lists the reaction
+to each kind. This module does not wait, retry or count.
 """
 
 from typing import Literal, TypeAlias
@@ -74,13 +74,14 @@ class Failure(Struct, frozen=True):
         action: The reaction: `retry` on the same backend, try the `next_backend`, `compact` the history and try once
             more, treat the failure as `our_bug`, `leave_out` the rejected part and try once more, or `give_up`.
         message: The provider's message on one line, shortened, without credentials.
-        status: The HTTP status, or the equivalent of an error inside a response with status 200; None if unknown.
+        status: The HTTP status, or the equivalent status of an error inside a response with status 200. It is None if
+            it is unknown.
         code: The provider's error code, or its error type if it sends no code.
-        retry_after: Seconds that the provider asks its clients to wait, 0 to a day; None if it does not say.
+        retry_after: Seconds that the provider asks its clients to wait, from 0 to a day, or None if it names no time.
         rule: Rulebook id of the violated rule, if the wording is known.
         place: The part of the request that the provider names in a separate field (`param`, `loc`), if any.
-        error: Name of the exception class.
-        parameter: The rejected optional parameter; only for the kind `parameter`.
+        error: Name of the exception class, if an exception caused the failure.
+        parameter: The rejected optional parameter, if the kind is `parameter`.
     """
 
     kind: Kind
@@ -109,5 +110,5 @@ class AnswerFault(StreamFault):
 
 
 def answer_fault(message: str, kind: Kind = "transient", code: str | None = None) -> AnswerFault:
-    """Return the exception for an unusable answer. By default, the request may be retried; `kind` can change that."""
+    """Return the exception for an unusable answer. The default `kind` allows a retry of the request."""
     return AnswerFault(Failure(kind, ACTIONS[kind], message, code=code))

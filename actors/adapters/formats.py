@@ -1,7 +1,8 @@
 """Check whether each message of a transcript has the structure that a wire family gives its messages.
 
-`actors.adapters.importing` uses this module for transcripts without a named dialect. There, a message without a role,
-or with a part of an unknown kind, fits no family, because a reader would have to guess the message's role.
+`actors.adapters.importing` uses this module for transcripts without a named dialect. In such a transcript, a message
+without a role, or with a part of an unknown kind, fits no family, because a reader would have to guess the message's
+role.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -57,7 +58,7 @@ _ITEMS = _word_set(
 
 
 def first_misfit(family: Family, messages: Sequence[object]) -> int | None:
-    """Return the position of the first message without the structure of `family`; None if all messages have it."""
+    """Return the position of the first message that does not fit `family`, or None if all messages fit."""
     is_fit = FITS[family]
     return next(
         (at for at, message in enumerate(messages) if not is_fit(as_object(as_plain_data(message)))), None
@@ -123,9 +124,9 @@ def _is_gemini_message(message: Fields) -> bool:
     return all(_has_keys(part, _GEMINI_PARTS, _GEMINI_EXTRAS) for part in parts)
 
 
-def _has_keys(value: object, kinds: frozenset[str], extras: frozenset[str] = frozenset()) -> bool:
+def _has_keys(value: object, kind_keys: frozenset[str], extra_keys: frozenset[str] = frozenset()) -> bool:
     part = as_object(as_plain_data(value))
-    return bool(part.keys() & kinds) and part.keys() <= kinds | extras
+    return bool(part.keys() & kind_keys) and part.keys() <= kind_keys | extra_keys
 
 
 def _is_responses_item(item: Fields) -> bool:
@@ -137,15 +138,15 @@ def _is_responses_item(item: Fields) -> bool:
     return isinstance(content, str) or _have_types(content, _RESPONSES_PARTS)
 
 
-def _have_types(content: object, kinds: frozenset[str]) -> bool:
-    return is_array(content) and all(_has_type(part, kinds) for part in content)
+def _have_types(content: object, types: frozenset[str]) -> bool:
+    return is_array(content) and all(_has_type(part, types) for part in content)
 
 
-def _has_type(value: object, kinds: frozenset[str]) -> bool:
+def _has_type(value: object, types: frozenset[str]) -> bool:
     part = as_plain_data(value)
     if isinstance(part, str):
         return True
-    return as_string(as_object(part).get("type")) in kinds
+    return as_string(as_object(part).get("type")) in types
 
 
 FITS: Final[Mapping[Family, Callable[[Fields], bool]]] = {

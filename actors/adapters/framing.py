@@ -55,7 +55,7 @@ DONE = "[DONE]"
 
 
 class ServerEvent(Struct, frozen=True, gc=False):
-    """One event of a stream. `name` is empty if the server sent none."""
+    """One event of a stream. `name` is empty if the server sent no name."""
 
     name: str
     data: str
@@ -65,8 +65,8 @@ class EventParser:
     """A parser that splits a stream of server-sent events.
 
     Args:
-        max_event: Largest size of one event, in bytes. This is the limit of the complete answer, since the last event
-            may repeat the answer, and an image is a single event.
+        max_event: Largest size of one event, in bytes. It equals the limit of the complete answer, because the last
+            event may repeat the answer, and an image is a single event.
     """
 
     def __init__(self, max_event: int) -> None:
@@ -108,7 +108,7 @@ class EventParser:
         return events
 
     def close(self) -> list[ServerEvent]:
-        """Return the last events at the end of the stream: an event without its blank line, and JSON outside events."""
+        """End the stream and return its last events: an event without a final blank line, and JSON outside events."""
         events: list[ServerEvent] = []
         if line := self._complete_line(b""):
             self._process_line(line)
@@ -128,7 +128,7 @@ class EventParser:
         return line
 
     def _check_size(self, line: bytes | bytearray) -> None:
-        """Raise a fault if a complete or pending line makes its event, or the text outside events, too large."""
+        """Raise a fault if `line` makes the current event or the text outside events too large."""
         if self._size + len(line) > self._max_event:
             raise answer_fault(f"an event of the stream is larger than {self._max_event} bytes")
         if len(self._stray) + len(line) > MAX_OTHER and not line.startswith(b"data"):
@@ -179,8 +179,8 @@ class FrameParser:
     def feed(self, chunk: bytes) -> list[ServerEvent]:
         """Return the events that `chunk` completes.
 
-        If complete frames precede a fault, the next call raises the fault, so the result does not depend on how the
-        bytes are split.
+        If complete frames precede a fault, only the next call raises it. So the result does not depend on how the bytes
+        are split.
 
         Raises:
             StreamFault: A frame has a wrong checksum, is malformed, or is too large.
@@ -202,7 +202,8 @@ class FrameParser:
         return events
 
     def close(self) -> list[ServerEvent]:
-        """Return the end event. An incomplete frame is dropped, since its checksum cannot be verified.
+        """Return the event that marks the end of the stream. An incomplete frame is dropped, because its checksum is
+        missing.
 
         Raises:
             StreamFault: The last bytes contained a malformed frame.
@@ -252,7 +253,7 @@ def _exception_event(kind: str, payload: str) -> ServerEvent:
 
 
 def _string_headers(data: bytes) -> dict[str, str]:
-    """Return the headers of type string, without the headers of other types."""
+    """Return the headers whose value is a string."""
     headers: dict[str, str] = {}
     place = 0
     try:
@@ -286,8 +287,8 @@ class ChunkParser:
     def feed(self, chunk: bytes) -> list[ServerEvent]:
         """Return the events that `chunk` completes.
 
-        If complete events precede a fault, the next call raises the fault, so the result does not depend on how the
-        bytes are split.
+        If complete events precede a fault, only the next call raises it. So the result does not depend on how the bytes
+        are split.
 
         Raises:
             StreamFault: A frame is malformed, or its chunk is not base64.
@@ -305,7 +306,7 @@ class ChunkParser:
         return events
 
     def close(self) -> list[ServerEvent]:
-        """Return the end event; see `FrameParser.close`."""
+        """Return the event that marks the end of the stream; see `FrameParser.close`."""
         if self._fault is not None:
             raise self._fault
         return self._frames.close()

@@ -2,15 +2,14 @@
 
 Only the fields listed in this module are ever sent (rulebook GEM-10).
 
-A thought signature is a field of a part. In a transcript, it is a thinking block directly before the block that becomes
-the part. A signature with no block after it, or sealed as the signature of a blank text, gets its own text part. Parts
-are never merged, so a signature stays at its part (GEM-05).
+A thought signature is a field of a part. A rendered transcript represents it as a thinking block directly before the
+block that becomes the part. If no block follows, or if the signature belonged to a blank text, it gets a separate text
+part. Parts are never merged, so a signature stays at its part (GEM-05).
 
 Each event of a stream is a complete response with the new parts, so a complete body is decoded as a stream of one
-event. The answer ends with the stream if a finish reason arrived; there is no `[DONE]`. Calls arrive complete: Vertex
-sends them in pieces only to requests that ask for pieces, and an incomplete call must never run. A text is joined with
-the text before it only if neither is signed. Parts marked as thought are summaries for people: they are shown, and
-never sent back.
+event. The answer ends with the stream if a finish reason arrived; there is no `[DONE]`. Calls arrive complete, because
+Vertex sends them in pieces only to requests that ask for pieces. A text is joined with the text before it only if
+neither is signed. Parts marked as thought are summaries for people. They are never sent back.
 
 Foreign transcripts may use both spellings of a key: `functionCall` as on the wire, and `function_call` as in Google's
 client.
@@ -85,7 +84,7 @@ class GeminiWriter(BaseWriter):
         self.write_block(b'{"text":', json)
 
     def write_thinking(self, block: Thinking) -> None:
-        """Hold a signature for the next part, or write the signature of a blank text as its own part."""
+        """Keep a signature for the next part. The signature of a blank text is written at once, as a separate part."""
         self._flush_signature()
         self._signature = block.json if block.seal is None else block.seal.data
         if block.seal is not None and block.seal.kind == BLANK:
@@ -122,7 +121,7 @@ class GeminiWriter(BaseWriter):
             self.write_more(signature, b"}")
 
     def _flush_signature(self) -> None:
-        """Write a pending signature that has no part as the signature of an empty text."""
+        """If a signature still waits for its part, write an empty text with the signature."""
         if self._signature is not None:
             self.write_block(b'{"text":', b'""')
 
@@ -132,7 +131,7 @@ def _inline_data(media: Media) -> bytes:
 
 
 def _id_and_name_fields(call_id: str, name: str) -> bytes:
-    """Return the JSON fields for the tool's name and the call's id. The id is omitted if it is empty (GEM-09)."""
+    """Return the JSON fields with the tool's name and the call's id. An empty id is omitted (GEM-09)."""
     named = b'"name":"%b"' % name.encode()
     return b'"id":"%b",%b' % (call_id.encode(), named) if call_id else named
 
@@ -165,7 +164,7 @@ def request_head(settings: Settings, dialect: GeminiDialect, _: frozenset[str]) 
 
 
 def _output_fields(settings: Settings, dialect: GeminiDialect, losses: list[str]) -> Mapping[str, Wire]:
-    """Return the fields for the answer's schema. The dialect decides between JSON Schema and the provider's subset."""
+    """Return the fields with the answer's schema, as JSON Schema or in the provider's subset, by the dialect."""
     if settings.output is None:
         return {}
     if dialect.request.schema_subset != "gemini":
@@ -195,7 +194,7 @@ def _tool_json(tool: ToolSpec, dialect: GeminiDialect, losses: list[str]) -> Wir
 
 
 def _thinking_config(settings: Settings, dialect: GeminiDialect) -> Wire:
-    """Return the thinking configuration: a level or a budget of tokens, since the API rejects both together."""
+    """Return the thinking configuration: a level or a token budget, because the API rejects both together."""
     has_levels, budget = dialect.reasoning.switch == "gemini", settings.thinking_tokens
     if settings.thinking == "off" and not has_levels:
         budget = 0
@@ -233,7 +232,9 @@ class GenerateContentDecoder(Decoder):
             raise answer_fault("the body contains no finished candidate")
 
     def on_stream_end(self) -> None:
-        """End the answer if a finish reason arrived. Relays send a reason with each event, or before the text."""
+        """End the answer if a finish reason arrived. The reason alone does not end it, because relays send it early or
+        repeatedly.
+        """
         if self.finish_reason is not None:
             if cut_from_finish_reason(self.finish_reason) != "paused":
                 self.continuation = ""  # the answer is complete, so an earlier token is obsolete
@@ -294,7 +295,7 @@ class GenerateContentDecoder(Decoder):
     def _add_part_text(
         self, kind: Literal["text", "thinking"], text: str | LongText, *, is_signed: bool = False
     ) -> None:
-        """Continue the previous text if it has this kind and no signature; otherwise begin a new text."""
+        """Continue the previous text if it has this kind and no signature. Otherwise, begin a new text."""
         if text:
             before = self.continue_text(kind)
             words = self.begin_text(kind) if before.done else before

@@ -1,10 +1,10 @@
 """Import a provider's wire transcript, complete or broken, as messages.
 
 `actors.transcripts.from_wire` calls `read_transcript`. If the caller names a dialect, the transcript is rejected only
-for a plain mark of another dialect: a feature that no other family can have. Without a name, a wrong guess could turn
-the model's text into the user's. So each message must have the structure of the guessed family, and a transcript that
-fits no family, or several, is rejected. Weaker hints count only without a named dialect. The transcript reader of the
-family (`Codec.reader`) does the rest.
+for a plain mark of another dialect, which is a feature that no other family can have. If the caller names none, a wrong
+guess could turn the model's text into the user's. In this case, weaker hints count too, each message must have the
+structure of the guessed family, and a transcript that fits no family, or several, is rejected. The transcript reader of
+the family (`Codec.reader`) then reads the messages.
 
 `read_declarations` reads the other fields of a request body, such as the tools, the token limit and the model. It reads
 only fields that `actors.encode` can write again. The remaining fields are counted by path, and so are a provider's own
@@ -65,7 +65,7 @@ _NAMES: Mapping[Family, Dialect] = {
 }
 _BLOCKS: Mapping[str, tuple[Family, bool]] = {
     **dict.fromkeys(("tool_use", "redacted_thinking", "server_tool_use"), ("anthropic", True)),
-    "tool_result": ("anthropic", False),  # without its call, a result may come from another host
+    "tool_result": ("anthropic", False),  # a result whose call is missing may come from another host
     **dict.fromkeys(("input_text", "output_text", "input_image", "input_file"), ("responses", False)),
     **dict.fromkeys(("image_url", "input_audio"), ("openai_chat", False)),
 }
@@ -94,13 +94,12 @@ _FOREIGN: tuple[tuple[str, tuple[frozenset[str], ...]], ...] = (
 
 
 def recognise_dialect(transcript: object, named_dialect: Dialect | None) -> tuple[Dialect, str]:
-    """Return the named dialect, or else the only dialect that the transcript fits, with the evidence ("" if it was
-    named).
+    """Return the dialect of a transcript, with the evidence for it. It is the named dialect, or else the only dialect
+    that fits. A named dialect needs no evidence ("").
 
     Raises:
-        TranscriptError: The transcript has plain marks of several dialects; it has plain marks of another dialect and
-            none of the named dialect; the named dialect is Gemini's, but no message has parts; or no dialect is named,
-            and the transcript fits no dialect or several.
+        TranscriptError: The transcript clearly does not belong to the named dialect. If no dialect is named, it fits no
+            dialect, or several.
     """
     marks, plain_marks = list[_Mark](), dict[Family, _Mark]()
     for mark in _find_marks(transcript):
@@ -126,7 +125,7 @@ def recognise_dialect(transcript: object, named_dialect: Dialect | None) -> tupl
 
 
 def reject_foreign_format(transcript: object, named_dialect: Dialect | None) -> None:
-    """Reject a document in the own format of another tool. If a dialect is named, messages with roles are accepted.
+    """Reject a document in a format that another tool defined. If a dialect is named, messages with roles are accepted.
 
     Raises:
         TranscriptError: The document has the format of another tool, which the message names.
@@ -173,12 +172,14 @@ def _guess_dialect(transcript: object, marks: Sequence[_Mark]) -> tuple[Dialect,
     raise TranscriptError(f"The format of the transcript is ambiguous: it has {found}; {_NAME_IT}")
 
 
-def _describe_ambiguity(located: Sequence[tuple[str, Fields]]) -> str:
-    """Describe why a transcript is ambiguous, by its first message that contains more than a role and text."""
-    odd = (each for each in located if not has_only_text(each[1]))
+def _describe_ambiguity(located_messages: Sequence[tuple[str, Fields]]) -> str:
+    """Describe why the dialect of a transcript is ambiguous, by the first message that contains more than a role and
+    text.
+    """
+    odd = (each for each in located_messages if not has_only_text(each[1]))
     if (place := next(odd, None)) is None:
-        at = first_misfit("openai_chat", [message for _, message in located]) or 0
-        return f"the role {str(located[at][1].get('role'))[:40]!r} in {located[at][0]}"
+        at = first_misfit("openai_chat", [message for _, message in located_messages]) or 0
+        return f"the role {str(located_messages[at][1].get('role'))[:40]!r} in {located_messages[at][0]}"
     keys = ", ".join(repr(str(key)[:40]) for key in list(place[1])[:8])
     return f"{keys or 'no keys'} in {place[0]}"
 
@@ -197,7 +198,7 @@ def _located_messages(transcript: object) -> Iterator[tuple[str, Fields]]:
 
 
 def _location_of_content(transcript: object) -> str | None:
-    """Return the location of the first message with `content`, or None. Called if no message has `parts`."""
+    """Return the location of the first message that has `content`, or None."""
     return next((place for place, message in _located_messages(transcript) if message.get("content")), None)
 
 
@@ -253,13 +254,13 @@ def read_transcript(
 
     Args:
         transcript: The parsed list of messages (`messages`, `input` or `contents`), or a complete request body.
-        name: The dialect of the transcript; by default, the only dialect that it fits, which the report then names.
+        name: The dialect of the transcript. By default, it is the only dialect that fits, and the report names it.
 
-    Messages of the model have the origin `imported`, so their seals are never sent to a provider.
+    Messages of the model have the origin `imported`, so their signatures are never sent to a provider.
 
     Raises:
-        TranscriptError: The value is not a transcript, plainly belongs to another dialect, or fits no dialect or
-            several.
+        TranscriptError: The value is not a transcript, or clearly does not belong to the named dialect. If no dialect
+            is named, it fits no dialect, or several.
         UnknownTarget: The dialect is unknown.
     """
     from actors.adapters.codec import codec
@@ -279,7 +280,7 @@ def read_transcript(
 
 
 def _message_list(transcript: object, body: WireObject) -> Sequence[object]:
-    """Return the messages of a transcript or request body. `body` is the same value, and records the keys that were
+    """Return the messages of a transcript or request body. `body` wraps `transcript`, and records the keys that were
     read.
     """
     if isinstance(transcript, Mapping):
@@ -302,7 +303,7 @@ def _message_list(transcript: object, body: WireObject) -> Sequence[object]:
 
 
 class RequestFields(NamedTuple):
-    """The fields of a request body other than its transcript. The model is "" if missing.
+    """The fields of a request body other than its transcript. `model` is "" if it is missing.
 
     `tools` are the client's tools. `left_out` counts the fields that are not imported, by path.
     """
@@ -331,7 +332,7 @@ def read_declarations(body: object) -> RequestFields:
 
 
 def _token_limit(body: WireObject) -> int | None:
-    """Return the first positive token limit of the answer, in any family's field; None without a limit."""
+    """Return the first positive token limit of the answer in a field of any family, or None if there is no limit."""
     inference, generation = body.read_object("inferenceConfig"), body.read_object("generationConfig")
     named = [(body, key) for key in ("max_tokens", "max_completion_tokens", "max_output_tokens")]
     for holder, key in (*named, (inference, "maxTokens"), (generation, "maxOutputTokens")):
@@ -342,7 +343,7 @@ def _token_limit(body: WireObject) -> int | None:
 
 
 def _client_tools(tool: object, skipped: NameTally, namespace: str = "") -> Iterator[ToolSpec]:
-    """Yield the client's tools in one entry of a tool list. Entries of other kinds are counted in `skipped`."""
+    """Yield the client's tools that one entry of a tool list declares. `skipped` counts entries of other kinds."""
     if not isinstance(tool, WireObject):
         skipped.add("tools[]")
         return
@@ -382,7 +383,7 @@ _SCHEMAS = ("parameters", "parametersJsonSchema", "parameters_json_schema", "inp
 
 
 def _text_format(declared: WireObject) -> Json:
-    """Return the format of a tool's free text. Chat Completions nests the grammar in an object, which is flattened."""
+    """Return the format of a tool's free text. The object in which Chat Completions nests a grammar is removed."""
     if not declared:
         return TEXT
     grammar = declared.read_object("grammar")

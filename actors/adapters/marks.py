@@ -1,9 +1,10 @@
-"""Insert cache marks into a request when its body is assembled.
+"""Insert cache marks into a request. They tell the provider up to where to cache the prompt.
 
-`actors.adapters.adapter` calls `routing_keys` and `add_marks`; the encoders call `block_mark` for tools and system
-prompts. A lane's segments are immutable and contain no marks, so a segment is split where a mark goes. Two positions of
-a lane are marked: the end of the previous request and the end of this one. A provider writes a cache entry at each
-mark. So the first mark finds the entry of the previous request, and the second mark creates the entry for the next one.
+`actors.adapters.adapter` calls `routing_keys` and `add_marks`. The encoders call `block_mark` for tools and system
+prompts. The encoded messages of a session are immutable segments without marks, so a segment is split where a mark is
+inserted. Two positions are marked: the end of the previous request, and the end of this request. A provider writes a
+cache entry at each mark. So the first mark finds the entry of the previous request, and the second mark creates the
+entry for the next request.
 """
 
 from collections.abc import Mapping
@@ -20,7 +21,9 @@ _CONTENT = b'"content":'
 
 
 def block_mark(settings: Settings, dialect: Dialect) -> Mapping[str, Wire]:
-    """Return the keys that mark a block, or a cache point to add after it; empty if the dialect has no marks."""
+    """Return the keys that mark a block for caching, or the cache point to add after it. Return no keys if the dialect
+    has no cache marks.
+    """
     kind = dialect.caching.marks
     return {} if settings.cache == "off" or kind == "none" else _mark_field(kind, settings.cache)
 
@@ -32,13 +35,13 @@ def _mark_field(kind: str, cache: Cache) -> Mapping[str, Wire]:
 
 @lru_cache
 def _mark_bytes(kind: str, cache: Cache) -> bytes:
-    """Return the bytes of a mark as they follow the marked block."""
+    """Return the bytes of a cache mark, to be inserted after the content of the marked block."""
     text = write_json(_mark_field(kind, cache))
     return b"," + (text if kind == "point" else text[1:-1])
 
 
 def routing_keys(settings: Settings, dialect: Dialect, facts: TranscriptFacts) -> bytes:
-    """Return the body fields that route a request to the machine with its cached lane; empty if there are none."""
+    """Return the body fields that route a request to the machine that has cached its prompt, or b""."""
     if settings.cache == "off" or not dialect.caching.cache_key:
         return b""
     named = b',"prompt_cache_key":' + quote(facts.lane) if facts.lane else b""
@@ -54,9 +57,10 @@ _OPTIONS = b',"prompt_cache_options":{"ttl":"12h"}'
 def add_marks(
     segments: Segments, settings: Settings, dialect: Dialect, facts: TranscriptFacts, closing: bytes
 ) -> tuple[bytes, Segments]:
-    """Return a mark for the complete request, and the segments with marks at the lane's previous and current end.
+    """Return a cache mark for the complete request (or b""), and the segments with marks at the ends of the previous
+    request and of this one.
 
-    `closing` are the bytes that close the last message; they are not part of the lane.
+    `closing` is the last bytes of `segments`, which close the last message. Marks are inserted before them.
     """
     if settings.cache == "off" or dialect.caching.marks == "none" or not segments.size:
         return b"", segments
@@ -73,7 +77,7 @@ def add_marks(
 def _splice_mark(segments: Segments, position: int, mark: bytes, kind: str) -> Segments:
     """Return the segments with `mark` after the last block or message that ends at or before `position`.
 
-    The search starts at the end, because the marks of a long lane are in the segments of its latest requests.
+    The search starts at the end, because the marks of a long conversation are in the segments of its latest requests.
     """
     if position <= segments.paged:
         segments = segments.flatten()
@@ -96,7 +100,7 @@ def _has_content(piece: bytes, end: int) -> bool:
 def _split_at_mark(piece: bytes, end: int, mark: bytes, kind: str) -> tuple[bytes, ...]:
     """Split a segment and insert the mark for the block or message that ends at `end`.
 
-    Depending on the dialect, the mark stands after the block, inside the block, or inside the last part of a message.
+    Depending on the dialect, the mark is inserted after the block, inside it, or inside the last part of a message.
     Content that is a single string becomes a list of one part, with the same meaning. `content` is the last key of a
     message, and quotation marks inside a string are escaped, so a backward search finds the key.
     """

@@ -1,10 +1,10 @@
-"""Request a structured answer in a way that the dialect supports: by a schema, an answer tool, or instructions.
+"""Request a structured answer by a schema, an answer tool or instructions, depending on the dialect.
 
 `actors.adapters.settings` and the session use this module. Instructions give the weakest guarantee, but every model
 accepts them. They are appended to the user's message (`actors.core.turn.output`), so the cached prefix does not change.
-A schema in the request is better where it is supported. An answer tool changes the tool list; some dialects bind
-reasoning to that list, so the tool is used only in the other dialects. The answer is always validated against the
-complete schema, even if the provider supports only a subset of it.
+A schema in the request is better where it is supported. An answer tool changes the tool list, so it is not used in
+dialects that bind reasoning to that list. The answer is always validated against the complete schema, even if the
+provider supports only a subset of it.
 """
 
 from functools import lru_cache
@@ -30,13 +30,15 @@ NAME = "answer"
 """The name of the answer's schema in a request."""
 
 _MAX_OPTIONAL, _MAX_UNIONS = 24, 16  # Anthropic's limits for optional properties and unions (ANT-S20)
-_MAX_LEVELS = 20  # levels of nesting; fewer than the levels at which `schemas.gemini` cuts a schema
+_MAX_LEVELS = 20  # levels of nesting; `schemas.gemini` cuts schemas only at deeper levels
 # The limits of OpenAI's strict schemas (OAC-S13).
 _MAX_OBJECTS, _MAX_PROPERTIES, _MAX_VALUES, _MAX_CHARACTERS = 10, 5_000, 250, 15_000
 
 
 def output_means(settings: Settings, dialect: Dialect) -> OutputMeans:
-    """Return the means by which a request asks for a structured answer. The settings must have an output schema."""
+    """Return how a request asks for a structured answer: `schema`, `tool` or `prompt`. The settings must have an output
+    schema.
+    """
     rules = dialect.request
     dialect = for_model(dialect, settings.model)
     facts = dialect.model
@@ -56,7 +58,7 @@ def _is_expressible(schema: Json, subset: Literal["any", "closed", "filled"]) ->
     """Return True if a subset of JSON Schema can express `schema`, whose root must be a plain object."""
     if subset == "any":
         return True
-    from actors.adapters.schemas.closed import close_schema, measure_schema  # lazily, as it is rarely needed
+    from actors.adapters.schemas.closed import close_schema, measure_schema  # imported lazily
 
     made = close_schema(schema) if flatten_root(schema)[0] == schema else None
     if made is None or (size := measure_schema(made)).is_recursive:
@@ -67,9 +69,9 @@ def _is_expressible(schema: Json, subset: Literal["any", "closed", "filled"]) ->
 
 
 def request_output(settings: Settings, dialect: Dialect) -> Settings:
-    """Return settings that request the structured answer: with the schema, with an answer tool, or with neither.
+    """Return settings that request the structured answer. They contain its schema, an answer tool, or neither.
 
-    If instructions describe the answer, the settings contain no schema, and the session adds the instructions.
+    If neither is possible, the session describes the answer in the prompt.
     """
     match output_means(settings, dialect):
         case "schema":
@@ -85,8 +87,8 @@ def request_output(settings: Settings, dialect: Dialect) -> Settings:
 
 
 def named_schema(schema: Json) -> dict[str, str | bool | Json]:
-    """Return the answer's schema in the format of OpenAI's APIs, with `strict` if that does not change its meaning."""
-    from actors.adapters.schemas.closed import close_schema, measure_schema  # lazily, as it is rarely needed
+    """Return the answer's schema in the format of OpenAI's APIs. `strict` is set if it does not change the meaning."""
+    from actors.adapters.schemas.closed import close_schema, measure_schema  # imported lazily
 
     made = close_schema(schema, require_all=True)
     if made is None or not _is_strict(measure_schema(made)):

@@ -1,12 +1,13 @@
-"""Collect a part of an answer while it arrives, and build its block: text, thinking, a tool call, or a provider block.
+"""Collect a part of an answer while it arrives, and build its block. A part is text, thinking, a tool call, or a block
+of the provider's own kind.
 
 The decoders fill these parts through `actors.adapters.assembly`. All parts have these members:
 
-- done: whether the provider reported the part as complete, which a later delta may revoke.
+- done: whether the provider reported the part as complete. A later delta may revoke this.
 - is_keepable: whether the part can be kept if the answer breaks off.
-- block: returns the block, or None if the block would be empty. `seal_origin` is the binding that seals record, with
-  the upstream that served the answer.
-- is_unchanged: returns True if the block repeats exactly what the model sent, so nothing was dropped, trimmed or
+- block: returns the block, or None if the block would be empty. `seal_origin` is the binding that is recorded with
+  signatures. It names the upstream that served the answer.
+- is_unchanged: returns True if the block repeats the model's output exactly, so that nothing was dropped, trimmed or
   renamed.
 """
 
@@ -80,7 +81,7 @@ class Pieces:
         return map(_piece_text, self.kept)
 
     def join(self) -> str:
-        """Return the complete text. Half of a surrogate pair without its other half becomes U+FFFD."""
+        """Return the complete text. An incomplete surrogate pair becomes U+FFFD."""
         whole = "".join(self.texts())
         return whole + sanitise(self._half) if self._half else whole
 
@@ -121,7 +122,7 @@ class Pieces:
         yield quote("".join(begun))[1:-1]
 
     def stripped(self, max_length: int) -> str | None:
-        """Return the text without surrounding whitespace; None if the result is longer than `max_length` characters."""
+        """Return the text without surrounding whitespace, or None if it is then longer than `max_length` characters."""
         if self.size <= max_length:
             return self.join().strip()
         begun: list[str] = []
@@ -137,7 +138,7 @@ class Pieces:
         return text if len(text) <= max_length else None
 
     def remainder_of(self, texts: Iterable[str | Long]) -> Iterator[str] | None:
-        """Return the remainder of the joined `texts` after this text; None if `texts` do not begin with this text."""
+        """If the joined `texts` begin with this text, return the remainder, else None."""
         given = _well_formed(texts)
         held, at = "", 0
         for piece in self.slices():
@@ -211,7 +212,7 @@ class PartialText:
 
 @dataclass(slots=True, eq=False)
 class LongTextDeltas:
-    """The delta events of a long text, created from the pieces of its block during iteration.
+    """The delta events of a long text. Iteration creates them from the pieces of the text's block.
 
     Attributes:
         delta: Returns the event for a piece of text.
@@ -246,7 +247,7 @@ class AnswerEvents:
 
 @dataclass(slots=True, eq=False)
 class PartialCall:
-    """A tool call that is still arriving. A call without a name collects arguments until their real call is known.
+    """A tool call that is still arriving. A call without a name collects arguments whose real call is not known yet.
 
     Attributes:
         slot: The index of the call's first fragment.
@@ -254,10 +255,10 @@ class PartialCall:
         wire_name: The tool name that the provider sent.
         free: Whether the tool takes free text instead of arguments.
         ended: Whether the call's end was announced as an event; `done` may still be revoked.
-        dropped: Whether the message omits the call, because it was cut, is a copy, or is a piece of another call.
-        is_marked_complete: Whether the wire format marks the call as complete, since free text cannot show its own end.
+        dropped: Whether the message omits the call, because the call was cut, is a copy, or is a piece of another call.
+        is_marked_complete: Whether the wire format marks the call as complete. Free text does not show where it ends.
         is_closed: Whether the provider marked the call's end, after which another call may use the same index.
-        is_guessed: Whether fragments were assigned by position alone, so that they may belong to another call.
+        is_guessed: Whether fragments were assigned by position alone. They may belong to another call.
         signature: The thinking block directly before the call, which is useless without the call.
         keys: The tool's renamed properties, as a mapping from the wire key to the tool's own key.
         renamed: Whether the call is sent back under another name, because the provider rejects the name that the model
@@ -296,7 +297,7 @@ class PartialCall:
 
     @property
     def is_whole(self) -> bool:
-        """True if arguments are present and complete, either by the wire format or as a complete JSON object."""
+        """True if arguments are present and complete. The wire format says so, or they are a complete JSON object."""
         if self.pieces.is_blank:
             return False
         return self.is_marked_complete or (
@@ -316,8 +317,8 @@ class PartialCall:
         return self.done and bool(self.wire_name) and (self.ended or self.is_marked_complete or self.is_whole)
 
     def block(self, binding: Binding, seal_origin: Binding) -> Block | None:
-        """Return the tool call with the model's own argument bytes. If they are not an object, they become `{}` and
-        `raw`.
+        """Return the tool call with the argument bytes that the model sent. If they are not a JSON object, the
+        arguments are `{}`, and the block keeps the bytes as raw text.
         """
         if self.dropped:
             return None
@@ -337,7 +338,7 @@ class PartialCall:
         )
 
     def _with_own_keys(self, json: Json) -> Json:
-        """Return the arguments with the tool's own keys; unchanged if a key would then occur twice."""
+        """Return the arguments with the tool's own keys, or unchanged if a key would then occur twice."""
         own = rename_keys(json, self.keys)
         return json if own != json and parse_object(own.decode()) is None else own
 

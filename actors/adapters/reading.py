@@ -1,4 +1,4 @@
-"""Read a wire transcript into messages: one algorithm for all dialects, which each wire family specialises.
+"""Read a provider's transcript into messages. All dialects share one algorithm, which each wire family specialises.
 
 Imported transcripts are often broken: ids are blank or repeated, and results come before their calls, twice, or without
 a call. This module reads such transcripts without repairing them: calls and results keep their ids, and
@@ -39,8 +39,8 @@ _SAID_BY: Mapping[type[Block], MessageRole] = {
 class TranscriptReader:
     """A reader that collects the messages of a transcript and reports oddities. Subclasses define a family's format.
 
-    By default, messages are read in the format of Anthropic and compatible hosts, and parts in OpenAI's two protocols.
-    `origin` is recorded in messages of the model and in their seals.
+    By default, messages are read in Anthropic's format, and their parts in the formats of OpenAI's two protocols.
+    `origin` is the binding that is recorded in messages of the model and with their signatures.
     """
 
     container: ClassVar[str] = "messages"  # the key of a request body that contains the messages
@@ -56,7 +56,7 @@ class TranscriptReader:
         self.where: str = "transcript"
         self._role: MessageRole = "user"
         self._runs: list[tuple[str, MessageRole, list[Block]]] = []
-        self._silent = False  # whether the current wire message has yielded nothing so far
+        self._silent = False  # whether the current message has yielded no block so far
         self._fresh = True  # whether the next block begins a new message
         self._system: list[str] = []
 
@@ -78,7 +78,7 @@ class TranscriptReader:
             self.add_unknown_role(message)
 
     def add_unknown_role(self, message: WireObject) -> None:
-        """Add a message with an unknown role as text: its `content`, or the complete JSON if it has none."""
+        """Add a message with an unknown role as text: the `content` of the message, or its complete JSON."""
         label = f"message of role {as_text(message.read_value('role'))[:40]}"
         self.add_as_text(label, message.read_text("content") or message.read_all())
 
@@ -115,7 +115,7 @@ class TranscriptReader:
                 return None
 
     def result_text(self, part: WireObject) -> str | None:
-        """Return the text of one part of a result; None if the part is not text."""
+        """Return the text of one part of a result, or None if the part is not text."""
         return part.read_text("text") if part.fields.get("type") in _WORDS else None
 
     # ---- collecting messages
@@ -149,7 +149,7 @@ class TranscriptReader:
     def begin_message(self, role: MessageRole, *, joins: bool = False) -> None:
         """Begin a message of this role.
 
-        With `joins`, the message continues the previous one if both come from the model, or both from its tools.
+        With `joins`, the message continues the previous message if both come from the model, or both from tools.
         """
         goes_on = joins and self._runs and role == self._role != "user"
         self._role = role
@@ -161,8 +161,8 @@ class TranscriptReader:
         self.remarks.add(self.where, kind, *about)
 
     def add_block(self, block: Block) -> None:
-        """Add a block. Calls and thinking belong to the model, results to its tools, and other blocks to the current
-        role.
+        """Add a block. Calls and thinking are added as messages of the model, results as messages of its tools, and
+        other blocks with the current role.
         """
         self._silent = False
         role = _SAID_BY.get(type(block), self._role)
@@ -189,7 +189,9 @@ class TranscriptReader:
             self.add_as_text(f"{label} of type {part.read_text('type')[:40]!r}", part.read_all())
 
     def check_readable(self, media: Media) -> Media | Text:
-        """Return an attachment, or a text in its place if it cannot be read, because every provider would reject it."""
+        """Return an attachment, or a text in its place if the attachment is damaged. Every provider would reject a
+        damaged one.
+        """
         if not media.data or (damage := media.damage) is None:
             return media
         self.note_oddity("attachment of type %s left out: %s", repr(media.media_type)[:40], damage)
@@ -198,7 +200,9 @@ class TranscriptReader:
         )
 
     def add_thinking(self, text: str, kind: str = "", state: str = "") -> None:
-        """Add reasoning. If the transcript contains the provider's state for it, the reasoning is sealed."""
+        """Add reasoning. `state` is the provider's data for it, such as a signature, and `kind` is the kind of that
+        data.
+        """
         seal = ProviderState(kind, quote(state), self._origin) if state else None
         if text or seal:
             self.add_block(Thinking(text, seal))
@@ -213,16 +217,15 @@ class TranscriptReader:
         free: bool = False,
         has_name: bool = False,
     ) -> None:
-        """Add a tool call under its own id. The results of a call without an id are matched by tool name or by
-        position.
+        """Add a tool call with its id. If it has no id, its results are matched by tool name or by position.
 
         Args:
-            call_id: The id; "" if missing.
+            call_id: The id, or "" if it is missing.
             name: The name of the tool.
             arguments: The arguments.
             namespace: The namespace of the tool.
             free: Whether the tool takes free text instead of arguments.
-            has_name: Whether results of this format contain the tool's name, so that the call needs no id.
+            has_name: Whether results in this format contain the tool's name. In this case, the call needs no id.
         """
         if not call_id and not has_name:
             self.note_oddity("call to %s has no id", repr(name)[:80])
@@ -236,7 +239,9 @@ class TranscriptReader:
             self.add_block(ToolCall(call_id, name, None, raw, native, namespace=namespace, json=json))
 
     def _parse_arguments(self, name: str, arguments: Any) -> tuple[Json, str | None]:  # Any: JSON
-        """Return arguments as a JSON object and None. Other values become an empty object and their verbatim text."""
+        """Return a JSON object and None. Arguments that are not an object become an empty object and their verbatim
+        text.
+        """
         value: object = arguments
         if arguments is None:
             return Json(b"{}"), None
@@ -263,10 +268,9 @@ class TranscriptReader:
         name: str = "",
         failed: bool = False,
     ) -> None:
-        """Add a tool result with its media. A result without content counts as empty, since the transcript does answer
-        the call.
+        """Add a tool result with its media. A result without content counts as an empty result, not as a missing one.
 
-        `name` is the tool's name if the result contains it; the name distinguishes calls with the same id.
+        `name` is the tool's name, if the result contains it. The name distinguishes calls with the same id.
         """
         held = ingest("" if content is None else content)
         if held.marks:
@@ -317,7 +321,7 @@ class TranscriptReader:
         return "\n".join(texts), media
 
     def add_instructions(self, holder: WireObject, *keys: str) -> None:
-        """Add text to the system prompt: from a string, from blocks, or from an object with parts.
+        """Add text to the system prompt. It may be a string, a list of blocks, or an object with parts.
 
         After the first message, the text becomes a note inside the conversation instead.
         """
@@ -337,7 +341,7 @@ class TranscriptReader:
             self._system.append(text)
 
     def _instruction_text(self, part: object) -> str | None:
-        """Return the text of one part of the system prompt; None if the part has no text."""
+        """Return the text of one part of the system prompt, or None if the part has no text."""
         if not isinstance(part, WireObject):
             return as_text(part)
         if isinstance(part.fields.get("text"), str):
@@ -362,16 +366,16 @@ def as_text(value: object) -> str:
 
 
 def as_base64(value: object) -> str:
-    """Return binary data as base64, since vendors' clients represent it as bytes. A string is returned sanitised."""
+    """Return binary data as base64. Vendors' clients represent it as bytes. A string is returned sanitised."""
     if isinstance(value, bytes | bytearray):
         return b64encode(value).decode()
     return sanitise(value) if isinstance(value, str) else ""
 
 
 def media_from_url(url: str, media_type: str = "") -> Media | None:
-    """Return the media that a URL contains or points to; None if the URL is empty.
+    """Return the media that a URL contains or points to, or None if the URL is empty.
 
-    Without `media_type`, the type is read from the URL. For a remote resource, whose type is unknown, it is `image/*`.
+    Without `media_type`, the type is read from the URL. If the URL does not show it, the type is `image/*`.
     """
     header, comma, data = url.partition(",")
     if comma and header.startswith("data:") and header.endswith(";base64"):

@@ -123,7 +123,7 @@ _SCHEMAS = (
 
 
 def refused_schema(message: str) -> RefusedParameter | None:
-    """Return the rewrite of tool schemas that avoids an error; None if the error's wording is unknown."""
+    """Return the rewrite of tool schemas that avoids an error, or None if the wording of the error is unknown."""
     for name, pattern in _SCHEMAS:
         if re.search(pattern, message, re.IGNORECASE):
             return RefusedParameter((name,), is_value=False)
@@ -131,11 +131,11 @@ def refused_schema(message: str) -> RefusedParameter | None:
 
 
 def refused_parameter(message: str, place: str, code: str = "") -> RefusedParameter | None:
-    """Return the parameter that an error names; None if it names no known parameter.
+    """Return the parameter that an error names, or None if it names no known parameter.
 
     Args:
         message: The provider's message.
-        place: The part of the request that the provider names in a separate field; "" if missing.
+        place: The part of the request that the provider names in a separate field, or "" if there is none.
         code: The provider's type and code of the error.
     """
     words = f"{code} {message}"
@@ -165,7 +165,9 @@ def _path_keys(path: str) -> list[str]:
 
 
 def _settings_of_path(keys: list[str]) -> tuple[str, ...]:
-    """Return the settings that a path expresses, by its last keys or else by their parents; empty if unknown."""
+    """Return the settings that a path expresses, by its last keys or else by their parents. Return none if they are
+    unknown.
+    """
     for end in range(len(keys), 0, -1):
         for start in range(max(0, end - 2), end):
             if found := PARAMETERS.get(".".join(keys[start:end])):

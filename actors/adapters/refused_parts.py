@@ -30,7 +30,7 @@ _LONGEST = 80  # maximum characters of a name in a message
 
 
 def _parse_body(body: bytes) -> dict[str, JsonValue]:
-    """Return a request body as JSON; an empty object if the body is not a JSON object."""
+    """Return a request body as JSON, or an empty object if the body is not a JSON object."""
     try:
         request = parse(body, max_bytes=_MOST, max_depth=_DEPTH)
     except JsonRefused:
@@ -44,7 +44,7 @@ class _DeclaredTool(NamedTuple):
 
 
 def name_refused_tool(message: str, request: Request) -> str:
-    """Return a message about a tool's schema with the names of the tool and of the rejected keys added.
+    """Add the names of the tool and of the rejected keys to a provider's message about a tool's schema, and return it.
 
     A message about anything else is returned unchanged.
     """
@@ -146,7 +146,7 @@ class MediaPart(NamedTuple):
     Args:
         place: The list indices that lead to the attachment.
         name: The name of the attachment's content.
-        url: The URL, or "" if the attachment is data.
+        url: The URL, or "" if the request contains the attachment's data.
     """
 
     place: tuple[int, ...]
@@ -155,7 +155,7 @@ class MediaPart(NamedTuple):
 
 
 def media_parts(body: bytes) -> tuple[MediaPart, ...]:
-    """Return the attachments of a request body of any family, in order; none if the body is not JSON."""
+    """Return the attachments of a request body of any family, in order. Return none if the body is not JSON."""
     request = _parse_body(body)
     return tuple(found for key in _LISTS for found in _find_media(request.get(key), ()))
 
@@ -199,7 +199,7 @@ def _find_media(value: JsonValue, indices: tuple[int, ...]) -> Iterator[MediaPar
 
 
 def _attachment_content(block: dict[str, JsonValue]) -> str:
-    """Return the data or the URL of an attachment block of any family; "" for other blocks."""
+    """Return the data or the URL of an attachment block of any family, or "" for other blocks."""
     source = block.get("source") or block.get("image_url") or block.get("inlineData")
     if block.get("type") in ("input_image", "input_file"):
         source = block.get("image_url") or block.get("file_data") or block.get("file_url")

@@ -1,6 +1,6 @@
-"""Define the settings of a request, and the request that is built from the settings and a transcript.
+"""Define the settings of a request, and the request itself, which is built from settings and a transcript.
 
-`Settings` are resolved from a binding when a turn begins, and do not change during the turn. A `Request` consists of
+`Settings` are determined when a turn begins, and do not change during the turn. The body of a `Request` consists of
 segments, which the transport sends without joining them.
 """
 
@@ -30,8 +30,9 @@ class ToolSpec(Struct, frozen=True):
         name: The name of the tool, prefixed by its namespace if it has one (`crm__lookup`).
         description: The description for the model.
         parameters: JSON Schema of the arguments, encoded.
-        form: For a tool that takes free text, the format of the text in OpenAI Responses (`{"type":"text"}`, or a
-            grammar). Hosts that support only functions receive the text as an argument, which `parameters` describe.
+        form: The format of the text, if the tool takes free text. It is written as in OpenAI Responses
+            (`{"type":"text"}`, or a grammar). Hosts that support only functions receive the text as an argument, which
+            `parameters` describes.
         namespace: The group of tools that the tool belongs to, if any.
     """
 
@@ -53,18 +54,18 @@ class Settings(RequestSettings, frozen=True, kw_only=True):
     Args:
         model: The provider's name of the model.
         system: System prompt, or None.
-        tools: Tools to declare, in a fixed order, since they are part of the cached prefix.
+        tools: Tools to declare. Their order is fixed, because they are part of the cached prefix.
         tool_choice: `none` declares the tools but forbids calls, so that the cached prefix does not change. `required`
             forces a call of any tool, and a `ToolChoice` forces a call of one tool.
         thinking: `adaptive` requests reasoning and `off` requests none, if the dialect has a switch for it. `manual`
             requests a budget of tokens, if the model has such budgets (ANT-45, ANT-46).
         budgeted: Whether the transcript was rendered for a model with a thinking budget (ANT-40). If not, a model that
             supports only budgets is not asked to think.
-        thinking_tokens: The budget of `manual`, at least 1; None uses the dialect's default.
-        upstream: The only upstream of a gateway that may serve the request, by the gateway's name for it; empty lets
-            the gateway choose.
-        cache: The use of the host's prompt cache: `off` requests none, `long` requests the longest lifetime.
-        output: JSON Schema of the answer, which is an object; None allows any answer.
+        thinking_tokens: The budget of `manual`, at least 1. `None` means the dialect's default.
+        upstream: The only provider behind a gateway that may serve the request, by the gateway's name for it. If it is
+            empty, the gateway chooses.
+        cache: The use of the host's prompt cache. `off` requests no caching, and `long` requests the longest lifetime.
+        output: JSON Schema of the answer, which is an object. `None` allows any answer.
         stream: Whether the answer is streamed.
         omitted: Parameters to omit because the provider rejected them, by name (`actors.adapters.settings`).
 
@@ -113,12 +114,12 @@ class Request(Struct, frozen=True):
         path: Path relative to the endpoint.
         headers: Headers of the dialect, without credentials.
         losses: Names of requested settings that the dialect does not accept.
-        names: Tools that the provider knows by another name, as a mapping from that name to the tool's own name.
+        names: Tools that the provider knows by another name. Maps that name to the tool's own name.
         keys: Properties that the provider knows by another key. Maps each tool's own name to a mapping from that key to
             the tool's own key.
         assumed: Values that the dialect requires and the settings lack, as text (`max_tokens 8192`).
         tools: The names by which the provider knows the declared tools.
-        omitted: The losses that are omitted because the provider rejected them earlier.
+        omitted: The losses that were omitted because the provider rejected them earlier.
     """
 
     path: str
@@ -132,7 +133,9 @@ class Request(Struct, frozen=True):
     omitted: tuple[str, ...] = ()
 
     def continuation_body(self, token: str) -> Segments:
-        """Return the body that requests the rest of an answer that generateContent paused: this body with the token."""
+        """Return this body with the token that requests the rest of an answer, for an answer that generateContent
+        paused.
+        """
         first, *others = self.segments
         return Segments.of(b'{"continuationToken":%b,' % quote(token) + first[1:], *others)
 

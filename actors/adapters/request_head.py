@@ -1,4 +1,4 @@
-"""Write the head of a request: all fields that the settings determine, up to the first message.
+"""Write the head of a request, which consists of all fields before the first message.
 
 The encoders of all wire families use this module. They collect the fields in a table of wire keys. The table of
 settings (`actors.core.settings.table`) names the wire field of each setting, so most settings need no code in an
@@ -34,7 +34,7 @@ class RequestHead(NamedTuple):
 
 
 def write_json(value: Wire) -> bytes:
-    """Return a value as JSON without its empty members. None, and containers without members, become empty bytes."""
+    """Return a value as JSON without its empty members. None and empty containers become empty bytes."""
     if value is None or isinstance(value, bytes):
         return value or b""
     if isinstance(value, str):
@@ -51,12 +51,12 @@ def write_json(value: Wire) -> bytes:
 
 
 def begin_body(table: Mapping[str, Wire], messages_key: str) -> bytes:
-    """Return the beginning of a request body: the keys of `table`, and the key `messages_key` with an open list."""
+    """Return the beginning of a request body. It contains the keys of `table`, and `messages_key` with an open list."""
     return write_json({**table, messages_key: b"["})[:-1]
 
 
 def chosen_tool(settings: Settings) -> Literal["none", "required"] | ToolSpec | None:
-    """Return the tool choice, or the declaration of the forced tool; None for the default choice."""
+    """Return the tool choice, or the declaration of the forced tool. Return None for the default choice."""
     choice = settings.tool_choice
     if choice == "auto" or not settings.tools:
         return None
@@ -66,7 +66,7 @@ def chosen_tool(settings: Settings) -> Literal["none", "required"] | ToolSpec | 
 
 
 def system_prompt(settings: Settings) -> str | None:
-    """Return the system prompt; None if it is missing or blank."""
+    """Return the system prompt, or None if it is missing or blank."""
     return settings.system if settings.system and settings.system.strip() else None
 
 
@@ -85,7 +85,7 @@ def is_unsupported_setting(name: str, dialect: Dialect) -> bool:
 
 
 def field_name(name: str, dialect: Dialect) -> str:
-    """Return the path of the request field for a setting, with keys joined by dots; "" if there is none."""
+    """Return the path of the request field for a setting, with keys joined by dots, or "" if it has no field."""
     if isinstance(dialect, ChatDialect):
         if name == "max_tokens":
             return dialect.request.max_tokens_field

@@ -49,7 +49,7 @@ _RFC_3339 = re.compile(
 
 
 def parse_number(value: str) -> float | None:
-    """Return the number in a string; None if it is not a number. Underscores, which Python allows, are rejected."""
+    """Return the number in a string, or None if it is not a number. Underscores, which Python allows, are rejected."""
     try:
         read = float(value)
     except ValueError:
@@ -64,7 +64,7 @@ def server_clock(headers: Mapping[str, str], now: float | None) -> float | None:
 
 
 def seconds_until(value: str, now: float | None) -> float | None:
-    """Return the seconds until the time in `value`; 0 if it is past, None if `value` is not understood.
+    """Return the seconds until the time in `value`, or 0 if it is past. Return None if `value` is not understood.
 
     `now` is in seconds since 1970. Without `now`, only durations are understood.
     """
@@ -146,9 +146,9 @@ _LEFT = (
 
 
 def retry_after(headers: Mapping[str, str], body: str, now: float | None) -> float | None:
-    """Return the seconds to wait, from 0 to `MAX_WAIT`; None if the provider does not say.
+    """Return the seconds to wait, from 0 to `MAX_WAIT`, or None if the provider names no time.
 
-    Header names are in lower case. `now` is in seconds since 1970; without it, dates are not understood. Times in the
+    Header names are in lower case. `now` is in seconds since 1970. Without it, dates are not understood. Times in the
     past count as 0. Unreadable values are ignored.
     """
     clock = server_clock(headers, now)
@@ -162,16 +162,18 @@ def retry_after(headers: Mapping[str, str], body: str, now: float | None) -> flo
 
 
 def seconds_until_reset(headers: Mapping[str, str], now: float | None) -> float | None:
-    """Return the seconds until a rejected account has quota again; None if the headers do not say.
+    """Return the seconds until a rejected account has quota again, or None if the headers do not contain the time.
 
-    A limit whose remaining amount is missing counts as exhausted.
+    If the headers of a limit lack its remaining amount, it counts as exhausted.
     """
     delays = [delay for delay in _retry_delays(headers, now, default_remaining="0") if delay is not None]
     return _clamp_wait(max(delays)) if delays else None
 
 
 def seconds_until_quota(headers: Mapping[str, str], now: float) -> float:
-    """Return the seconds until an account has quota left; 0 if it has some, or if the headers do not say."""
+    """Return the seconds until an account has quota. Return 0 if it has quota now, or if the headers do not contain the
+    time.
+    """
     return _clamp_wait(
         max((wait or 0.0 for wait in _retry_delays(headers, now, default_remaining="")), default=0.0)
     )
@@ -180,7 +182,9 @@ def seconds_until_quota(headers: Mapping[str, str], now: float) -> float:
 def _retry_delays(
     headers: Mapping[str, str], now: float | None, *, default_remaining: str
 ) -> list[float | None]:
-    """Return the waits for the exhausted limits. Without its header, the remaining amount is `default_remaining`."""
+    """Return the seconds to wait for each exhausted limit. If a header is missing, the remaining amount is
+    `default_remaining`.
+    """
     met = [
         names
         for names in _LEFT
@@ -198,7 +202,7 @@ def _retry_delays(
 def _seconds_until_first_unit(limit: str, seconds_until_full: float | None) -> float | None:
     """Return the seconds until the first unit of a quota is available.
 
-    A quota refills evenly until it is full, unless that takes hours.
+    A quota is assumed to refill evenly until it is full, unless that takes hours.
     """
     if seconds_until_full is None or seconds_until_full > AT_ONCE:
         return seconds_until_full
@@ -206,7 +210,9 @@ def _seconds_until_first_unit(limit: str, seconds_until_full: float | None) -> f
 
 
 def _header_seconds(value: str, clock: float | None) -> float | None:
-    """Return the seconds in `Retry-After`. A number that is not a moment counts as seconds, however large."""
+    """Return the seconds to wait that a `Retry-After` header contains. Even a large number counts as seconds, unless it
+    is a moment.
+    """
     told = seconds_until(value, clock)
     return parse_number(value) if told is None else told
 

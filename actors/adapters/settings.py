@@ -89,7 +89,7 @@ def _is_switched_by_effort(dialect: Dialect) -> bool:
 
 
 def setting_value(settings: Settings, name: str) -> str:
-    """Return the value of a parameter as a short string, which distinguishes a rejected value from other values."""
+    """Return the value of a parameter as a short string. The string serves to recognise a rejected value."""
     if name == "tool_choice":
         choice = settings.tool_choice
         return choice if isinstance(choice, str) else "named"
@@ -100,7 +100,7 @@ def setting_value(settings: Settings, name: str) -> str:
 
 
 class FittedSettings(NamedTuple):
-    """Settings that a dialect accepts, with the losses and the values of `Request.names` and `Request.keys`."""
+    """Settings that a dialect accepts, with the losses. `names` and `keys` are those of `Request`."""
 
     settings: Settings
     names: Mapping[str, str]
@@ -147,7 +147,7 @@ def fit_settings(settings: Settings, dialect: Dialect) -> FittedSettings:
 
 
 def _fit_output(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Json | None:
-    """Return the answer's schema as the dialect accepts it, or None without a schema. Add its losses to `losses`."""
+    """Return the answer's schema as the dialect accepts it, or None if there is none. Add its losses to `losses`."""
     if settings.output is None:
         return None
     form = _fit_schema(settings.output, settings, dialect, losses, renames_keys=False)
@@ -167,7 +167,7 @@ def can_force_tool(settings: Settings, dialect: Dialect) -> bool:
 
 
 def _forcing_support(dialect: Dialect) -> Permission:
-    """Return the condition under which both the host and the model allow a forced tool call."""
+    """Return whether, or under which condition, both the host and the model allow a forced tool call."""
     both: tuple[Permission, Permission] = _HOSTS[dialect.request.forced_choice], dialect.model.forced_choice
     return max(both, key=_STRICTNESS.index)
 
@@ -181,10 +181,10 @@ _STRICTNESS: Sequence[Permission] = get_args(Permission)
 
 
 def _fit_choice(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Settings:
-    """Return settings with a tool choice that can be sent: the named tool, else any tool, else `auto`.
+    """Return settings with a tool choice that can be sent. It is the named tool, or else any tool, or else `auto`.
 
-    If the model cannot think when a tool is forced, thinking is switched off for this request (ANT-48, DSK-08): a model
-    that thinks by default would reject the request even if the request does not mention thinking.
+    If the model cannot think when a tool is forced, thinking is switched off for this request (ANT-48, DSK-08).
+    Otherwise, a model that thinks by default would reject the request, even if it does not mention thinking.
     """
     choice = settings.tool_choice
     if choice in ("auto", "none"):
@@ -203,7 +203,7 @@ def _fit_choice(settings: Settings, dialect: Dialect, losses: dict[str, None]) -
 
 
 def _accepted_choice(choice: ToolChoiceSetting, settings: Settings, dialect: Dialect) -> ToolChoiceSetting:
-    """Return a forced choice as the model and the host accept it: the named tool, or any tool ("required")."""
+    """Return a forced choice as the model and the host accept it. It is the named tool, or any tool ("required")."""
     if not isinstance(choice, ToolChoice):
         return choice
     tool = next((tool for tool in settings.tools if tool.name == choice.tool), None)
@@ -214,14 +214,14 @@ def _accepted_choice(choice: ToolChoiceSetting, settings: Settings, dialect: Dia
 
 
 def _wire_choice(choice: ToolChoiceSetting, names: Mapping[str, str]) -> ToolChoiceSetting:
-    """Return the tool choice with the tool's wire name. `names` maps wire names to the tools' own names."""
+    """Return the tool choice with the name that the provider knows. `names` maps such names to the tools' own names."""
     if not isinstance(choice, ToolChoice):
         return choice
     return next((ToolChoice(made) for made, own in names.items() if own == choice.tool), choice)
 
 
 def tools_rejection_reason(model: str, dialect: Dialect) -> str:
-    """Return the reason why requests to a model must not declare tools, with the fix; "" if they may (OAC-21)."""
+    """Return the reason why requests to a model must not declare tools, with the fix, or "" if they may (OAC-21)."""
     if not _restricts_chat_tools(dialect) or dialect.model.chat_tools != "never":
         return ""
     return (
@@ -231,7 +231,7 @@ def tools_rejection_reason(model: str, dialect: Dialect) -> str:
 
 
 def _restricts_chat_tools(dialect: Dialect) -> bool:
-    """Return True if tools and effort may exclude each other, as on Chat Completions hosts with OpenAI's effort."""
+    """Return True if tools and effort may exclude each other, as in Chat Completions with OpenAI's efforts."""
     return dialect.family == "openai_chat" and dialect.reasoning.switch == "effort"
 
 
@@ -312,7 +312,7 @@ def _fit_schema(
 ) -> HostSchema:
     """Return a schema as the host accepts it, without the schema features that the host rejected earlier.
 
-    `renames_keys` permits new property keys. Add to `losses` the earlier rejections that changed the schema.
+    `renames_keys` permits new property keys. An earlier rejection that changes the schema is added to `losses`.
     """
     patterns, pattern = dialect.request.patterns, dialect.model.property_keys if renames_keys else None
     fitted = host_schema(schema, patterns, pattern)

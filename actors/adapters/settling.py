@@ -1,12 +1,12 @@
 """Settle the tool calls of an answer after the complete answer has arrived.
 
 In:  the calls in order of arrival, with the fragments that `actors.adapters.calls` assigned to them.
-Out: the same calls, some with other arguments, some dropped; the kinds of dropped content; and whether content was
+Out: the same calls, some with other arguments, some dropped. Also the kinds of dropped content, and whether content was
      lost.
 
 Only the complete answer shows whether arguments or calls were sent twice, and whether fragments remain that belong to
-no call. In a regular answer, every call has a name, an object as arguments and its own id; such an answer is unchanged.
-A call never gets `{}` in place of lost arguments.
+no call. A regular answer, in which every call has a name, an object as arguments and a distinct id, is not changed. A
+call never gets `{}` in place of lost arguments.
 """
 
 import json
@@ -53,8 +53,7 @@ class AnswerCalls:
     def settle_calls(self, *, has_regular_end: bool) -> None:
         """Join, repair or drop the calls.
 
-        Without a regular end of the answer, calls without arguments are dropped, unless the wire format marks them as
-        complete.
+        If the answer broke off, calls without arguments are dropped, unless the wire format marks them as complete.
         """
         if any(call.native_id for call in self._calls) and not all(call.native_id for call in self._calls):
             self._join_calls_without_ids()
@@ -70,7 +69,7 @@ class AnswerCalls:
             if self._has_odd_arguments() and any(
                 call.pieces.is_blank and not call.is_closed for call in self._calls
             ):
-                self.is_lost = True  # the odd arguments may belong to a call that has none
+                self.is_lost = True  # the invalid arguments may belong to a call that has none
             if self.is_lost or not has_regular_end:
                 self._drop_doubtful_calls()
         self._drop_copies()
@@ -91,7 +90,7 @@ class AnswerCalls:
         self._remove_dropped()
 
     def _assign_strays(self) -> None:
-        """Append arguments without a tool name to the previous call if both together form an object; otherwise drop
+        """Append arguments without a tool name to the previous call if both together form an object. Otherwise, drop
         them.
         """
         before: PartialCall | None = None
@@ -116,7 +115,9 @@ class AnswerCalls:
         return join_arguments(earlier.pieces, stray.pieces) is not None
 
     def _join_calls_without_ids(self) -> None:
-        """Join a call with an id and the following calls of the same name without ids, if they form one object."""
+        """Join a call with the following calls of the same name that lack ids, if their arguments together form one
+        object.
+        """
         at = 0
         while at < len(self._calls):
             call, behind = self._calls[at], self._calls[at + 1 :]
@@ -130,7 +131,7 @@ class AnswerCalls:
         self._remove_dropped()
 
     def _join_fragments(self) -> None:
-        """Join adjacent incomplete calls of the same name that together form one object."""
+        """Join adjacent incomplete calls of the same name whose arguments together form one object."""
         tries, at = 0, 0
         while at < len(self._calls) and tries < _TRIES:
             first = self._calls[at]
@@ -161,7 +162,7 @@ class AnswerCalls:
             self.is_lost = True
 
     def _join_calls_without_arguments(self) -> None:
-        """Join a call without arguments with the next call if the next call is, or may be, its second half."""
+        """Join a call that has no arguments with the next call, if the next call is or may be its second half."""
         for at, call in enumerate(self._calls[:-1]):
             if call.free or call.is_closed or not call.pieces.is_blank:
                 continue
@@ -181,9 +182,9 @@ class AnswerCalls:
         self._remove_dropped()
 
     def _next_call(self, position: int) -> PartialCall:
-        """Return the next call after a position.
+        """Return the call that follows the call at a position.
 
-        If fragments of one call have different ids, prefer the next call with the same index as the call at the
+        If fragments of one call have different ids, prefer a later call with the same index as the call at the
         position.
         """
         call, behind = self._calls[position], self._calls[position + 1 :]
@@ -192,7 +193,7 @@ class AnswerCalls:
         return behind[0]
 
     def _has_odd_arguments(self) -> bool:
-        """Return True if arguments were repeated, or are not an object."""
+        """Return True if the arguments of any call were repeated, or are not an object."""
         return bool(self.left_out) or any(
             not (call.free or call.is_marked_complete or call.pieces.is_blank or call.is_whole)
             for call in self._calls
@@ -236,11 +237,11 @@ class AnswerCalls:
 
 
 def join_arguments(*parts: Pieces) -> str | None:
-    """Return the object that fragments of arguments form, even if it was sent repeatedly; None if they form no object.
+    """Return the JSON object that fragments of arguments form, or None. The object may have been sent repeatedly.
 
     Fragments that form an object together are joined unchanged, since even a fragment that is an object by itself may
-    lie inside a string. Otherwise, a leading or trailing `{}` and exact repetitions are ignored; and if each fragment
-    begins with the fragment before it, the last fragment is complete.
+    lie inside a string. Otherwise, a leading or trailing `{}` and exact repetitions are ignored. If each fragment
+    begins with the fragment before it, the last fragment is the object.
     """
     size = sum(part.size for part in parts)
     if size > _SENT or (size > MAX_ARGUMENTS and not _may_be_object(parts)):
@@ -298,7 +299,7 @@ def _first_bytes(parts: Sequence[Pieces]) -> bytes:
 
 
 def _first_object_end(data: bytes) -> int:
-    """Return the end of the JSON object at the start of `data`; 0 if the object is missing or incomplete.
+    """Return the end position of the JSON object at the start of `data`, or 0 if it is missing or incomplete.
 
     The object is skipped and not decoded, since decoded strings may take four times as much memory.
     """
@@ -327,7 +328,7 @@ def _complete_last_piece(pieces: Sequence[str]) -> str | None:
 
 
 def object_end(text: str) -> int:
-    """Return the end of the JSON object at the start of `text`; 0 if there is none."""
+    """Return the end position of the JSON object at the start of `text`, or 0 if there is none."""
     if not text.startswith("{"):
         return 0
     try:
@@ -346,7 +347,7 @@ def _strip_empty_objects(text: str) -> str:
 
 
 def _count_fragments(calls: Sequence[PartialCall]) -> int:
-    """Return how many of the calls after the first one continue the first call's arguments."""
+    """Return the number of calls after the first call that continue its arguments."""
     name, size = calls[0].wire_name, 0
     texts: list[str] = []
     for call in calls:
@@ -374,7 +375,9 @@ def _has_name_without_id(name: str, call: PartialCall) -> bool:
 
 
 def _has_second_object(pieces: Pieces) -> bool:
-    """Return True if a second object, which belongs to no known call, follows after the end of a fragment."""
+    """Return True if the fragments contain a second object, which begins with a new fragment and belongs to no known
+    call.
+    """
     if pieces.size > MAX_ARGUMENTS and (pieces.size > _SENT or not _first_object_end(_first_bytes([pieces]))):
         return False
     texts = list(pieces.texts())
@@ -388,7 +391,7 @@ def _has_second_object(pieces: Pieces) -> bool:
 
 
 def _absorb_call(call: PartialCall, absorbed: PartialCall) -> None:
-    """Append the fragments of `absorbed` to `call` and drop `absorbed`, which arrived under another index or id."""
+    """Append the fragments of `absorbed` to `call`, and drop `absorbed`, which arrived with another index or id."""
     call.pieces.size += absorbed.pieces.size
     call.pieces.kept += absorbed.pieces.kept
     call.native_id = call.native_id or absorbed.native_id
@@ -399,7 +402,9 @@ def _absorb_call(call: PartialCall, absorbed: PartialCall) -> None:
 
 
 def _canonical_arguments(call: PartialCall) -> str:
-    """Return a call's arguments in a canonical form, so that equal arguments are equal strings; `{}` if empty."""
+    """Return a call's arguments in a canonical form, so that equal arguments are equal strings. No arguments become
+    `{}`.
+    """
     if call.pieces.size > MAX_ARGUMENTS:
         digest = blake2b()
         for piece in call.pieces.slices():

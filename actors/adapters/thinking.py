@@ -47,12 +47,12 @@ def _thinks_by_default(dialect: Dialect) -> bool:
 
 
 def can_set_display(settings: Settings, dialect: Dialect) -> bool:
-    """Return True if a request can set the display of thinking, for settings that `fit_thinking` returned."""
+    """Return True if a request can set the display of thinking. `settings` must come from `fit_thinking`."""
     return dialect.reasoning.switch != "anthropic" or settings.thinking in ("adaptive", "manual")
 
 
 def can_switch_off(dialect: Dialect) -> bool:
-    """Return True if a request can prevent the model from thinking, as far as is known."""
+    """Return True if a request can prevent the model from thinking, as far as its behaviour is known."""
     facts = dialect.model
     if _has_only_efforts(dialect) or dialect.reasoning.switch == "reasoning":
         return facts.efforts is None or "none" in facts.efforts or "disabled" in facts.thinking
@@ -62,7 +62,7 @@ def can_switch_off(dialect: Dialect) -> bool:
 
 
 def will_think(settings: Settings, dialect: Dialect) -> bool:
-    """Return True if the model will think, for settings that `fit_thinking` returned."""
+    """Return True if the model will think. `settings` must come from `fit_thinking`."""
     match settings.thinking:
         case "off":
             return not can_switch_off(dialect)
@@ -87,7 +87,7 @@ def _drop_thinking(settings: Settings, losses: dict[str, None]) -> Settings:
 
 
 def _fit_effort(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Settings:
-    """Return settings whose effort is a level of the model, or None. A changed effort is a loss."""
+    """Return settings whose effort is None or a level of the model. A changed effort is reported as a loss."""
     effort, efforts = settings.effort, dialect.model.efforts
     if effort is None or _is_gateway(dialect):
         return settings
@@ -107,7 +107,9 @@ def _is_gateway(dialect: Dialect) -> bool:
 
 
 def _nearest_effort(effort: str, efforts: Sequence[str]) -> str | None:
-    """Return the level in `efforts` nearest to `effort`; on a tie, the lower one. None if `effort` is unknown."""
+    """Return the level in `efforts` nearest to `effort`, or None if `effort` is unknown. On a tie, the lower level
+    wins.
+    """
     if effort not in EFFORTS:
         return None
     at = EFFORTS.index(effort)
@@ -166,9 +168,10 @@ def _fit_enabled_thinking(settings: Settings, dialect: Dialect, losses: dict[str
 
 
 def _fit_by_effort(settings: Settings, facts: ModelFacts, losses: dict[str, None]) -> Settings:
-    """Return settings for a host that has efforts but no switch. A model that does not think by default gets an effort.
+    """Return settings for a host that has effort levels but no thinking switch. A model that does not think by default
+    gets an effort.
 
-    If the levels of such a model are unknown, no effort can be chosen, so thinking is a loss.
+    If the model's levels are unknown, no effort can be chosen, so thinking is reported as a loss.
     """
     effort = settings.effort
     if effort is None and facts.efforts is None and not facts.thinks:
@@ -187,7 +190,7 @@ def _thinking_budget(settings: Settings) -> int:
 
 
 def claude_thinking(settings: Settings, dialect: Dialect) -> dict[str, str | int | None]:
-    """Return the field `thinking` of a request to Claude, for settings that `fit_thinking` returned."""
+    """Return the field `thinking` of a request to Claude. `settings` must come from `fit_thinking`."""
     match settings.thinking:
         case "manual":
             return {
@@ -204,7 +207,7 @@ def claude_thinking(settings: Settings, dialect: Dialect) -> dict[str, str | int
 
 
 def answer_token_limit(settings: Settings, default: int) -> int:
-    """Return the token limit of an answer, which includes a manual thinking budget and must exceed it."""
+    """Return the token limit of an answer. It includes a manual thinking budget, so it must exceed this budget."""
     most = settings.max_tokens or default
     if settings.thinking != "manual":
         return most

@@ -1,8 +1,7 @@
 """Read JSON that a provider sent, without relying on its structure.
 
-The helper functions return an empty value where the type differs from the documentation. Values that become content are
-sanitised by `jsonio` first. A `WireObject` records which keys were read, so that the remaining keys can be reported
-without a second list of keys.
+The helper functions return an empty value if the type differs from the documentation. Values that become content are
+sanitised by `jsonio` first. A `WireObject` records which keys were read, so that the remaining keys can be reported.
 """
 
 import json
@@ -23,7 +22,7 @@ _PLAIN = frozenset({str, dict, list, tuple, int, float, bool, type(None)})
 
 
 def json_text(value: object) -> str:
-    """Return a value from a document as compact JSON. Levels that are nested too deeply are cut and marked."""
+    """Return a value as compact JSON. Levels that are nested too deeply are cut and marked."""
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
     except RecursionError:
@@ -32,7 +31,7 @@ def json_text(value: object) -> str:
 
 @dataclass(slots=True, frozen=True)
 class LongJson:
-    """The JSON text of a large value, as `json_text` returns it, but created in slices to limit memory."""
+    """The JSON text of a large value. It equals the result of `json_text`, but is created in slices to limit memory."""
 
     value: object
 
@@ -157,7 +156,7 @@ class WireObject:
         return None
 
     def read_text(self, *keys: str) -> str:
-        """Return the first string under these keys, sanitised, and mark its key as read; "" if there is none."""
+        """Return the first string under these keys, sanitised, or "" if there is none. Its key is marked as read."""
         for key in keys:
             if isinstance(value := self.fields.get(key), str):
                 self._taken.add(key)
@@ -165,7 +164,9 @@ class WireObject:
         return ""
 
     def read_id(self, *keys: str) -> str:
-        """Return the id that pairs a call with its results: the first value under these keys, or "" if it is blank."""
+        """Return the id that pairs a call with its results. It is the first value under these keys, or "" if that is
+        blank.
+        """
         value = self.read_value(*keys)
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)[:64]
@@ -179,7 +180,7 @@ class WireObject:
         return found
 
     def read_object(self, *keys: str) -> "WireObject":
-        """Return the first object under these keys; an empty object if none of their values is an object."""
+        """Return the first object under these keys, or an empty object if none of their values is an object."""
         for key in keys:
             if is_object(value := as_plain_data(self.fields.get(key))):
                 opened: WireObject = self._wrap_values(key, [value])[0]
@@ -187,8 +188,8 @@ class WireObject:
         return _EMPTY
 
     def read_list(self, *keys: str) -> Sequence[object]:
-        """Return the items of the first list under these keys, objects as `WireObject`. A single object is a list of
-        one.
+        """Return the items of the first list under these keys. Objects are wrapped as `WireObject`, and a single object
+        counts as a list.
         """
         for key in keys:
             value = as_plain_data(self.fields.get(key))
@@ -226,7 +227,9 @@ class WireObject:
 
 
 def as_plain_data(value: object) -> object:
-    """Return a value as plain data. Users mix objects of a vendor's client (with `model_dump`) into their own dicts."""
+    """Return a value as plain data. Objects of vendors' clients, which users put into their dicts, are converted with
+    `model_dump`.
+    """
     if type(value) in _PLAIN:
         return value
     dump = getattr(value, "model_dump", None)
@@ -234,7 +237,7 @@ def as_plain_data(value: object) -> object:
         return value
     try:
         dumped: object = dump()
-    except Exception:  # a vendor's code may raise anything; then the value is kept as text
+    except Exception:  # a vendor's code may raise any exception; the value is then kept as text
         return value
     return dumped
 

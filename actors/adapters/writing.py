@@ -1,4 +1,4 @@
-"""Write an array of messages: the code that the message writers of all families share.
+"""Define the base class of message writers, which write the array of messages of a request.
 
 Each wire family derives its writer from `BaseWriter`. In families that merge adjacent messages of one role, the last
 message stays open, and the next block of its role is added to it. The other families close every message. In both
@@ -17,11 +17,12 @@ from actors.core.transcript.transcript import Writer
 class BaseWriter(Writer):
     """The base class of message writers. It begins messages and collects their bytes; subclasses write the blocks.
 
-    A long literal becomes a separate piece without a copy. The bytes between two long literals are joined into one
-    piece.
+    The bytes are collected in pieces. A long literal becomes a separate piece without a copy. All bytes between two
+    long literals are joined into one piece.
     """
 
-    closing: ClassVar[bytes] = b"]}"  # closes the last message; empty in families that close every message
+    # closes the last message; empty in families that close every message at once
+    closing: ClassVar[bytes] = b"]}"
     natives: ClassVar[bool] = True  # whether provider-specific parts can be written
     opening: ClassVar[bytes] = b'{"role":"%b","content":['  # begins a message; %b is the role
     roles: ClassVar[Mapping[str, bytes]] = {"user": b"user", "assistant": b"assistant"}
@@ -39,7 +40,7 @@ class BaseWriter(Writer):
             self._role, self._comma = role, b""
 
     def write_block(self, opening: bytes, literal: bytes = b"", ending: bytes = b"") -> None:
-        """Write a block or a message after the existing ones.
+        """Write a block of the open message, or a complete message.
 
         The block is `opening` alone, or `opening`, `literal` and `ending`; `write_more` can add further literals.
         """
@@ -49,7 +50,7 @@ class BaseWriter(Writer):
             self.write_more(literal, ending)
 
     def write_more(self, literal: bytes, ending: bytes) -> None:
-        """Write another literal of the current block, and the bytes after that literal."""
+        """Write another literal of the current block, followed by the bytes `ending`."""
         if len(literal) < SHARED:
             self._loose += (literal, ending)
         else:

@@ -1,12 +1,12 @@
 """Decode the answers of Anthropic Messages, and read foreign transcripts.
 
-A stream is a sequence of named events: `message_start`; the blocks one after another, each as a start, deltas and a
-stop with the block's index; `message_delta` with the stop reason; `message_stop`. `ping` may come anywhere, and `error`
-at any time after the status 200. There is no `[DONE]`; a relay's `[DONE]` is ignored.
+A stream is a sequence of named events. It begins with `message_start`. The blocks follow one after another, each as a
+start, deltas and a stop with the block's index. `message_delta` with the stop reason and `message_stop` end the stream.
+`ping` and `error` may arrive at any time after the status 200. There is no `[DONE]`, and a relay's `[DONE]` is ignored.
 
 Blocks keep their order and boundaries, because thinking is bound to the exact bytes before it. Signatures and redacted
-data are kept verbatim. So are calls of the provider's own tools and their results, which are sent back together or not
-at all (ANT-10, ANT-11).
+data are kept verbatim. Calls of the provider's own tools and their results are also kept verbatim. They are sent back
+together or not at all (ANT-10, ANT-11).
 
 In foreign transcripts, blocks are read in messages of any role: a result in an assistant message is still a result.
 Blocks of server tools can be used only by their provider, so they are kept as text.
@@ -41,7 +41,7 @@ _FIGURES = {
 
 
 class MessagesDecoder(Decoder):
-    """The decoder of Anthropic Messages. A block of a complete body counts as a block that starts and stops at once."""
+    """The decoder of Anthropic Messages. In an answer without streaming, each block starts and stops at once."""
 
     ended: bool
     _begun = False  # whether any part of a message has arrived
@@ -91,8 +91,7 @@ class MessagesDecoder(Decoder):
         self._end_message()
 
     def _begin_message(self, message: Fields) -> None:
-        """Begin the message. A second start event restarts the message, since relays send one when they retry their
-        provider.
+        """Begin the message. A relay that retries its provider sends a second start event, which restarts the message.
 
         The event may contain complete blocks. They are held back, because a relay may also send them as events.
         """
@@ -104,7 +103,9 @@ class MessagesDecoder(Decoder):
         self._early = as_array(message.get("content"))
 
     def _add_early_blocks(self, slot: Slot = None, block: Fields | None = None) -> None:
-        """Add the blocks of `message_start`, unless `block`, which begins now, repeats the first of these blocks."""
+        """Add the blocks that `message_start` contained, unless events repeat them. `block` is the block that begins
+        now.
+        """
         early, self._early = self._early, ()
         first: Fields = as_object(early[0]) if early else {}
         if block and slot == 0 and first and all(first.get(k) == block.get(k) for k in ("type", "id")):
@@ -115,7 +116,7 @@ class MessagesDecoder(Decoder):
             self._stop_block(at)
 
     def _add_calls_without_events(self) -> None:
-        """Add the calls of `message_start` that no event has repeated."""
+        """Add the calls that `message_start` contained and that no event has repeated."""
         for held in map(as_object, self._early_calls):
             if not any(
                 isinstance(part, PartialCall) and part.native_id == held.get("id") for part in self._parts
@@ -185,8 +186,8 @@ class MessagesDecoder(Decoder):
             self.count_omission(kind)
 
     def _text_at(self, slot: Slot, kind: Literal["text", "thinking"]) -> PartialText:
-        """Return the block that a delta continues: the block at its index, the latest open block of its kind, or a new
-        block.
+        """Return the block that a delta continues. This is the block at its index, else the latest open block of its
+        kind, else a new block.
         """
         for part in (self._open.get(slot), *reversed(self._open.values())):
             if isinstance(part, PartialText) and part.kind == kind:
@@ -216,7 +217,9 @@ class MessagesDecoder(Decoder):
             self.end_part(part)
 
     def _close_block(self, slot: Slot) -> Part | None:
-        """Remove and return the open block at an index, with the data of its deltas; None if no block is open there."""
+        """Complete the open block at an index with the data of its deltas, and return it. Return None if no block is
+        open there.
+        """
         part = self._open.pop(slot, None)
         match part:
             case ProviderPart() if text := self._inputs.pop(part, ""):
@@ -233,8 +236,8 @@ class MessagesDecoder(Decoder):
         return part
 
     def _pair_server_tools(self) -> None:
-        """Exclude calls of the provider's own tools without a result, and results without their call, from later
-        requests.
+        """Mark calls of the provider's own tools that lack a result, and results that lack a call, so that they are not
+        sent back.
         """
         values = [as_object(own.value) for own in self._own]
         called = {as_string(value.get("id")) for value in values if value.get("type") == "server_tool_use"}
@@ -246,7 +249,7 @@ class MessagesDecoder(Decoder):
 
 
 def _store_input(call: ProviderPart, text: str) -> None:
-    """Store the streamed input of a server tool's call in the block of that call."""
+    """Store the streamed input of a call of the provider's own tool in the call's block."""
     try:
         call.value = {**as_object(call.value), "input": load_json(text)}
     except ValueError:

@@ -33,14 +33,14 @@ VERSION = "2023-06-01"
 
 
 class Route(Struct, frozen=True):
-    """One operation of a host.
+    """The API operation of a host that requests are sent to.
 
     Args:
-        plain_path: Path of a request without streaming, relative to the endpoint; `{model}` stands for the model's
+        plain_path: Path of a request without streaming, relative to the endpoint. `{model}` stands for the model's
             name.
         stream_path: Path of a request with streaming.
-        version: The value of `anthropic_version` in the body; empty if a header contains the version.
-        has_stream_field: Whether the body requests the stream; otherwise, only the path does.
+        version: The value of `anthropic_version` in the body, or an empty string if a header contains the version.
+        has_stream_field: Whether a field of the body requests the stream. Otherwise, only the path requests it.
         framing: The framing of a stream: server-sent events, or binary frames of AWS.
     """
 
@@ -96,7 +96,7 @@ class AnthropicWriter(BaseWriter):
         self.write_block(b'{"type":"text","text":', json, b"}")
 
     def write_thinking(self, block: Thinking) -> None:
-        """Write thinking verbatim. Placeholders and unsigned thinking get an empty signature."""
+        """Write thinking verbatim. Thinking without a signature gets an empty one."""
         seal = block.seal
         if seal is not None and seal.kind == "redacted":
             self.write_block(b'{"type":"redacted_thinking","data":', seal.data, b"}")
@@ -132,7 +132,7 @@ _NO_WORDS = quote("(The tool failed and said nothing.)")
 
 
 def _result_blocks(json: Json, media: Sequence[Titled]) -> bytes:
-    """Return the content of a result with media as a list of blocks, without an empty text (ANT-20)."""
+    """Return the content of a result with media as a list of blocks. An empty text is omitted (ANT-20)."""
     words = [b'{"type":"text","text":%b}' % json] if json != b'""' else []
     return b"[%b]" % b",".join([*words, *(_media_json(item) for item, _ in media)])
 
@@ -169,7 +169,7 @@ def request_head(settings: Settings, dialect: AnthropicDialect, _: frozenset[str
 
 
 def _output_format(settings: Settings) -> Wire:
-    """Return the format field with the answer's schema, in which every object is closed; None without a schema."""
+    """Return the field with the answer's schema, in which every object is closed. Return None if there is no schema."""
     schema = None if settings.output is None else close_schema(settings.output)
     return None if schema is None else {"type": "json_schema", "schema": schema}
 
@@ -178,7 +178,7 @@ _CHOICES = {"required": "any", "none": "none", None: None}
 
 
 def _tool_choice(settings: Settings) -> Wire:
-    """Return the `tool_choice` field, which also contains the limit of one call per message."""
+    """Return the `tool_choice` field. It may also limit the answer to one tool call."""
     choice, parallel = chosen_tool(settings), settings.parallel_tool_calls
     limit = {} if parallel is None else {"disable_parallel_tool_use": not parallel}
     if isinstance(choice, ToolSpec):

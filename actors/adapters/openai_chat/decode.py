@@ -3,13 +3,13 @@
 A stream is a sequence of `data: {chunk}` lines up to `data: [DONE]`. Text and reasoning arrive as deltas. Tool calls
 arrive as fragments, and `actors.adapters.calls` finds the call to which a fragment belongs.
 
-Reasoning arrives in three forms:
+Reasoning arrives in one of three forms, each with its seal, which is the data that must be sent back with it:
 
     reasoning_content   a field with the text. Its seal has no data, because the text is all that must be sent back.
     reasoning_details   a gateway's list, complete or in pieces. The seal contains the list, in its order.
     thinking_chunk      chunks of the content. The seal contains their other fields.
 
-Reasoning is sealed when the provider reports that the answer is complete, and only if the dialect accepts reasoning
+Reasoning gets its seal when the provider reports that the answer is complete, and only if the dialect accepts reasoning
 back in the same form. Other reasoning is kept without a seal and never sent back.
 """
 
@@ -41,10 +41,11 @@ _WORDS = {"reasoning.text": "text", "reasoning.summary": "summary"}
 
 
 class PartialReasoning:
-    """The reasoning of one answer while it arrives. Its methods receive the answer, to avoid a reference cycle.
+    """The reasoning of one answer while it arrives. The methods receive the answer as an argument, to avoid a reference
+    cycle.
 
     Args:
-        carrier: The form in which the dialect accepts reasoning back.
+        carrier: The form in which the dialect accepts reasoning back, such as `reasoning_content`.
     """
 
     def __init__(self, carrier: str) -> None:
@@ -72,7 +73,9 @@ class PartialReasoning:
         self._add_text(answer, as_long_string(thinking) or "".join(pieces))
 
     def seal_parts(self, answer: MessageBuilder) -> None:
-        """Seal the reasoning received so far, if the dialect accepts it back. A second call has no effect."""
+        """Attach the data with which the reasoning received so far can be sent back, if the dialect accepts it. A
+        second call has no effect.
+        """
         for part in self._parts:
             if self._carrier == "reasoning_content":
                 answer.attach_seal(part, self._carrier, self._carrier)
@@ -161,7 +164,7 @@ class ChatDecoder(Decoder):
         return self.finish_reason is not None
 
     def _unsent_fields(self, choice: Fields) -> Fields:
-        """Return the fields that no delta has sent yet, from the complete `message` in a chunk.
+        """Return the fields of the complete `message` in a chunk that no delta has sent yet.
 
         Some relays send only the complete message, without deltas; others send both.
         """
@@ -246,7 +249,7 @@ class ChatDecoder(Decoder):
             self.count_omission("images")
 
     def _process_chunk_extras(self, answer: Fields, choice: Fields, *, has_error: bool) -> None:
-        """Process the fields next to the message: an error, the upstream, logprobs, citations."""
+        """Process the fields of a chunk outside its message: an error, the upstream, logprobs, citations."""
         status = as_object(answer.get("base_resp"))
         if has_error or answer.get("error"):
             self.raise_reported_error(answer)
@@ -261,7 +264,7 @@ class ChatDecoder(Decoder):
             self.upstream = sanitise(upstream)
 
     def _process_call_fragment(self, slot: Slot, fragment: Fields, touched: set[PartialCall]) -> None:
-        """Process a fragment of a call. `touched` are the calls to which earlier fragments of the same delta belong."""
+        """Process a fragment of a call. `touched` contains the calls of earlier fragments of the same delta."""
         function = as_object(fragment.get("function")) or as_object(fragment.get("custom")) or fragment
         before, text = (
             self.minted_id_count,
@@ -275,7 +278,7 @@ class ChatDecoder(Decoder):
         touched.add(call)
 
     def _attach_signature(self, call: PartialCall, extra: object, *, is_new: bool) -> None:
-        """Attach a call's signature if the dialect accepts it back; otherwise count the signature as dropped."""
+        """Attach a call's signature if the dialect accepts it back. Otherwise, count the signature as dropped."""
         signature = as_string(as_object(as_object(extra).get("google")).get("thought_signature"))
         if is_new and signature and self.dialect.reasoning.carrier == "extra_content":
             self.sign_call(call, "extra_content", signature)
@@ -298,10 +301,10 @@ def _token_figures(usage: Fields) -> dict[str, int | None]:
 
 
 def _separate_reasoning_tokens(usage: Fields) -> int | None:
-    """Return the reasoning tokens that `completion_tokens` excludes, as at xAI; None if none are reported.
+    """Return the reasoning tokens that `completion_tokens` excludes, as at xAI, or None if none are reported.
 
-    They are excluded if `total_tokens` exceeds the sum of prompt and completion by exactly the number of reasoning
-    tokens; otherwise, the result is 0.
+    They are excluded if `total_tokens` exceeds the sum of prompt and completion by exactly their number. Otherwise, the
+    result is 0.
     """
     reasoning = whole_number(as_object(usage.get("completion_tokens_details")).get("reasoning_tokens"))
     if reasoning is None:
@@ -320,7 +323,7 @@ def _first_figure(figures: tuple[object, ...]) -> int | None:
     return next(filter(None, given), 0) if given else None
 
 
-# Types of calls of the client's tools. Calls of a provider's own tools have other types.
+# Call types of the client's tools. A provider's own tools have other call types.
 _OURS = ("", "function", "custom", "tool_call")
 
 
@@ -337,7 +340,7 @@ class ChatReader(TranscriptReader):
                 self.add_text(message.read_text("refusal"))
                 self._read_calls(message)
             case "tool":
-                self._read_calls(message)  # before the result, which may answer a call in the same message
+                self._read_calls(message)  # first, because the result may answer one of these calls
                 key, name = message.read_id("tool_call_id"), message.read_text("name")
                 self.add_result(key, *self.read_result_content(message, "content"), name=name)
             case "function":  # the older protocol has no ids and pairs calls and results by name
@@ -355,7 +358,8 @@ class ChatReader(TranscriptReader):
         self.add_thinking(part.read_text("thinking") or "".join(chunk.read_text("text") for chunk in chunks))
 
     def _read_reasoning(self, message: WireObject) -> str:
-        """Return the text of a message's reasoning fields, without the provider's state, which no provider may receive.
+        """Return the text of a message's reasoning fields. The provider's encrypted data is dropped, because no
+        provider may receive it.
 
         A gateway may repeat the same text in several fields.
         """
@@ -393,7 +397,7 @@ class ChatReader(TranscriptReader):
         if (kind := call.read_text("type")) not in _OURS:
             self.add_as_text(f"call of type {kind[:40]!r}", call.read_all())
             return
-        call.read_value("index")  # marked as read, since the position in the list says the same
+        call.read_value("index")  # marked as read, because the position in the list is the index
         key, custom = call.read_id("id"), call.read_object("custom")
         if custom:
             self.add_call(key, custom.read_text("name"), custom.read_value("input"), free=True)

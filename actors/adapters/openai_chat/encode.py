@@ -33,7 +33,7 @@ _ABSENT = {"null": b',"content":null', "empty": b',"content":""', "omit": b""}
 
 
 class OpenAIChatWriter(BaseWriter):
-    """The writer of the `messages` of a request. Each message is collected, and written when it is complete."""
+    """The writer of the `messages` of a request. A message is written when it is complete."""
 
     closing = b""
     natives = False
@@ -133,7 +133,7 @@ class OpenAIChatWriter(BaseWriter):
         self._parts.clear()
 
     def _write_reasoning(self) -> bytes:
-        """Return the message's reasoning as a field, or add it to the content. A placeholder has text but no seal."""
+        """Return the message's reasoning as a field. If it belongs to the content, add it there and return b""."""
         thoughts, self._thoughts = self._thoughts, []
         if self._carrier == "thinking_chunk":
             self._parts += map(_thinking_chunk, thoughts)
@@ -193,8 +193,8 @@ def request_head(settings: Settings, dialect: ChatDialect, _: frozenset[str]) ->
 
 
 def _assumed_settings(settings: Settings, dialect: ChatDialect) -> tuple[str, ...]:
-    """Return `reasoning_effort none` as the only item if the model requires this effort with tools (OAC-20), and the
-    settings contain it without a request to switch thinking off; otherwise an empty tuple.
+    """Return the assumed settings. The effort `none` counts as assumed if the model requires it with tools (OAC-20),
+    and the caller did not switch thinking off.
     """
     demands = dialect.model.chat_tools == "effort_none" and dialect.reasoning.switch == "effort"
     sends = settings.effort == "none" and settings.thinking != "off"
@@ -209,9 +209,11 @@ def _response_format(settings: Settings) -> Wire:
 
 
 def _pin_upstream(settings: Settings, dialect: ChatDialect, losses: list[str]) -> Wire:
-    """Return the field that pins a gateway to one upstream, since other upstreams cannot read its reasoning.
+    """Return the field that pins a gateway to the provider behind it that is named in the settings. Other providers
+    cannot read its reasoning.
 
-    The result is None if the settings name no upstream. If the gateway cannot be pinned, the upstream is a loss.
+    Return None if the settings name no such upstream. If the gateway cannot be pinned, the upstream is added to
+    `losses`.
     """
     if settings.upstream and dialect.request.upstream_pin == "provider":
         return {"order": [settings.upstream], "allow_fallbacks": False}
@@ -251,7 +253,7 @@ def _text_format(text_format: Json) -> Json:
 
 
 def _reasoning_fields(settings: Settings, dialect: ChatDialect, losses: list[str]) -> Mapping[str, Wire]:
-    """Return the fields that request reasoning: an effort, a switch, or a gateway's budget or effort."""
+    """Return the fields that request reasoning. They contain an effort, a switch, or a gateway's budget or effort."""
     off, effort, budget = settings.thinking == "off", settings.effort, settings.thinking_tokens
     asked = settings.thinking != "default"
     match dialect.reasoning.switch:

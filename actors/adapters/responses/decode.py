@@ -1,7 +1,7 @@
 """Decode the answers of OpenAI Responses, and read foreign transcripts.
 
-An answer is a list of items: messages, reasoning, calls. A stream sends each item as `output_item.added`, deltas and
-`output_item.done`, and ends with `response.completed`, `response.incomplete` or `response.failed`.
+An answer is a list of items, which are messages, reasoning or calls. A stream sends each item as `output_item.added`,
+deltas and `output_item.done`. It ends with `response.completed`, `response.incomplete` or `response.failed`.
 
 Items are merged by id. Relays rewrite the ids, so a delta with an unknown id belongs to the item at its `output_index`,
 or else to the latest item of its kind. `output_item.done` and the `output` of the last event contain complete items.
@@ -9,13 +9,14 @@ These override the deltas, including names and call ids, because a relay may sen
 content may be partial in earlier events. An empty value overrides nothing. A call that the provider does not mark as
 finished is dropped, because truncated arguments may look complete.
 
-A reasoning item that can be sent again is sealed as the JSON text of the item, reduced to the fields that the API
-accepts back. The phase of a message is sealed before its text, as `Thinking("", ProviderState("phase", ...))`. In
-dialects that send items back with their ids, the id of an item is sealed in the same way (`"item"`).
+A reasoning item that can be sent again is stored with the JSON text of the item, reduced to the fields that the API
+accepts back. The phase of a message is stored in a thinking block before its text, as `Thinking("",
+ProviderState("phase", ...))`. In dialects that send items back with their ids, the id of an item is stored in the same
+way (`"item"`).
 
 In foreign transcripts, consecutive items of the model (reasoning, text, calls) form one message, and so do consecutive
-outputs. Items of an unknown type are kept as labelled text. So are references to stored items, and items of the
-provider's own tools, which are not calls of the client.
+outputs. Items of an unknown type, references to stored items and items of the provider's own tools are kept as labelled
+text.
 """
 
 from collections.abc import Sequence
@@ -73,24 +74,24 @@ class _Item:
 
     kind: str
     part: Part
-    phase_seal: PartialText | None = None  # the thinking block with the seal of the message's phase
-    id_seal: PartialText | None = None  # the thinking block with the seal of the item's id
+    phase_seal: PartialText | None = None  # the thinking block that stores the message's phase
+    id_seal: PartialText | None = None  # the thinking block that stores the item's id
     done: bool = False  # whether the complete item has arrived
     place: _Place | None = None  # the part of a reasoning item that received the latest text
 
 
 class ResponsesDecoder(Decoder):
-    """The decoder of OpenAI Responses. A complete body counts as its last event."""
+    """The decoder of OpenAI Responses. A body without streaming is processed like the last event of a stream."""
 
     ended: bool
 
     def reset_parts(self) -> None:
         super().reset_parts()
         self._items: list[_Item] = []
-        self._by_id: dict[tuple[str, str], _Item] = {}  # keys: kind and id
+        self._by_id: dict[tuple[str, str], _Item] = {}  # by kind and id
         self._by_call_id: dict[tuple[str, str], _Item] = {}
         self._by_index: dict[tuple[str, Slot], _Item] = {}
-        self._latest: dict[str, _Item] = {}  # keys: kind
+        self._latest: dict[str, _Item] = {}  # by kind
         reasoning = self.dialect.reasoning
         self._keeps_ids = isinstance(reasoning, ResponsesReasoning) and reasoning.replay_item_ids == "all"
 
@@ -137,7 +138,8 @@ class ResponsesDecoder(Decoder):
         """Merge the complete items of the last event with the items of the stream, and add the items that the stream
         omitted.
 
-        Relays use other ids and indices here. An item without a known id is the next compatible item of its kind.
+        Relays use other ids and indices here. An item with an unknown id is merged with the next compatible item of its
+        kind.
         """
         told = [as_object(item) for item in output]
         known = [self._item_by_id(item) for item in told]
@@ -155,9 +157,9 @@ class ResponsesDecoder(Decoder):
                 place = self.move_parts(count, place)
 
     def _item_by_id(self, wire_item: Fields) -> _Item | None:
-        """Return the known item with the id of the complete item `wire_item`, or None.
+        """Return the known item that the complete item `wire_item` repeats, by its id or its call id, or None.
 
-        If only the known item with the same call id is compatible, return that item instead.
+        The item with the same id takes precedence, unless only the item with the same call id is compatible.
         """
         kind = as_string(wire_item.get("type"))
         item = self._by_id.get((kind, without_placeholder(wire_item.get("id"))))
@@ -169,7 +171,9 @@ class ResponsesDecoder(Decoder):
         )
 
     def _find_item(self, kind: str, item_id: object, index: Slot) -> _Item | None:
-        """Return the item to which an event belongs: by id, by index, or the latest unfinished item of its kind."""
+        """Return the item to which an event belongs. It has the event's id or index, or is the latest unfinished item
+        of its kind.
+        """
         # Some relays send numbers as ids.
         key = kind, item_id if isinstance(item_id, str) else without_placeholder(item_id)
         if item := self._by_id.get(key) or self._by_index.get((kind, index)) or self._by_call_id.get(key):
@@ -313,9 +317,9 @@ class ResponsesDecoder(Decoder):
 
 
 def _is_compatible(item: _Item, wire_item: Fields) -> bool:
-    """Return True if the complete item `wire_item` may be `item`, which arrived under another id.
+    """Return True if the complete item `wire_item` may be the same as `item`, which arrived with another id.
 
-    This is the case if both have the same kind and no field conflicts.
+    Both must have the same kind, and their fields must not conflict.
     """
     if item.kind != wire_item.get("type"):
         return False
@@ -343,7 +347,7 @@ def _store_item(part: ProviderPart, item: Fields) -> None:
 
 
 def _tool_name_of(call: Fields, namespace: str = "") -> str:
-    """Return a call's tool name, prefixed by its namespace; "" for a placeholder such as `null`."""
+    """Return a call's tool name, prefixed by its namespace, or "" for a placeholder such as `null`."""
     name = without_placeholder(call.get("name"))
     return flat_name(as_string(call.get("namespace")) or namespace, name) if name else ""
 
@@ -363,10 +367,10 @@ def _reasoning_texts(item: Fields) -> list[str | LongText]:
 
 
 def _resendable_json(item: Fields) -> str:
-    """Return a reasoning item as JSON text that can be sent again; "" without encrypted content (OAR-05).
+    """Return a reasoning item as JSON text that can be sent again, or "" if it has no encrypted content (OAR-05).
 
-    An id alone cannot be sent, because the API would not find it. Relays omit the id or replace it by an invalid one.
-    The id is sent back only if the next item has an id too (OAR-03).
+    An item with only an id cannot be sent, because the API would not find it. Relays omit the id or replace it by an
+    invalid one. The id is sent back only if the next item has an id too (OAR-03).
     """
     item_id, state = as_string(item.get("id")), as_string(item.get("encrypted_content"))
     if not state:
@@ -434,7 +438,7 @@ class ItemsReader(TranscriptReader):
                 self.add_as_text(f"item of type {kind[:40]!r}", item.read_all())
 
     def _read_reasoning(self, item: WireObject) -> None:
-        """Add reasoning. If the item has encrypted content, the reasoning is sealed with the complete item."""
+        """Add reasoning. If the item has encrypted content, the complete item is stored with the reasoning."""
         parts = [
             part
             for part in (*item.read_list("summary"), *item.read_list("content"))

@@ -1,7 +1,7 @@
 """Encode a rendered transcript as an OpenAI Responses request.
 
-A message becomes a sequence of items. Requests are stateless: nothing is stored or referenced by id, and reasoning is
-returned encrypted, to be sent again.
+A message becomes a sequence of items. Requests are stateless, so nothing is stored or referenced by id. The provider
+returns reasoning encrypted, and later requests send it again.
 
 Items have the order of the blocks. The renderer puts no text after a call, so outputs directly follow their calls
 (rulebook OAR-14).
@@ -35,8 +35,8 @@ MIN_TOKENS = 16
 class ResponsesWriter(BaseWriter):
     """The writer of the `input` of a request, item by item. Items of the provider's own tools are written verbatim.
 
-    Items have no ids (OAR-04), unless the dialect requires ids. In that case, reasoning waits for the next item, and
-    either both are sent with their ids, or both without (`ResponsesReasoning.replay_item_ids`).
+    Items have no ids (OAR-04), unless the dialect requires them (`ResponsesReasoning.replay_item_ids`). In this case,
+    reasoning is held until the next item, because either both have ids or neither has.
     """
 
     closing = b""
@@ -50,13 +50,13 @@ class ResponsesWriter(BaseWriter):
         self._only: Json | None = None
         self._phase = b""
         self._keeps_ids = dialect.reasoning.replay_item_ids == "all"
-        self._thought: list[Mapping[str, JsonValue]] = []  # reasoning items that wait for the next item
+        self._thought: list[Mapping[str, JsonValue]] = []  # reasoning items held back until the next item
         self._id = b""  # the id of the next item
         self._named = False  # whether all items of this answer since its last reasoning have ids
         self._free: set[str] = set()  # ids of unanswered calls with free text
 
     def begin(self, role: Role) -> None:
-        """Begin a message. A user's message becomes a single item; any other message becomes one item per block."""
+        """Begin a message. A user's message becomes a single item. Any other message becomes one item per block."""
         self._write_user_message()
         self._by_user, self._phase, self._id, self._named = role == "user", b"", b"", False
 
@@ -65,7 +65,7 @@ class ResponsesWriter(BaseWriter):
         return super().take_pieces()
 
     def write_text(self, json: Json) -> None:
-        """Write a text of the assistant as a message with its phase, or add a text to the user's open message."""
+        """Write a text of the assistant as a message with its phase. A user's text is added to the open message."""
         if self._by_user:
             self._only = None if self._content else json
             self._content.append(_TEXT % json)
@@ -76,7 +76,7 @@ class ResponsesWriter(BaseWriter):
         self._phase = b""
 
     def write_thinking(self, block: Thinking) -> None:
-        """Write a reasoning item verbatim. A sealed phase or id applies to the next item."""
+        """Write a reasoning item verbatim. If the block stores a phase or an id, keep it for the next item."""
         assert block.seal is not None
         if block.seal.kind == "phase":
             self._phase = block.seal.data
@@ -130,7 +130,7 @@ class ResponsesWriter(BaseWriter):
             self.write_block(opening, json, b"}")
 
     def _next_id(self, prefix: bytes | None) -> bytes:
-        """Write the waiting reasoning items, and return the id field of the next item.
+        """Write the reasoning items that were held back, and return the id field of the next item.
 
         The field is empty if the id is missing or lacks the prefix, or if an earlier item of the answer has no id.
         """
@@ -142,7 +142,7 @@ class ResponsesWriter(BaseWriter):
         return b',"id":' + item_id if self._named else b""
 
     def _write_user_message(self) -> None:
-        """Write the user's open message: its content is a string if it is a single text, otherwise a list of parts."""
+        """Write the user's open message. Its content is a string if it is a single text, otherwise a list of parts."""
         if self._content:
             opening = b'{"type":"message","role":"user","content":'
             if self._only is not None:
@@ -210,7 +210,7 @@ def request_head(settings: Settings, dialect: ResponsesDialect, _: frozenset[str
 
 
 def _output_format(settings: Settings) -> Wire:
-    """Return the format field with the answer's schema; None without a schema."""
+    """Return the field with the answer's schema, or None if there is no schema."""
     return None if settings.output is None else {"type": "json_schema", **named_schema(settings.output)}
 
 
@@ -222,7 +222,9 @@ def _tool_choice(settings: Settings) -> Wire:
 
 
 def _group_tools(tools: Sequence[ToolSpec]) -> list[Wire]:
-    """Return the tools. The tools of a namespace form one group, at the position of its first tool."""
+    """Return the declarations of the tools. The tools of a namespace form one group, at the position of the first of
+    them.
+    """
     groups: dict[str, list[Wire]] = {}
     listed: list[Wire] = []
     for tool in tools:

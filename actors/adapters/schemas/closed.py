@@ -1,9 +1,9 @@
 """Close every object in the schema of an answer, as providers with schema-guided decoding require.
 
-`actors.adapters.outputs` and the encoders use this module. A closed object allows no other keys. Keywords that the
-providers reject are dropped (bounds, defaults), and `oneOf` becomes `anyOf`. The answer is validated against the
-complete schema, so this weakens the guidance of the model but not the validation. A schema is rejected if closing would
-change its meaning: objects with arbitrary keys, values of any type, tuples.
+`actors.adapters.outputs` and the encoders use this module. A closed object allows only the keys that the schema lists.
+Keywords that the providers reject are dropped (bounds, defaults), and `oneOf` becomes `anyOf`. The answer is validated
+against the complete schema, so this weakens the guidance of the model but not the validation. A schema is rejected if
+closing would change its meaning. Examples are objects with arbitrary keys, values of any type, and tuples.
 """
 
 from collections.abc import Iterator, Mapping
@@ -38,8 +38,8 @@ class SchemaSize(NamedTuple):
         optional: The number of properties that are not required.
         unions: The number of properties with alternatives.
         empty_objects: The number of objects without properties, except the root.
-        indistinct_choices: The number of choices between objects whose first key is the same and does not distinguish
-            them.
+        indistinct_choices: The number of choices between objects that begin with the same key, if the key's values do
+            not distinguish the objects.
         untyped_schemas: The number of schemas without a type, alternatives or a reference.
         properties: The number of properties.
         values: The number of enumerated values.
@@ -61,12 +61,12 @@ class SchemaSize(NamedTuple):
 
 @lru_cache(maxsize=256)
 def close_schema(schema: Json, *, require_all: bool = False) -> Json | None:
-    """Return a schema in which every object is closed; None if closing would change its meaning.
+    """Return a schema in which every object is closed, or None if closing would change its meaning.
 
     Args:
         schema: The answer's schema, encoded.
-        require_all: Make every property required. This is harmless for nullable properties and properties with a
-            default; for any other optional property, the result is None.
+        require_all: Make every property required. This does not change the meaning of properties that may be null or
+            have a default. For any other optional property, the result is None.
     """
     root = parse(schema)
     try:
@@ -99,7 +99,7 @@ class _SchemaCloser(SchemaRewriter):
         return super().schema({**given, "anyOf": given["oneOf"]} if "oneOf" in given else given)
 
     def _close_reference(self, schema: Schema) -> Schema:
-        """Return a reference with its definitions, without other keywords."""
+        """Return a reference with its definitions. Its other keywords are dropped."""
         if _UNSAYABLE & schema.keys() or find_definition(schema["$ref"], self._root) is None:
             raise SchemaRefused
         definitions = {"$defs": self.value("$defs", schema["$defs"], schema)} if "$defs" in schema else {}
@@ -155,7 +155,7 @@ def allowed_values(schema: Mapping[str, JsonValue]) -> list[JsonValue]:
 
 
 def find_definition(reference: JsonValue, root: Schema) -> Schema | None:
-    """Return the definition in `$defs` to which a reference leads; None for any other reference."""
+    """Return the definition in `$defs` to which a reference leads, or None for any other reference."""
     defined = root.get("$defs")
     name = str(reference).removeprefix("#/$defs/")
     found = defined.get(name) if type(defined) is dict else None
@@ -204,7 +204,7 @@ def _inner_schemas(node: Schema) -> Iterator[JsonValue]:
 
 
 def _schema_depths(schema: JsonValue, root: Schema, followed: tuple[JsonValue, ...]) -> tuple[int, int, int]:
-    """Return three figures: whether a schema refers to itself (0 or 1), its levels, and its levels of objects."""
+    """Return whether a schema refers to itself (0 or 1), the number of its levels, and of its levels of objects."""
     if type(schema) is not dict:
         return 0, 0, 0
     if "$ref" in schema:

@@ -33,7 +33,9 @@ _LARGEST = 4096  # maximum number of schemas in one tool, with references follow
 
 @lru_cache(maxsize=1024)  # a session declares the same tools in every request
 def project_schema(schema: Json) -> tuple[Json | None, tuple[str, ...]]:
-    """Return a tool's schema in the provider's subset (None if the tool has no parameters), and the lost keywords."""
+    """Return a tool's schema in the provider's subset, and the lost keywords. The schema is None if the tool has no
+    parameters.
+    """
     whole = parse(schema)
     projection = _SubsetProjector(whole if type(whole) is dict else {})
     made = projection.project(projection.root)
@@ -41,7 +43,7 @@ def project_schema(schema: Json) -> tuple[Json | None, tuple[str, ...]]:
 
 
 class _SubsetProjector(SchemaRewriter):
-    """A rewriter of one tool's schema to the subset. References and `allOf` are replaced by their schemas."""
+    """A rewriter of one tool's schema to the subset. References and `allOf` are replaced by their contents."""
 
     policies: ClassVar[Mapping[str, Policy]] = {
         **dict.fromkeys(_KEPT, "keep"),
@@ -105,7 +107,7 @@ class _SubsetProjector(SchemaRewriter):
         return resolve_pointer(self.root, reference)
 
     def _alternatives(self, schema: Schema) -> list[JsonValue]:
-        """Return the alternatives of a schema; none if the schema is not a choice."""
+        """Return the alternatives of a schema. Return none if the schema is not a choice."""
         for keyword in ("anyOf", "oneOf"):
             if arms := as_list(schema.get(keyword)):
                 if keyword == "oneOf":
@@ -114,14 +116,14 @@ class _SubsetProjector(SchemaRewriter):
         kinds = as_list(schema.get("type"))
         return [{**schema, "type": kind} for kind in kinds] if len(kinds) > 1 else []
 
-    def _project_choice(self, choice: Schema, arms: list[JsonValue]) -> Schema:
-        """Return the rewritten form of a choice. `anyOf` allows no other keyword, so null and descriptions move into
-        it.
+    def _project_choice(self, choice: Schema, alternatives: list[JsonValue]) -> Schema:
+        """Return a choice in rewritten form. `anyOf` allows no other keyword, so null and descriptions move into the
+        alternatives.
         """
-        real = [arm for arm in arms if not _is_null(arm)]
+        real = [arm for arm in alternatives if not _is_null(arm)]
         beside: Schema = {key: choice[key] for key in ("title", "description", "default") if key in choice}
         made = [self.project({**beside, **arm} if type(arm) is dict else arm) for arm in real]
-        for arm in made if len(real) < len(arms) else []:
+        for arm in made if len(real) < len(alternatives) else []:
             arm["nullable"] = True
         if not made:
             return {"type": "STRING", "nullable": True}
@@ -145,7 +147,9 @@ class _SubsetProjector(SchemaRewriter):
         return made
 
     def _add_enumeration(self, schema: Schema, projected: Schema) -> None:
-        """Add the enumeration to the schema. The subset accepts only strings; null makes the schema nullable."""
+        """Add the enumeration of `schema` to `projected`. The subset accepts only strings, and null makes the schema
+        nullable.
+        """
         values = [schema["const"]] if "const" in schema else schema.get("enum")
         if type(values) is not list:
             return
@@ -190,16 +194,18 @@ def _type_of(schema: Mapping[str, JsonValue]) -> str:
 _SAMPLE_TYPES: Mapping[type, str] = {bool: "BOOLEAN", int: "INTEGER", float: "NUMBER"}
 
 
-def _is_null(arm: JsonValue) -> bool:
-    return type(arm) is dict and (arm.get("type") == "null" or ("const" in arm and arm["const"] is None))
+def _is_null(schema: JsonValue) -> bool:
+    return type(schema) is dict and (
+        schema.get("type") == "null" or ("const" in schema and schema["const"] is None)
+    )
 
 
-def _nested_alternatives(arm: Schema) -> list[Schema]:
+def _nested_alternatives(schema: Schema) -> list[Schema]:
     """Return the alternatives of a nested choice, or the schema itself if it is no choice."""
-    inner = arm.get("anyOf")
+    inner = schema.get("anyOf")
     if type(inner) is not list:
-        return [arm]
-    null = arm.get("nullable") is True
+        return [schema]
+    null = schema.get("nullable") is True
     return [{**item, "nullable": True} if null else item for item in inner if type(item) is dict]
 
 

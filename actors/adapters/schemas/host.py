@@ -42,12 +42,12 @@ class HostSchema(NamedTuple):
 
 @lru_cache(maxsize=1024)  # a session declares the same tools in every request
 def host_schema(schema: Json, patterns: Patterns = "any", key_pattern: str | None = None) -> HostSchema:
-    """Return a schema as a host accepts it. A schema that is acceptable already is returned as the same bytes.
+    """Return a schema as a host accepts it. An acceptable schema is returned unchanged.
 
     Args:
         schema: The tool's own schema, encoded.
         patterns: The kind of patterns that the host accepts (`RequestRules.patterns`).
-        key_pattern: A pattern that every property key must match in full; None accepts all keys.
+        key_pattern: A pattern that every property key must match in full. `None` accepts all keys.
     """
     given = parse(schema)
     if type(given) is not dict:
@@ -99,7 +99,9 @@ class _SchemaPruner(SchemaRewriter):
 
 
 def _new_keys(schema: JsonValue, pattern: str) -> Mapping[str, str]:
-    """Return a new key for each key that does not match the pattern. Maps the new keys to the schema's own keys."""
+    """Choose a new key for each key that does not match the pattern. Return a mapping from new keys to the schema's own
+    keys.
+    """
     owned = dict.fromkeys(key for node in all_schemas(schema) for key in _property_keys(node))
     keys: dict[str, str] = {}
     for own in owned:
@@ -113,7 +115,7 @@ def _new_keys(schema: JsonValue, pattern: str) -> Mapping[str, str]:
 
 
 def _property_keys(node: Schema) -> Iterator[str]:
-    """Yield the property keys in all keywords of a schema that mention them."""
+    """Yield the property keys that a schema mentions, from all of its keywords."""
     for keyword in _KEYED:
         if type(value := node.get(keyword)) is dict:
             yield from value
@@ -145,7 +147,9 @@ class _KeyRenamer(SchemaRewriter):
         return {self._names.get(key, key): self._rename_entry(item) for key, item in value.items()}
 
     def _rename_entry(self, value: JsonValue) -> JsonValue:
-        """Return the value of a keyed entry. If the value is a list of keys, the keys are renamed."""
+        """Return the value of a property in a keyword such as `dependentRequired`. Rename the keys if it is a list of
+        keys.
+        """
         return self._rename_keys(value) if type(value) is list else value
 
     def _rename_keys(self, value: JsonValue) -> JsonValue:
@@ -154,7 +158,7 @@ class _KeyRenamer(SchemaRewriter):
         return self._names.get(value, value) if type(value) is str else value
 
     def _rename_reference(self, reference: str) -> str:
-        """Return a reference in which the property keys of the path have their new names."""
+        """Return a reference with the new names of the property keys in its path."""
         from urllib.parse import quote, unquote  # imported lazily, as few schemas refer to themselves
 
         tokens = reference.split("/")

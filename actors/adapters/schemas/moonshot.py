@@ -1,6 +1,7 @@
-"""Rewrite a tool's JSON Schema so that Moonshot accepts it: every schema has a type, every reference leads to `$defs`.
+"""Rewrite a tool's JSON Schema so that Moonshot accepts it. Every schema gets a type, and every reference leads to
+`$defs`.
 
-The rewrite never restricts a schema further: a type that the values imply is written out, and a schema that accepts
+The rewrite never makes a schema stricter. A type that the values imply is written out, and a schema that accepts
 anything becomes a choice of all types (KIM-07). Constraints that Moonshot does not accept are dropped.
 """
 
@@ -50,7 +51,7 @@ class _MoonshotRewriter(SchemaRewriter):
         return _with_required_properties(self._replace_choices(made))
 
     def _replace_choices(self, schema: Schema) -> Schema:
-        """Return a schema in which `anyOf` is the only choice, since Moonshot accepts no other in place of a type.
+        """Return a schema in which `anyOf` is the only choice. Moonshot accepts only this choice in place of a type.
 
         `oneOf` and `allOf` become `anyOf`. If a schema has several choices, all but the first are lost.
         """
@@ -100,11 +101,11 @@ def _with_single_definitions(schema: Schema) -> Schema:
     return joined
 
 
-def _typed_alternative(arm: JsonValue, parent: Schema) -> JsonValue:
-    """Return one alternative of a choice with the type of the parent schema, if the alternative has no type."""
-    if type(arm) is dict and "type" in parent and arm.keys().isdisjoint(_UNTYPED):
-        return {"type": parent["type"], **arm}
-    return arm
+def _typed_alternative(alternative: JsonValue, parent: Schema) -> JsonValue:
+    """Return an alternative of a choice. If the alternative has no type, it gets the type of the parent schema."""
+    if type(alternative) is dict and "type" in parent and alternative.keys().isdisjoint(_UNTYPED):
+        return {"type": parent["type"], **alternative}
+    return alternative
 
 
 def _with_required_properties(schema: Schema) -> Schema:
@@ -117,7 +118,7 @@ def _with_required_properties(schema: Schema) -> Schema:
 
 
 def _type_of(schema: Schema) -> Schema:
-    """Return a schema with only the type that `schema` implies; a choice of all types if it implies none."""
+    """Return a schema with only the type that `schema` implies. If it implies no type, return a choice of all types."""
     for key, kind in _IMPLIED_TYPES.items():
         if key in schema:
             return {"type": kind}

@@ -1,10 +1,10 @@
-"""Rewrite the root of a tool's JSON Schema to the form that every provider accepts: an object with properties.
+"""Rewrite the root of a tool's JSON Schema as an object with properties, which every provider accepts.
 
-Most providers reject a choice or a reference at the root (OAC-11). Both are flattened: the root describes every
-property of all alternatives, and requires the names that every alternative requires. Constraints that one schema cannot
-express, such as which properties go together, are dropped and reported. Arrays get `items` everywhere. A schema that is
-acceptable already is returned as the same bytes. Arguments are validated against the tool's own schema before a tool
-runs, so this weakens the guidance of the model but not the validation.
+Most providers reject a choice or a reference at the root (OAC-11). Both are replaced by one object. It describes the
+properties of all alternatives, and requires the names that every alternative requires. Constraints that one schema
+cannot express, such as which properties go together, are dropped and reported. Arrays get `items` everywhere. An
+acceptable schema is returned unchanged. Arguments are validated against the tool's own schema before a tool runs, so
+this weakens the guidance of the model but not the validation.
 """
 
 from collections.abc import Sequence
@@ -77,7 +77,7 @@ class _RootFlattener(SchemaRewriter):
         return {**made, "items": {}} if is_array and "items" not in made else made
 
     def _flatten(self, schema: JsonValue, followed: tuple[str, ...]) -> Schema | None:
-        """Return a schema without a reference or a choice at its root; None if the schema accepts no objects."""
+        """Return a schema without a reference or a choice at its root, or None if the schema accepts no objects."""
         self._left -= 1
         if schema is True:
             return {}
@@ -99,7 +99,7 @@ class _RootFlattener(SchemaRewriter):
         return made
 
     def _follow_reference(self, reference: JsonValue, followed: tuple[str, ...]) -> Schema:
-        """Return the target of a reference at the root; an empty schema if the reference is recursive."""
+        """Return the target of a reference at the root, or an empty schema if the reference is recursive."""
         if type(reference) is not str or reference in followed or len(followed) == _LONGEST:
             self.lost.append("$ref")
             return {}
@@ -107,25 +107,27 @@ class _RootFlattener(SchemaRewriter):
             "$ref", resolve_pointer(self._given, reference), (*followed, reference)
         )
 
-    def _flatten_constraint(self, keyword: str, item: JsonValue, followed: tuple[str, ...]) -> Schema:
-        """Return an additional constraint, flattened. A constraint that accepts no objects is lost."""
-        flat = self._flatten(item, followed)
+    def _flatten_constraint(self, keyword: str, constraint: JsonValue, followed: tuple[str, ...]) -> Schema:
+        """Return an additional constraint without references and choices. A constraint that accepts no objects is
+        dropped and reported.
+        """
+        flat = self._flatten(constraint, followed)
         if flat is None:
             self.lost.append(keyword)
         return flat or {}
 
     def _unite_alternatives(
-        self, keyword: str, items: Sequence[JsonValue], followed: tuple[str, ...]
+        self, keyword: str, alternatives: Sequence[JsonValue], followed: tuple[str, ...]
     ) -> Schema:
-        """Return the union of several alternatives. If the alternatives differ, the keyword is a loss."""
-        arms = [flat for item in items if (flat := self._flatten(item, followed)) is not None]
+        """Return one schema for several alternatives. If the alternatives differ, the keyword is reported as a loss."""
+        arms = [flat for item in alternatives if (flat := self._flatten(item, followed)) is not None]
         is_whole = bool(arms) and self._left >= 0
         if not is_whole or any(arm != arms[0] for arm in arms):
             self.lost.append(keyword)
         return _shared_constraints(arms) if is_whole else {}
 
     def _merge_schemas(self, first: Schema, second: Schema) -> Schema:
-        """Return one schema for two schemas that both apply. For a conflicting keyword, the first schema wins."""
+        """Merge two schemas that both apply. If they conflict in a keyword, the first schema takes precedence."""
         made = dict(first)
         for key, value in second.items():
             before = made.get(key)
@@ -152,20 +154,20 @@ class _RootFlattener(SchemaRewriter):
         return made
 
 
-def _shared_constraints(arms: Sequence[Schema]) -> Schema:
-    """Return the constraints that all alternatives share, with the properties of every alternative."""
+def _shared_constraints(alternatives: Sequence[Schema]) -> Schema:
+    """Return the constraints that all alternatives share, and the properties of all alternatives."""
     made = {
         key: value
-        for key, value in arms[0].items()
-        if all(key in arm and arm[key] == value for arm in arms) and key not in _SILENT
+        for key, value in alternatives[0].items()
+        if all(key in arm and arm[key] == value for arm in alternatives) and key not in _SILENT
     }
     variants: dict[str, list[JsonValue]] = {}
-    for arm in arms:
+    for arm in alternatives:
         members = arm.get("properties")
         for name, value in members.items() if type(members) is dict else ():
             known = variants.setdefault(name, [])
             known += [value] if value not in known else []
-    demands = [as_list(arm.get("required")) for arm in arms]
+    demands = [as_list(arm.get("required")) for arm in alternatives]
     shared = [name for name in demands[0] if all(name in others for others in demands)]
     if variants:
         made["properties"] = {

@@ -82,8 +82,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "import: a part of another format is read as Gemini's",
         "actors/adapters/formats.py:_has_keys",
-        "bool(part.keys() & kinds) and part.keys() <= kinds | extras",
-        "bool(part.keys() & kinds)",
+        "bool(part.keys() & kind_keys) and part.keys() <= kind_keys | extra_keys",
+        "bool(part.keys() & kind_keys)",
         (GUESSES,),
     ),
     Mutation(
