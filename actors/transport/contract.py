@@ -1,4 +1,4 @@
-"""Define the interface of a transport: it sends segments and returns status, headers and chunks.
+"""Define the interface of a transport, which sends requests in segments and returns status, headers and chunks.
 
 Provider actors depend on this interface, which contains no types of other libraries. `HttpTransport` and the tests'
 fakes implement it.

@@ -1,4 +1,4 @@
-"""Run one exchange: send a request and read its response. `HttpTransport.send` returns a `ClientExchange`.
+"""Send one request and read its response. `HttpTransport.send` returns a `ClientExchange`.
 
 A server may close a kept connection while a request is on its way. llama.cpp does so after every stream, although it
 promises to keep the connection open. The server has most likely not read that request, so the request is sent once more

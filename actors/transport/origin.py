@@ -10,7 +10,7 @@ PORTS = {"http": 80, "https": 443}
 
 
 class Origin(Struct, frozen=True):
-    """A server's address: a scheme, a host (an IPv6 address without brackets) and a port."""
+    """A server's address, with scheme, host and port. An IPv6 address has no brackets."""
 
     scheme: str
     host: str
@@ -23,7 +23,7 @@ class Origin(Struct, frozen=True):
 
     @property
     def host_header(self) -> str:
-        """Host and port, as in the Host header and in AWS signatures: without the scheme's default port."""
+        """Host and port for the Host header and for AWS signatures. The scheme's default port is omitted."""
         default = PORTS[self.scheme] == self.port
         return self.authority.removesuffix(f":{self.port}") if default else self.authority
 

@@ -1,4 +1,4 @@
-"""Manage the connections to one origin: their number, the queue of waiting requests, and the idle connections.
+"""Manage the connections to one origin, the queue of requests that wait for one, and the idle connections.
 
 Exchanges take connections from a pool and return them. A request takes the most recently used idle connection. If there
 is none, the request opens a connection, or waits in a queue if the limit is reached. The other connections are not
