@@ -1,1 +1,3 @@
-"""Send requests to providers: resolve targets, admit requests, count budgets, look up prices, and read answers."""
+"""Send requests to providers. This includes resolving targets, admitting requests, counting budgets, looking up prices
+and reading answers.
+"""

@@ -1,4 +1,4 @@
-"""Admit requests to a backend: decide when each request of a session may start.
+"""Decide when each request to a backend may start.
 
 Each backend has one `Admission`, owned by its provider actor. A request starts at once if the limits on concurrency and
 rate allow it, the backend did not ask to wait, and no other request is queued. Otherwise it waits in a bounded queue.
@@ -126,8 +126,8 @@ class Admission:
         pace: The limits of the backend.
         now: Returns the time of the loop's clock, in seconds.
         call_at: Schedules a function for a time of the loop's clock.
-        min_span: Seconds that failures must span before the breaker opens, so that the retries of one request cannot
-            open it.
+        min_span: Seconds from the first failure before the breaker may open. They prevent one request from opening it
+            with its retries.
     """
 
     in_flight: int
@@ -281,7 +281,7 @@ class Admission:
         now = f"accepts no requests for {wait:.0f} s" if wait else "is being tested with one request"
         return CircuitOpen(
             f"Backend {self._name!r} {now}, because {self.breaker.in_a_row} requests in a row failed or the "
-            "backend asked to wait; ask later, or add another backend to a pool",
+            "backend asked to wait; retry later, or add another backend to a pool",
             retry_after=wait,
         )
 
@@ -357,12 +357,14 @@ class Admission:
             wake(ticket.waiter)
 
     def _queue_cost(self, ticket: Ticket) -> float:
-        """Return the cost of a request in the fair queue: its expected tokens if tokens are limited, else 1."""
+        """Return the cost of a request in the fair queue. It is the number of expected tokens if tokens are limited,
+        else 1.
+        """
         return max(1.0, ticket.size * self._per_byte) if self._tokens is not None else 1.0
 
     def _queue_lead(self, ticket: Ticket) -> float:
-        """Return the head start of a request in the fair queue, in units of `_queue_cost`. Only a request that
-        continues a turn gets one, before the other requests of its tenant.
+        """Return the head start of a request over the other requests of its tenant, in units of `_queue_cost`. Only a
+        request that continues a turn gets a head start.
         """
         return LEAD * self._queue_cost(ticket) if ticket.continues else 0.0
 

@@ -1,7 +1,7 @@
 """Suggest a fix for a failed ask, for errors and for the command line.
 
 In:  the result of an ask, and the configuration.
-Out: the suggestion in one line (empty if there is none), or a message or an error that includes the suggestion.
+Out: the suggestion in one line, or an empty string. Other functions return a message or an error with the suggestion.
 
 The suggestion depends on the failure:
 

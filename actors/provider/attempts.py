@@ -1,4 +1,4 @@
-"""Define the rules of one try of a request: headers, timeouts, silence, retries, and the redaction of failures.
+"""Define the rules for each try of a request: its headers, timeouts and retries, and the redaction of failures.
 
 A round (`actors.provider.rounds`) applies these rules. Randomness and time are arguments.
 """

@@ -1,4 +1,4 @@
-"""Build requests to one backend: its binding, adapter and settings form one value.
+"""Build requests to one backend, from its binding, adapter and settings.
 
 The resolver (`actors.provider.resolver`) creates these values, and sessions use them.
 """

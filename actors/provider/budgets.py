@@ -1,4 +1,5 @@
-"""Share a budget among sessions: the budget of a tenant, of a pool, or of the subagents that a batch of calls started.
+"""Share a budget among sessions. It belongs to a tenant, to a pool, or to the subagents that one batch of tool calls
+started.
 
 Until a request is answered, the budget counts an estimate of its usage, and afterwards the actual usage. If the budget
 has no room for a request, the request waits until another request is answered. The oldest waiting request goes first,
@@ -78,9 +79,9 @@ class SharedBudget:
     Args:
         budget: The limits. The time limit is ignored, because the time of a tool call includes the time of its
             subagents.
-        used_before: The usage so far.
+        used_before: The usage before this object was created.
         cost: Returns the cost of usage.
-        loop: Creates waiters.
+        loop: The event loop, in which requests wait.
         owner_label: Description of the budget for messages.
         window: The periods after which the budget restarts. `None` means that it never restarts.
     """
@@ -174,7 +175,7 @@ class SharedBudget:
 
     @property
     def stats(self) -> BudgetStats:
-        """The limits and the usage so far."""
+        """The limits, and the usage in the current period."""
         budget, used, window = self._budget, self.used, self._window
         return BudgetStats(
             rounds=budget.rounds,
@@ -312,7 +313,7 @@ class RuntimeBudgets:
     Args:
         budgets: The limits, by `tenants.NAME` or `pools.NAME`.
         cost: Returns the cost of usage.
-        loop: Creates waiters.
+        loop: The event loop, in which requests wait.
         now: A monotonic clock, in seconds.
     """
 

@@ -1,9 +1,9 @@
-"""Select the member of a pool: collect the state of each member from its provider actor, and apply the pool's policy.
+"""Select a member of a pool by the pool's policy. The provider actor of each member reports the member's state.
 
 The turn driver uses this module. A provider actor sees the requests of all sessions to its backend, so each session
 benefits from the experience of the others. The `Affinity` belongs to one session. It records the time and size of the
 session's last request to each backend, whose prompt cache may still contain the prompt. It also records the member with
-which the session started in each pool: some pools spread their sessions over the members.
+which the session started in each pool, because some pools spread their sessions over the members.
 """
 
 from collections.abc import Mapping, Sequence

@@ -51,7 +51,7 @@ ProviderCommand: TypeAlias = Generate | Abort | Counters | Inspect
 
 
 class Meter(Struct):
-    """The state of a backend that other code may read: its counters, which survive a crash, and its admission."""
+    """The state of a backend that other code may read. The counters survive a crash of the provider actor."""
 
     counters: Counter[str] = field(default_factory=Counter[str])
     requests: RequestCounts = field(default_factory=RequestCounts)

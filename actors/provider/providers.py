@@ -67,7 +67,7 @@ class Providers:
         ref: Ref[ProviderCommand] = system.spawn(make, name, depth=SHARED, restart=Restart(intensity=10))
         self.made[member, binding] = ref
         forget = partial(self.made.pop, (member, binding), None)
-        system.watch(ref, forget)  # so that an actor that crashed too often is replaced at the next request
+        system.watch(ref, forget)  # an actor that crashed too often is then replaced at the next request
         return ref
 
 

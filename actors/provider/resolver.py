@@ -304,14 +304,14 @@ def used_up_limit(resolver: Resolver, state: SessionState) -> str | None:
     return exhausted_limit(state.budget, state.used, resolver.cost)
 
 
-def expected_tokens(resolver: Resolver, state: SessionState, known: Ledger, binding: Binding) -> int:
+def expected_tokens(resolver: Resolver, state: SessionState, ledger: Ledger, binding: Binding) -> int:
     """Return an estimate of the input tokens of a session's next request to a binding."""
     ratio = resolver.calibrations[binding].ratio
-    return estimate_tokens(state.history, known, state.measured, binding, resolver.request_head_size, ratio)
+    return estimate_tokens(state.history, ledger, state.measured, binding, resolver.request_head_size, ratio)
 
 
 def compaction_limit(
-    resolver: Resolver, state: SessionState, known: Ledger, binding: Binding, before_index: int
+    resolver: Resolver, state: SessionState, ledger: Ledger, binding: Binding, before_index: int
 ) -> float | None:
     """If a session's history must be compacted before its next request, return the limit in tokens that the request
     would reach.
@@ -323,11 +323,11 @@ def compaction_limit(
     if settings.threshold is None or window is None:
         return None
     most = window * settings.threshold
-    if expected_tokens(resolver, state, known, binding) < most:
+    if expected_tokens(resolver, state, ledger, binding) < most:
         return None
     ratio = resolver.calibrations[binding].ratio
     return (
         most
-        if possible_savings(state.history, known, settings, before_index, ratio) >= most * WORTH
+        if possible_savings(state.history, ledger, settings, before_index, ratio) >= most * WORTH
         else None
     )

@@ -263,7 +263,7 @@ class Round:
         return self._was_renewed
 
     def outcome(self) -> Generated:
-        """Return the result of the round: a complete, an aborted or a broken answer."""
+        """Return the result of the round, which is a complete, an aborted or a broken answer."""
         decoder, usage = self._decoder, self._decoder.usage
         self._requests.add_usage(usage)
         calls = max(self._calls, decoder.minted_id_count)
@@ -440,7 +440,7 @@ class Round:
                 case ThinkingDelta(text=text):
                     self._emit(ThinkingEvent(text, self._command.turn, self._command.round, self._offset))
                 case CallStarted():
-                    # a started call counts as the first token; the decoder collects it, so no event is emitted
+                    # A started call counts as the first token. No event is emitted, because the decoder collects calls.
                     self._record_first_token()
                 case ArgumentsDelta() | CallDone() | Usage() | Finish():
                     pass

@@ -1,9 +1,9 @@
 """Create the headers and the query that authenticate a request. They are created anew for each request, and never
 logged.
 
-A key is looked up for each request, so that a rotated key takes effect at once. A token is printed by a program, used
-until shortly before it expires, and renewed when the provider rejects it. A signature depends on the request. Some
-hosts accept a key in the query of the base URL, so the query does not appear in error messages either.
+A key is looked up for each request, so that a rotated key takes effect at once. A program prints a token, which is used
+until shortly before it expires, and renewed if the provider rejects it. A signature depends on the request. Some hosts
+accept a key in the query of the base URL, so the query does not appear in error messages either.
 """
 
 from collections.abc import Callable

@@ -165,7 +165,7 @@ MUTATIONS = (
     Mutation(
         "compaction: no compaction runs before a turn",
         "actors/provider/resolver.py:compaction_limit",
-        "expected_tokens(resolver, state, known, binding) < most",
+        "expected_tokens(resolver, state, ledger, binding) < most",
         "most",
         (f"{SESSIONS}::test_compaction_before_the_window_is_full_avoids_too_long_requests",),
     ),
@@ -224,8 +224,8 @@ MUTATIONS = (
     Mutation(
         "compaction: compaction runs although it saves almost nothing",
         "actors/provider/resolver.py:compaction_limit",
-        "possible_savings(state.history, known, settings, before_index, ratio) >= most * WORTH",
-        "possible_savings(state.history, known, settings, before_index, ratio)",
+        "possible_savings(state.history, ledger, settings, before_index, ratio) >= most * WORTH",
+        "possible_savings(state.history, ledger, settings, before_index, ratio)",
         (f"{SESSIONS}::test_a_history_with_little_to_summarise_is_not_compacted",),
     ),
     Mutation(
