@@ -1,7 +1,7 @@
 """Encode a rendered transcript and its settings as a request, by the rules of a dialect.
 
 The provider actor and `actors.encode` call `adapter`. The code for one wire family is in a `Codec`
-(`actors.adapters.codec`), which is imported with the first adapter of the family. Codecs also decode answers;
+(`actors.adapters.codec`), which is imported with the first adapter of the family. Codecs also decode answers.
 `actors.adapters.classify` classifies errors.
 """
 

@@ -149,8 +149,8 @@ class Decoder(MessageBuilder, ABC):
         """End the answer and return the model's message. Events from the last bytes are in `late`.
 
         Raises:
-            StreamFault: The answer lacks its end marker, its finish reason reports a failure without a usable answer,
-                or an earlier call failed.
+            StreamFault: The answer lacks its end marker, or its finish reason reports a failure and the answer is not
+                usable, or an earlier call failed.
         """
         if not self._closed and self._fault is None:
             try:

@@ -57,7 +57,7 @@ class RefusedParameter(Struct, frozen=True):
 
     Args:
         settings: The settings that the parameter expresses, by their names in `Settings.omitted`.
-        is_value: True if only this value is rejected; False if the provider does not support the parameter.
+        is_value: True if the provider rejects only this value, False if it does not support the parameter.
         otherwise: The kind of failure if the request does not contain the parameter.
     """
 

@@ -1,6 +1,6 @@
 """Check whether each message of a transcript has the structure that a wire family gives its messages.
 
-`actors.adapters.importing` uses this module for transcripts without a named dialect. In such a transcript, a message
+`actors.adapters.importing` uses this module for transcripts without a named dialect. In these transcripts, a message
 without a role, or with a part of an unknown kind, fits no family, because a reader would have to guess the message's
 role.
 """

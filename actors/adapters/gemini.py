@@ -279,7 +279,7 @@ class GenerateContentDecoder(Decoder):
     def _add_provider_part(self, part: Fields) -> None:
         """Add a provider-specific part with its signature.
 
-        An image becomes media and loses its signature, which is useless without the original part.
+        An image becomes media. Its signature is dropped, because it is useless without the original part.
         """
         name = next(name for name in part if name not in _FLAGS)
         image: Fields = as_object(part[name]) if name == "inlineData" else {}

@@ -51,12 +51,12 @@ class _Mark(NamedTuple):
     """A feature of a transcript that suggests one wire family.
 
     Args:
-        place: The location of the feature, for messages.
+        evidence: The location and the name of the feature, such as `messages[0] has 'parts'`, for messages.
         is_plain: Whether no other family can have the feature.
     """
 
     family: Family
-    place: str
+    evidence: str
     is_plain: bool = True
 
 
@@ -108,7 +108,7 @@ def recognise_dialect(transcript: object, named_dialect: Dialect | None) -> tupl
         marks.append(mark)
         if mark.is_plain:
             plain_marks.setdefault(mark.family, mark)
-    looks = [f"{_NAMES[mark.family].name} ({mark.place})" for mark in plain_marks.values()]
+    looks = [f"{_NAMES[mark.family].name} ({mark.evidence})" for mark in plain_marks.values()]
     if named_dialect is not None:
         if plain_marks:
             raise TranscriptError(
@@ -162,9 +162,9 @@ def _guess_dialect(transcript: object, marks: Sequence[_Mark]) -> tuple[Dialect,
             fits.append(mark)
         elif mark.is_plain:
             name, place = _NAMES[family].name, placed[at][0]
-            raise TranscriptError(f"{mark.place}, but {place} is not a message of {name}; {_NAME_IT}")
+            raise TranscriptError(f"{mark.evidence}, but {place} is not a message of {name}; {_NAME_IT}")
     if len(fits) == 1:
-        return _NAMES[fits[0].family], fits[0].place
+        return _NAMES[fits[0].family], fits[0].evidence
     if not fits and all(map(has_only_text, messages)) and first_misfit("openai_chat", messages) is None:
         return OPENAI_CHAT, "roles and words alone"
     several = " and ".join(_NAMES[mark.family].name for mark in fits)

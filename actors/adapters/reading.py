@@ -155,10 +155,10 @@ class TranscriptReader:
         self._role = role
         self._fresh = self._fresh or not goes_on
 
-    def note_oddity(self, kind: str, *about: str) -> None:
-        """Report an oddity of the current message. `kind` contains a `%s` for each item of `about`."""
+    def note_oddity(self, template: str, *details: str) -> None:
+        """Report an oddity of the current message. `template` contains a `%s` for each item of `details`."""
         self._silent = False
-        self.remarks.add(self.where, kind, *about)
+        self.remarks.add(self.where, template, *details)
 
     def add_block(self, block: Block) -> None:
         """Add a block. Calls and thinking are added as messages of the model, results as messages of its tools, and
@@ -252,11 +252,13 @@ class TranscriptReader:
             held = ingest(value)
             if held.marks:
                 self.note_oddity(
-                    "arguments of %s changed on the way in: %s", repr(name)[:80], ", ".join(held.marks)
+                    "arguments of %s were changed on import: %s", repr(name)[:80], ", ".join(held.marks)
                 )
             if held.json.startswith(b"{"):
                 return held.json, None
-        self.note_oddity("arguments of %s are not a JSON object; kept verbatim beside {}", repr(name)[:80])
+        self.note_oddity(
+            "arguments of %s are not a JSON object; replaced by {} and kept as raw text", repr(name)[:80]
+        )
         return Json(b"{}"), as_text(value)
 
     def add_result(
@@ -274,13 +276,13 @@ class TranscriptReader:
         """
         held = ingest("" if content is None else content)
         if held.marks:
-            self.note_oddity("result changed on the way in: %s", ", ".join(held.marks))
+            self.note_oddity("result was changed on import: %s", ", ".join(held.marks))
         json, error = (None, held.json) if failed else (held.json, None)
         self.add_block(from_fields(ToolResult, result_key(call_id, name), json, error, None, tuple(media)))
 
     def add_pending_result(self, call_id: str, name: str = "") -> None:
         """Add a result block for a call that had started but had no result yet."""
-        self.note_oddity("result of call %s had not come when the transcript was made", repr(call_id)[:80])
+        self.note_oddity("call %s had no result yet when the transcript was made", repr(call_id)[:80])
         self.add_block(from_fields(ToolResult, result_key(call_id, name), None, None, False, ()))
 
     # ---- reading contents

@@ -40,7 +40,9 @@ _EXTRA_NAMES: Mapping[tuple[str, ...], str] = {
 
 
 def _table_names() -> Mapping[str, tuple[str, ...]]:
-    """Return the settings of the table by their wire names. `user` is excluded, since errors mention it as a role."""
+    """Return the settings of the table by the names of their request fields. `user` is excluded, because errors mention
+    it as a role.
+    """
     found: dict[str, tuple[str, ...]] = {}
     for name, setting in SETTINGS.items():
         paths = [*setting.wire.values(), *(path for each in setting.constants.values() for path in each)]

@@ -4,7 +4,7 @@ In:  the provider's message, and the request.
 Out: the message with the names of the tool and its keys, or the names of the attachments
      (`actors.core.render.media_name`).
 
-Providers identify a tool by its position (`tools.0.custom.input_schema`); providers that compile all tools into one
+Providers identify a tool by its position (`tools.0.custom.input_schema`). Providers that compile all tools into one
 grammar do not identify it. Providers identify an attachment by its position (`messages.3.content.1.image.source`,
 `input[2].content[0].image_url`, `contents[0].parts[1].inline_data`) or by its URL, and often not at all. Positions
 count the parts that were sent, so the request body is parsed. These errors are rare, so speed does not matter.

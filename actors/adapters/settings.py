@@ -111,9 +111,9 @@ class FittedSettings(NamedTuple):
 def fit_settings(settings: Settings, dialect: Dialect) -> FittedSettings:
     """Return the settings in the form that a dialect accepts, ready to be encoded.
 
-    The losses are: the names of settings (`actors.core.settings.table`); `thinking_tokens`; `cache` if a longer
-    lifetime cannot be requested; `schema.KEYWORD` for a keyword of a tool's schema that the host rejects, and
-    `output.KEYWORD` for a keyword of the answer's schema.
+    A loss is the name of a setting (`actors.core.settings.table`) or `thinking_tokens`. `cache` means that a longer
+    lifetime cannot be requested. `schema.KEYWORD` is a keyword of a tool's schema that the host rejects, and
+    `output.KEYWORD` is a keyword of the answer's schema.
 
     Args:
         settings: The requested settings.

@@ -38,7 +38,7 @@ class AnswerCalls:
 
     Attributes:
         left_out: The kinds of dropped content: `repeated_call`, `repeated_arguments`, `stray_arguments`, `cut_call`.
-        is_lost: Whether content is or may be missing: arguments without a call, or a call without its arguments.
+        is_lost: Whether content may be missing, which may be the call of some arguments, or the arguments of a call.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class AnswerCalls:
     def _drop_echoes(self) -> None:
         """Drop each call without arguments that repeats the id and the name of an earlier call.
 
-        Such a call is an empty fragment of the earlier call.
+        It is an empty fragment of the earlier call.
         """
         known: dict[tuple[str, str], PartialCall] = {}
         for call in self._calls:

@@ -146,7 +146,7 @@ class WireObject:
     def read_value(self, *keys: str, kind: type = object) -> object:
         """Return the value of the first key in `keys` whose value has the type `kind`, and mark that key as read.
 
-        Return None if there is no such key.
+        Return None if no key has such a value.
         """
         for key in keys:
             value = self.fields.get(key)

@@ -15,7 +15,7 @@ from actors.core.transcript.transcript import Writer
 
 
 class BaseWriter(Writer):
-    """The base class of message writers. It begins messages and collects their bytes; subclasses write the blocks.
+    """The base class of message writers. It begins messages and collects their bytes. Subclasses write the blocks.
 
     The bytes are collected in pieces. A long literal becomes a separate piece without a copy. All bytes between two
     long literals are joined into one piece.
@@ -42,7 +42,7 @@ class BaseWriter(Writer):
     def write_block(self, opening: bytes, literal: bytes = b"", ending: bytes = b"") -> None:
         """Write a block of the open message, or a complete message.
 
-        The block is `opening` alone, or `opening`, `literal` and `ending`; `write_more` can add further literals.
+        The block is `opening` alone, or `opening`, `literal` and `ending`. `write_more` can add further literals.
         """
         self._loose += (self._comma, opening)
         self._comma = b","

@@ -275,7 +275,7 @@ SCENARIOS: dict[str, tuple[History, list[str], list[str]]] = {
     "43 a lone surrogate": (
         openai(calling_message("a"), tool_message("a", "x\ud800y"), user("z\udc00")),
         ["assistant: call1", "tool: result1(x\ufffdy)", "user: 'z\ufffd'"],
-        ["messages[1]: result changed on the way in: surrogate"],
+        ["messages[1]: result was changed on import: surrogate"],
     ),
     "44 blocks only their provider knows": (
         anthropic(

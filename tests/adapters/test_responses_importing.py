@@ -128,7 +128,7 @@ def test_server_tool_items_are_model_text_not_calls() -> None:
     assert [note.split(": ", 1)[1] for note in imported.report.notes] == [
         "item of type 'web_search_call' kept as text",
         "item of type 'mcp_call' kept as text",
-        "image made by its provider's tool kept as an image of the model's",
+        "image from the provider's own tool kept as an image of the model",
     ]
 
 

@@ -199,7 +199,7 @@ def test_a_long_broken_file_gives_a_few_lines_with_counts(
     assert len(lines) < 25
     for counted in (
         "1,047 more: call to ... has no id",
-        "1,047 more: arguments of ... are not a JSON object; kept verbatim beside {}",
+        "1,047 more: arguments of ... are not a JSON object; replaced by {} and kept as raw text",
         "1,047 more: result for unknown call ... kept as text",
         "1,047 more: a result for ... (lost)",
         "left out: messages[].name (1,050)",

@@ -166,7 +166,7 @@ class ChatDecoder(Decoder):
     def _unsent_fields(self, choice: Fields) -> Fields:
         """Return the fields of the complete `message` in a chunk that no delta has sent yet.
 
-        Some relays send only the complete message, without deltas; others send both.
+        Some relays send only the complete message. Others also send deltas.
         """
         message = as_object(choice.get("message"))
         if not self._parts:
@@ -371,7 +371,7 @@ class ChatReader(TranscriptReader):
                 detail.has_value("type", "reasoning.text", "reasoning.summary")
                 details.append(detail.read_text("text") or detail.read_text("summary"))
         if words and details and "".join(details) != words:
-            self.note_oddity("reasoning_details that say something else than the reasoning left out")
+            self.note_oddity("reasoning_details left out, because they differ from the reasoning")
         return words or "".join(details)
 
     def _read_calls(self, message: WireObject) -> None:

@@ -1,9 +1,9 @@
 """Encode a rendered transcript as a request of OpenAI Chat Completions, for OpenAI and compatible hosts.
 
 Only the fields listed in this module are ever sent (rulebook OAC-12, MIS-32). Reasoning is sent back in one of four
-forms, the carriers: `reasoning_content` is a field with the text; `reasoning_details` is a field with the provider's
-own list; `thinking_chunk` is the first part of the content; `extra_content` is the signature inside a call. For a
-dialect without a carrier, the renderer passes no reasoning.
+forms, which are called carriers. `reasoning_content` is a field with the text. `reasoning_details` is a field with the
+provider's list. `thinking_chunk` is the first part of the content. `extra_content` is the signature inside a call. For
+a dialect without a carrier, the renderer passes no reasoning.
 """
 
 from collections.abc import Mapping, Sequence
@@ -154,7 +154,7 @@ _GAP = b"\\n\\n"
 
 
 def _thinking_chunk(block: Thinking) -> bytes:
-    assert block.seal is not None  # the renderer passes only sealed reasoning here
+    assert block.seal is not None  # the renderer passes only reasoning with a seal here
     more = unquote(block.seal.data).encode()[1:-1]  # other fields of the chunk, such as its signature
     held = b'{"type":"thinking","thinking":[{"type":"text","text":%b}]' % block.json
     return held + b",%b}" % more if more else held + b"}"

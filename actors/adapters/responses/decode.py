@@ -421,7 +421,7 @@ class ItemsReader(TranscriptReader):
             case "item_reference":
                 self.add_as_text("reference to an item that its provider keeps", item.read_value("id"))
             case "image_generation_call" if data := item.read_text("result"):
-                self.note_oddity("image made by its provider's tool kept as an image of the model's")
+                self.note_oddity("image from the provider's own tool kept as an image of the model")
                 self.add_block(Media(f"image/{item.read_text('output_format') or 'png'}", data))
             case _ if kind in _OUTPUTS:
                 item.has_value("role", "tool")

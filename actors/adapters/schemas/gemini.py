@@ -210,7 +210,7 @@ def _nested_alternatives(schema: Schema) -> list[Schema]:
 
 
 def _merge_schemas(schemas: list[Schema]) -> Schema:
-    """Merge schemas into one. Properties and required names are united; for other keywords, the later schema wins."""
+    """Merge schemas into one. Properties and required names are united. For other keywords, the later schema wins."""
     merged: Schema = {}
     for schema in schemas:
         for keyword, value in schema.items():

@@ -21,7 +21,8 @@ _SILENT = frozenset(
 )
 """Keywords of an alternative that do not constrain the arguments."""
 _TOGETHER = frozenset({"if", "then", "else"})
-_MOST = 200  # maximum number of alternatives; each reference counts again, so this also bounds the recursion
+# The maximum number of alternatives. Every use of a reference counts, so this also bounds the recursion.
+_MOST = 200
 _LONGEST = 32  # maximum length of a chain of references that is followed
 
 
