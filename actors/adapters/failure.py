@@ -71,8 +71,9 @@ class Failure(Struct, frozen=True):
 
     Args:
         kind: The cause.
-        action: The reaction: `retry` on the same backend, try the `next_backend`, `compact` the history and try once
-            more, treat the failure as `our_bug`, `leave_out` the rejected part and try once more, or `give_up`.
+        action: The reaction. `retry` tries the same backend again, and `next_backend` another one. `compact` shortens
+            the history, and `leave_out` omits the rejected part, before one more try. `our_bug` reports a bug of this
+            library. `give_up` ends the ask.
         message: The provider's message on one line, shortened, without credentials.
         status: The HTTP status, or the equivalent status of an error inside a response with status 200. It is None if
             it is unknown.

@@ -151,7 +151,7 @@ class AnswerCalls:
             self._remove_dropped()
 
     def _repair_arguments(self, call: PartialCall) -> None:
-        """Replace repeated arguments by a single copy. Other invalid arguments are unchanged."""
+        """Replace repeated arguments with a single copy. Other invalid arguments are unchanged."""
         if call.free or call.is_marked_complete or call.pieces.is_blank or call.is_whole:
             return
         text = join_arguments(call.pieces)

@@ -371,7 +371,7 @@ class Admission:
     def _settle_tokens(
         self, budget: MinuteBudget, ticket: Ticket, failure: Failure | None, usage: Usage
     ) -> None:
-        """Replace the reserved tokens by the tokens actually used, and update the estimate of tokens per byte."""
+        """Replace the reserved tokens with the tokens actually used, and update the estimate of tokens per byte."""
         used = usage.input_tokens + usage.output_tokens
         if used and ticket.size:
             self._per_byte += LEARNING * (used / ticket.size - self._per_byte)
