@@ -58,17 +58,19 @@ class Dumps:
         """Dump a rejection for which a slot was reserved. `file_number` is part of the file name. Errors are logged."""
         try:
             if callable(self._to):
-                made = await self._in_thread(partial(reproduce, refusal, dialect))
+                made = await self._run_in_thread(partial(reproduce, refusal, dialect))
                 self._listener.call(partial(self._to, made))
             elif file_number <= MAX_FILES:
-                await self._in_thread(partial(_write_reproduction, refusal, dialect, self._to, file_number))
+                await self._run_in_thread(
+                    partial(_write_reproduction, refusal, dialect, self._to, file_number)
+                )
         except Exception as error:  # for example, a full disk
             logger.actor_crashed("dump of a refusal", error)
         finally:
             self._waiting -= 1
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
-        return await anyio.to_thread.run_sync(work, limiter=self._thread)
+    async def _run_in_thread(self, function: Callable[[], T]) -> T:
+        return await anyio.to_thread.run_sync(function, limiter=self._thread)
 
 
 def _write_reproduction(

@@ -224,18 +224,18 @@ def _pin_upstream(settings: Settings, dialect: ChatDialect, losses: list[str]) -
 def _tool_choice(settings: Settings, dialect: ChatDialect) -> Wire:
     choice = chosen_tool(settings)
     if isinstance(choice, ToolSpec):
-        kind = "custom" if _is_custom(choice, dialect) else "function"
+        kind = "custom" if _is_custom_tool(choice, dialect) else "function"
         return {"type": kind, kind: {"name": choice.name}}
     return dialect.request.required_choice if choice == "required" else choice
 
 
-def _is_custom(tool: ToolSpec, dialect: ChatDialect) -> bool:
+def _is_custom_tool(tool: ToolSpec, dialect: ChatDialect) -> bool:
     return tool.form is not None and dialect.request.custom_tools
 
 
 def _tool_json(tool: ToolSpec, dialect: ChatDialect, losses: list[str]) -> Wire:
     named = {"name": tool.name, "description": tool.description}
-    if tool.form is not None and _is_custom(tool, dialect):
+    if tool.form is not None and _is_custom_tool(tool, dialect):
         return {"type": "custom", "custom": {**named, "format": _text_format(tool.form)}}
     parameters = tool.parameters
     if dialect.request.schema_subset == "moonshot":

@@ -197,7 +197,7 @@ class ResponsesDecoder(Decoder):
         if kind == "message":
             phase = self.begin_text("thinking")
             item = _Item(kind, self.begin_text("text"), phase)
-            self._seal_phase(item, wire_item)
+            self._store_phase(item, wire_item)
         elif kind == "reasoning":
             item = _Item(kind, self.begin_text("thinking"))
         elif kind in _CALLS:
@@ -245,7 +245,7 @@ class ResponsesDecoder(Decoder):
             self.end_part(item.id_seal)
         match part := item.part:
             case PartialText(kind="text"):
-                self._seal_phase(item, wire_item)
+                self._store_phase(item, wire_item)
                 self.reconcile_text(part, *_message_texts(wire_item))
                 self._process_message_extras(wire_item)
             case PartialText():
@@ -279,7 +279,7 @@ class ResponsesDecoder(Decoder):
             self.add_mark("annotations", part.get("annotations"))
             self.count_omission_once("logprobs", part.get("logprobs"))
 
-    def _seal_phase(self, item: _Item, wire_item: Fields) -> None:
+    def _store_phase(self, item: _Item, wire_item: Fields) -> None:
         phase = wire_item.get("phase")
         if item.phase_seal is not None and isinstance(phase, str) and phase in _PHASES:
             self.attach_seal(item.phase_seal, "phase", phase)

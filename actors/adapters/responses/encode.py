@@ -155,8 +155,8 @@ class ResponsesWriter(BaseWriter):
 _TEXT = b'{"type":"input_text","text":%b}'
 
 
-def _parse_item(sealed: Json) -> Mapping[str, JsonValue]:
-    item = parse(unquote(sealed).encode())
+def _parse_item(stored_item: Json) -> Mapping[str, JsonValue]:
+    item = parse(unquote(stored_item).encode())
     assert isinstance(item, dict)
     return item
 

@@ -204,7 +204,9 @@ def _inner_schemas(node: Schema) -> Iterator[JsonValue]:
 
 
 def _schema_depths(schema: JsonValue, root: Schema, followed: tuple[JsonValue, ...]) -> tuple[int, int, int]:
-    """Return whether a schema refers to itself (0 or 1), the number of its levels, and of its levels of objects."""
+    """Return whether a schema refers to itself (0 or 1), the number of its levels, and of its levels of objects.
+    `followed` contains the references that lead to the schema.
+    """
     if type(schema) is not dict:
         return 0, 0, 0
     if "$ref" in schema:

@@ -78,7 +78,9 @@ class _RootFlattener(SchemaRewriter):
         return {**made, "items": {}} if is_array and "items" not in made else made
 
     def _flatten(self, schema: JsonValue, followed: tuple[str, ...]) -> Schema | None:
-        """Return a schema without a reference or a choice at its root, or None if the schema accepts no objects."""
+        """Return a schema without a reference or a choice at its root, or None if the schema accepts no objects.
+        `followed` contains the references that lead to the schema.
+        """
         self._left -= 1
         if schema is True:
             return {}
