@@ -129,7 +129,9 @@ class Resolver:
         self._resolved: dict[str, tuple[Backend, ResolvedBackend]] = {}
 
     def member(self, binding: Binding) -> str:
-        """Return the name by which a pool lists the backend of a binding, such as `claude` or `openai:gpt-5`."""
+        """Return the name by which a pool lists the backend of a binding. It is the backend's name, or `provider:model`
+        if the backend is not configured.
+        """
         name = binding.backend
         return name if name in self._config.settings.backends else f"{name}:{binding.model}"
 

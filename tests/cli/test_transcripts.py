@@ -78,7 +78,13 @@ def test_convert_gives_a_valid_body_and_lists_the_repairs(
     assert sent["model"] == "gpt-5.2"
     assert len(sent["tools"]) == 1
     assert "Be brief." in out
-    for said in ("kept verbatim", "kept as text", "kept as a duplicate", "(lost)", "left out: temperature"):
+    for said in (
+        "kept as raw text",
+        "kept as text",
+        "kept as a duplicate",
+        "(lost)",
+        "left out: temperature",
+    ):
         assert said in err
 
 
