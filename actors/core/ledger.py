@@ -38,16 +38,16 @@ Answer: TypeAlias = tuple[Json, bool, tuple[Media, ...]]
 """A real result for a transcript: the text as a JSON string literal, True for an error, and the media."""
 
 
-def is_repeated(end: object) -> bool:
-    """Return True if `end` completes a call that was detected as a repeat of earlier calls with the same result."""
-    return isinstance(end, Returned | Failed) and end.repeated
+def is_repeated(event: object) -> bool:
+    """Return True if `event` completes a call that was detected as repeating earlier calls and their result."""
+    return isinstance(event, Returned | Failed) and event.repeated
 
 
 def closed_record(record: ToolCallRecord) -> ToolCallRecord:
-    """Return a call's record for another session, which begins with a copy of the history and does not run the call.
+    """Return a call's record for a new session that starts with a copy of the history and does not run the call.
 
-    The other session has sent no synthetic result yet, so the seal is removed. A call without a real completion is
-    marked as cancelled.
+    The new session has sent no synthetic result yet, so the seal is removed. A call without a real completion is marked
+    as cancelled.
     """
     if record.end is not None:
         return replace(record, sealed=None)
@@ -75,12 +75,13 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Cons
         )
 
     def get(self, call_id: CallId) -> ToolCallRecord | None:
-        """Return the record of a call; None if the ledger does not know the call."""
+        """Return the record of a call, or None if the ledger does not know the call."""
         return self._known.get(call_id)
 
     def _answer(self, call_id: CallId) -> Answer | None:
-        """Return the real result of a call for transcripts. Return None if the call has no real result, or if a
-        synthetic result was sent first.
+        """Return a call's real result in the form that transcripts contain.
+
+        Return None if the call has no real result, or if a request sent a synthetic result first.
         """
         known = self._known.get(call_id)
         if known is None or known.sealed is not None or (end := known.end) is None:
@@ -178,7 +179,7 @@ def _add_completion(record: ToolCallRecord, event: Completion) -> tuple[ToolCall
 
 
 def _seal(record: ToolCallRecord, reason: Reason) -> ToolCallRecord:
-    """Mark a call's synthetic result as sent, unless the call has a real completion or a seal already."""
+    """Record that a call's synthetic result was sent. A call with a real completion or an earlier seal is unchanged."""
     return record if record.end is not None or record.sealed is not None else replace(record, sealed=reason)
 
 

@@ -2,8 +2,8 @@
 
 `actors.core.ledger` defines the legal changes. This module adds an order: a query sees the effect of every command
 received before it, and events enter the log in the order in which they changed the ledger. Each change gets a number,
-the version, and every answer contains the ledger with its version. If a sender has decided on an older version, its
-command is rejected with the newer ledger, so that the sender can decide again.
+the version, and every answer contains the ledger with its version. A command that was based on an older version is
+rejected. The reply then contains the newer ledger, so that the sender can decide again.
 """
 
 from typing import ClassVar, TypeAlias, assert_never
@@ -24,7 +24,7 @@ class LedgerSnapshot(Struct, frozen=True):
 
     Args:
         ledger: The records of all calls.
-        version: Increases by one with each change; 0 for the ledger with which a generation of actors starts.
+        version: The number of changes since the session's actors were started.
     """
 
     ledger: Ledger
@@ -32,10 +32,10 @@ class LedgerSnapshot(Struct, frozen=True):
 
 
 class Recorded(Struct, frozen=True):
-    """The answer to a command, once its events are durable.
+    """The answer to a command whose events are now durable.
 
     Args:
-        seq: The number of the last event in the log.
+        seq: The sequence number that the last of these events has in the log.
         snapshot: The ledger right after these events.
     """
 
@@ -44,7 +44,7 @@ class Recorded(Struct, frozen=True):
 
 
 class Record(Query[Recorded], frozen=True):
-    """Apply the lifecycle events of a batch. The query is answered when the events are durable.
+    """Record events of tool calls. The answer is sent when the events are durable.
 
     Recording an event twice does not change the ledger.
     """
@@ -60,13 +60,13 @@ class DurableLedger(Query[Ledger], frozen=True):
     """Query the ledger of the durable events, without events that are still being written.
 
     Everything that a program or a tool sees comes from this ledger, because an event is durable before it is shown
-    (PROMISE 6). `Snapshot` includes the events that are being written, for decisions whose own events follow them in
-    the log.
+    (PROMISE 6). `Snapshot` also includes the events that are still being written. It serves decisions that are logged
+    after these events.
     """
 
 
 class SealResults(Query[Recorded | LedgerSnapshot], frozen=True):
-    """Record that a request is sent, which seals the synthetic results in the request.
+    """Record that a request is about to be sent, and seal its synthetic results, so that nothing replaces them later.
 
     Args:
         event: The event to write to the log.
@@ -81,8 +81,9 @@ class SealResults(Query[Recorded | LedgerSnapshot], frozen=True):
 
 
 class StopRecording(Query[None], frozen=True):
-    """Record nothing more, because the session's end is written next. The reply follows when all earlier events have
-    been sent.
+    """Record no further events, because the end of the session is written next.
+
+    The reply means that all earlier events have been sent to the journal.
     """
 
 
@@ -153,7 +154,8 @@ class LedgerActor(Actor[LedgerCommand]):
         self._count_calls()
 
         def on_durable(seq: int) -> None:
-            self._durable = snapshot.ledger  # never an older ledger, because appends become durable in order
+            # appends become durable in order, so this ledger is never older than the previous one
+            self._durable = snapshot.ledger
             reply.send(Recorded(seq, snapshot))
 
         def on_failure(error: Exception) -> None:

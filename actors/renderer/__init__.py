@@ -1,1 +1,1 @@
-"""The renderer actor: it owns the lanes of a session."""
+"""The renderer actor, which owns a session's lanes: the transcript that each binding has received."""

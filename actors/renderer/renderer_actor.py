@@ -1,8 +1,8 @@
-"""Own a session's lanes, and render requests from them.
+"""Own a session's lanes, and render requests from them. A lane is the transcript that one binding has received.
 
-Rendering is pure (`actors.core.render`, `actors.core.lanes.lane`), but each lane has a sent version, which needs an
-owner. A render does not change that version. When a request is in the log, the session stores the request's lane in
-their common `Generation`, and the renderer adopts this lane before its next command.
+Rendering is pure (`actors.core.render`, `actors.core.lanes.lane`). This actor keeps the version of each lane that was
+sent last. A render returns a new version and does not change the kept one. Once the request is in the log, the session
+stores the new version in `Generation.sent_lanes`, and the actor adopts it before its next command.
 """
 
 from collections.abc import Mapping
@@ -23,10 +23,10 @@ MAX_UNSLICED = 256
 
 
 class Render(Query[Rendered], frozen=True):
-    """Render the messages of a history that a binding has not received, with a snapshot of the ledger.
+    """Render the messages of `history` that `binding` has not received yet.
 
-    `is_side_request` means that the last message is not part of the session's history, and no later request continues
-    this one.
+    `ledger` is a snapshot with the results of their calls. `is_side_request` is True if the last message is not part of
+    the session's history, so that no later request continues this one.
     """
 
     binding: Binding
@@ -36,8 +36,9 @@ class Render(Query[Rendered], frozen=True):
 
 
 class Invalidate(Command, frozen=True):
-    """Begin a new epoch of a binding's lane, which `event` has logged. The history had `epoch_start` messages at that
-    time.
+    """Begin a new epoch of a binding's lane, in which the lane is rendered again from the start.
+
+    The log already contains `event`. `epoch_start` is the number of messages in the history at that time.
     """
 
     event: EpochBegan
@@ -49,19 +50,19 @@ class MarkStale(Command, frozen=True):
 
 
 class Shrink(Command, frozen=True):
-    """Report that results were trimmed or the history was compacted. The log gets `event` before the next request."""
+    """Report that results were trimmed or the history was compacted. `event` is logged before the next request."""
 
     event: ResultsTrimmed | Compacted
 
 
 class Rewind(Command, frozen=True):
-    """Report that the history was rewound to `length` messages. The log gets the event before the next request."""
+    """Report that the history was rewound to `length` messages. This is logged before the next request."""
 
     length: int
 
 
 class AdoptedLanes(Query[Mapping[Binding, Lane]], frozen=True):
-    """Query the adopted lanes, by binding. A lane is the transcript that was sent to its binding."""
+    """Query the lanes by binding. A lane is the transcript that its binding has received."""
 
 
 RendererCommand: TypeAlias = Render | Invalidate | MarkStale | Shrink | Rewind | AdoptedLanes
@@ -80,7 +81,7 @@ class RendererActor(Actor[RendererCommand]):
 
     @property
     def lanes(self) -> Lanes:
-        """The lanes, including every sent request. Other code reads them only after the actor was passivated."""
+        """The lanes, updated with every sent request. Other code may read them only after the actor was passivated."""
         sent = self._generation.sent_lanes
         while sent:
             self._lanes.adopt(*sent.popitem())
