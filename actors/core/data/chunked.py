@@ -2,8 +2,8 @@
 
 The garbage collector visits the items of a list on every full collection, but stops tracking tuples that contain only
 bytes or other untracked values. Histories and logs are numerous and idle most of the time, so they are chunked vectors.
-A chunked vector is immutable: appending copies at most the last `BLOCK` items and, every `BLOCK` items, one reference
-for each full block.
+A chunked vector is immutable: appending copies at most the last `BLOCK` items. Each time a block becomes full, the
+references to all full blocks are copied too.
 """
 
 from collections.abc import Iterable, Iterator

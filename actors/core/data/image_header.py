@@ -108,7 +108,7 @@ def _media_type_of(first_bytes: bytes, *, is_image: bool) -> str | None:
         return "image/webp"
     if first_bytes[4:8] == b"ftyp" and first_bytes[8:12] in _BRANDS:
         return _BRANDS[first_bytes[8:12]]
-    weak = _OTHER_IMAGES if is_image else ()  # a magic number of two bytes is too weak without an image label
+    weak = _OTHER_IMAGES if is_image else ()  # two bytes identify an image only if its label says so too
     return next((media_type for magic, media_type in weak if first_bytes.startswith(magic)), None)
 
 
@@ -135,7 +135,7 @@ def _big_endian(raw: bytes, offset: int, count: int) -> int:
 
 
 def _png_size(raw: bytes) -> tuple[int, int] | None:
-    """Return the size in a PNG's IHDR chunk. Apple's variant has a CgBI chunk before the IHDR chunk."""
+    """Return (width, height) from a PNG's IHDR chunk. In Apple's variant of PNG, a CgBI chunk precedes this chunk."""
     at = len(_PNG)
     if raw[at + 4 : at + 8] == b"CgBI":
         at += 12 + _big_endian(raw, at, 4)
@@ -145,9 +145,7 @@ def _png_size(raw: bytes) -> tuple[int, int] | None:
 
 
 def _jpeg_size(raw: bytes) -> tuple[int, int] | None:
-    """Return the size in a JPEG's first frame header, which may follow any number of segments; None if there is no
-    header.
-    """
+    """Return (width, height) from a JPEG's first frame header, or None if the JPEG has no frame header."""
     at = 2
     while at + 9 <= len(raw) and raw[at] == 0xFF:
         marker = raw[at + 1]
@@ -165,8 +163,9 @@ def _jpeg_size(raw: bytes) -> tuple[int, int] | None:
 
 
 def _webp_size(raw: bytes) -> tuple[int, int] | None:
-    """Return the size of a WebP's canvas or, if it has no canvas, of its only frame (lossy or lossless); None if it has
-    neither.
+    """Return (width, height) of a WebP's canvas, or of its only frame if it has no canvas.
+
+    Return None if the file has neither a canvas nor a frame.
     """
     kind = raw[12:16]
     if kind == b"VP8X" and len(raw) >= 30:
@@ -227,7 +226,10 @@ def _after_colour_table(raw: bytes, flags_at: int, at: int) -> int:
 
 
 def _after_sub_blocks(raw: bytes, at: int) -> int:
-    """Return the position after a chain of sub-blocks and its terminator; past the end if the terminator is missing."""
+    """Return the position after a chain of sub-blocks and its terminator.
+
+    If the terminator is missing, the position is past the end of `raw`.
+    """
     while at < len(raw) and raw[at]:
         at += 1 + raw[at]
     return at + 1

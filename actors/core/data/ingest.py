@@ -74,7 +74,7 @@ _UNREADABLE = Ingested(quote("[a value that could not be read]"), ("repr_failed"
 
 
 class ForeignValue(Exception):
-    """Raised with `plain_only` if the value contains an object with code of its own."""
+    """Raised if only plain data is allowed and the value contains an object that would run code when it is read."""
 
 
 def ingest(value: object, limits: SizeLimits = DEFAULT_LIMITS, *, plain_only: bool = False) -> Ingested:
@@ -117,7 +117,7 @@ def _small_object(
     """
     if len(value) > limits.max_items:
         return None
-    # less than one string's share of the budget, even if every character is escaped
+    # within this limit, no string exceeds its share of the budget, even if every character is escaped
     left = min(limits.max_bytes, limits.max_string) // 16
     for key, item in value.items():
         if type(key) is not str or len(key) > _MAX_KEY or "\0" in key or type(item) not in _SCALARS:
@@ -132,13 +132,14 @@ def _small_object(
 
 
 class _BudgetExhausted(Exception):  # control flow, not an error
-    """The budget ran out inside a set. A set cannot be shortened, because its members have no order."""
+    """Raised if the size budget is used up inside a set, which cannot be shortened because it has no order."""
 
 
 class PlainConversion:
     """The conversion of one value to plain data.
 
-    It keeps the path to the current value (to detect cycles), the remaining budget in characters, and the marks.
+    It keeps the path to the current value (to detect cycles), the remaining budget in characters, and the codes of
+    lossy conversions.
     """
 
     def __init__(self, limits: SizeLimits, marks: set[str], *, plain_only: bool = False) -> None:
@@ -146,9 +147,9 @@ class PlainConversion:
         self._plain_only = plain_only
         self._marks = marks
         self._path: set[int] = set()
-        # the maximum that one string charges, so that small values after a long string are kept
+        # one string uses at most this part of the budget, so that small values after a long string are kept
         self._share = limits.max_bytes // 16
-        # more than the limit, so that `truncate` can choose the strings to cut
+        # characters; more than the size limit, so that `truncate` can choose the strings to cut
         self._budget = 2 * limits.max_bytes
         self.is_long: bool = False  # True once a string has exceeded its share
         self._in_set = False
@@ -171,17 +172,17 @@ class PlainConversion:
         return self._read_foreign(value, kind, depth)
 
     def _record_mark(self, code: Mark, text: str) -> str:
-        """Record a mark, and return `text`, which replaces the value."""
+        """Record the code of a lossy conversion, and return `text`, which replaces the value."""
         self._marks.add(code)
         return text
 
     def _charge_string(self, text: str) -> str:
-        """Charge the budget for a string and return the complete string. Only `truncate` cuts strings."""
+        """Subtract a string's size from the budget, and return the complete string. Only `truncate` cuts strings."""
         self._budget -= min(len(text), self._share)
         self.is_long |= len(text) > self._share
-        return text if text.isascii() or len(text) > self._limits.max_string else self._sanitised(text)
+        return text if text.isascii() or len(text) > self._limits.max_string else self._sanitise_string(text)
 
-    def _sanitised(self, text: str) -> str:
+    def _sanitise_string(self, text: str) -> str:
         clean = sanitise(text)
         return text if clean == text else self._record_mark("surrogate", clean)
 
@@ -248,9 +249,12 @@ class PlainConversion:
         return self._budget <= 0 and not self._in_set
 
     def _first_items(
-        self, items: Iterable[Any], size: int, what: str
+        self, items: Iterable[Any], size: int, noun: str
     ) -> Iterator[Any]:  # Any: foreign values
-        """Yield the first items, then a `Gap` that counts the rest. `items` may be endless, and `size` may be wrong."""
+        """Yield the first items, then a `Gap` with the number of omitted items.
+
+        `items` may be endless, and `size` may be wrong.
+        """
         cap = self._limits.max_items
         taken = list(islice(items, cap + 1))
         kept = 0
@@ -261,7 +265,7 @@ class PlainConversion:
             kept += 1
         if kept < len(taken):
             self._marks.add("truncated")
-            yield Gap(max(size, len(taken)) - kept, what)
+            yield Gap(max(size, len(taken)) - kept, noun)
 
     def plain_sequence(self, items: Iterable[object], size: int, depth: int) -> JsonValue:
         """Return the items of a list or a similar container as plain data."""
@@ -282,7 +286,7 @@ class PlainConversion:
         return kept
 
     def plain_set(self, items: Iterable[object], size: int, depth: int) -> JsonValue:
-        """Return all members of a set sorted by their JSON, or a mark if the set is too large.
+        """Return all members of a set sorted by their JSON, or a short text if the set is too large.
 
         A set cannot be shortened, because its members have no order.
         """
@@ -315,7 +319,7 @@ class PlainConversion:
             name = self._record_mark("key", name.replace("\0", "\ufffd"))
         if (over := len(name) - _MAX_KEY) > 0:
             name = self._record_mark("truncated", f"{name[: _MAX_KEY - 40]}[{over + 40} characters cut]")
-        return name if name.isascii() else self._sanitised(name)
+        return name if name.isascii() else self._sanitise_string(name)
 
     def _plain_buffer(self, source: bytes | bytearray | memoryview) -> str:
         """Return UTF-8 bytes as text and other bytes as base64, shortened to the length limit of a string."""
@@ -331,7 +335,7 @@ class PlainConversion:
 
 
 def _is_interrupt(error: BaseException) -> bool:
-    """Return True if a signal handler raised this error, so that it is not a failure of the value."""
+    """Return True if a signal handler raised this error. Otherwise, the value that was being read raised it."""
     if isinstance(error, Exception):
         return False
     # imported here, because few values raise and the module is slow to load
@@ -346,7 +350,7 @@ def _type_name(kind: type[object]) -> str:
     return name[:_MAX_NAME]
 
 
-_Shape: TypeAlias = (
+_ContainerReader: TypeAlias = (
     tuple[  # functions that convert a container, return its items in order, and return its length
         Callable[[PlainConversion, Any, int, int], JsonValue],
         Callable[[Any], Iterable[Any]],
@@ -354,7 +358,7 @@ _Shape: TypeAlias = (
     ]
 )
 # The unbound methods of built-in types return the real content, even if a subclass overrides them.
-_BUILT_IN: Mapping[type, _Shape] = {
+_BUILT_IN: Mapping[type, _ContainerReader] = {
     OrderedDict: (PlainConversion.plain_mapping, OrderedDict[Any, Any].items, dict[Any, Any].__len__),
     dict: (PlainConversion.plain_mapping, dict[Any, Any].items, dict[Any, Any].__len__),
     list: (PlainConversion.plain_sequence, list[Any].__iter__, list[Any].__len__),
@@ -362,7 +366,7 @@ _BUILT_IN: Mapping[type, _Shape] = {
     set: (PlainConversion.plain_set, iter, len),
     frozenset: (PlainConversion.plain_set, iter, len),
 }
-_GENERIC: Mapping[type, _Shape] = {
+_GENERIC: Mapping[type, _ContainerReader] = {
     Mapping: (PlainConversion.plain_mapping, lambda value: ((key, value[key]) for key in value), len),
     MappingView: (PlainConversion.plain_sequence, iter, len),
     AbstractSet: (PlainConversion.plain_set, iter, len),
@@ -370,7 +374,7 @@ _GENERIC: Mapping[type, _Shape] = {
 }
 
 
-def _container_reader(kind: type[Any]) -> _Shape | None:  # Any: a foreign class
+def _container_reader(kind: type[Any]) -> _ContainerReader | None:  # Any: a foreign class
     """Return the functions that read containers of this type, or None for other types."""
     for base, shape in _BUILT_IN.items():
         if issubclass(kind, base):
@@ -385,7 +389,7 @@ def _container_reader(kind: type[Any]) -> _Shape | None:  # Any: a foreign class
     return None if names is None else _fields_reader(names)
 
 
-def _fields_reader(names: Sequence[str]) -> _Shape:
+def _fields_reader(names: Sequence[str]) -> _ContainerReader:
     return (
         PlainConversion.plain_mapping,
         lambda value: ((name, getattr(value, name)) for name in names),

@@ -84,7 +84,7 @@ def is_blank(literal: Json) -> bool:
 
 
 def quote_json(text: Json) -> Json:
-    """Return a JSON text as a JSON string literal that contains the text, as in OpenAI's `arguments`."""
+    """Return a JSON string literal that contains a JSON text. OpenAI encodes `arguments` in this way."""
     return quote(text.decode())
 
 

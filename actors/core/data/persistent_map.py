@@ -16,7 +16,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 D = TypeVar("D")
 
-_NOTHING_UNDONE: Mapping[Any, Any] = MappingProxyType({})  # Any: shared by maps of every type
+_EMPTY_UNDO: Mapping[Any, Any] = MappingProxyType({})  # Any: shared by maps of every type
 
 
 class PersistentMap(Generic[K, V]):
@@ -27,9 +27,7 @@ class PersistentMap(Generic[K, V]):
     def __init__(self, items: Mapping[K, V] | None = None) -> None:
         self._live: dict[K, V] | None = dict(items) if items else {}
         self._newer: PersistentMap[K, V] | None = None
-        self._undo: Mapping[K, V | UnsetType] = (
-            _NOTHING_UNDONE  # UNSET marks a key that only newer versions have
-        )
+        self._undo: Mapping[K, V | UnsetType] = _EMPTY_UNDO  # UNSET marks a key that only newer versions have
 
     @overload
     def get(self, key: K) -> V | None: ...
@@ -68,7 +66,7 @@ class PersistentMap(Generic[K, V]):
             return PersistentMap({**self._as_dict(), **changes})
         live = self._live
         newer = self.__new__(type(self))
-        newer._live, newer._newer, newer._undo = live, None, _NOTHING_UNDONE
+        newer._live, newer._newer, newer._undo = live, None, _EMPTY_UNDO
         self._undo = {key: live.get(key, UNSET) for key in changes}
         self._newer, self._live = newer, None
         live.update(changes)

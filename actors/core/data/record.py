@@ -43,8 +43,8 @@ class StoredRecord(Struct, frozen=True, gc=False, array_like=True, forbid_unknow
 class ConstructorMeta(StructMeta):
     """The metaclass of values whose constructor takes other arguments than the stored fields.
 
-    msgspec classes cannot define `__new__`. So the metaclass removes it from the namespace and runs it on each call of
-    the class. The class must pass `init=False`. Decoding does not run `__new__`.
+    msgspec classes cannot define `__new__`. So this metaclass takes `__new__` out of the class and calls it whenever an
+    instance is created. The class must pass `init=False`. Decoding does not run `__new__`.
     """
 
     _make: Callable[..., object]
@@ -63,8 +63,8 @@ class ConstructorMeta(StructMeta):
             cls._make = make
         return cls
 
-    def __call__(cls, *given: Any, **named: Any) -> Any:  # Any: the arguments of `__new__`
-        return cls._make(cls, *given, **named)
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:  # Any: the arguments of `__new__`
+        return cls._make(cls, *args, **kwargs)
 
     @property
     def __signature__(cls) -> Signature:

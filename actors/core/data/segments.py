@@ -72,7 +72,7 @@ def _append_joined(recent: tuple[bytes, ...], pieces: Sequence[bytes]) -> tuple[
     """
     grown = list(recent)
     for piece in pieces:
-        # only a long literal begins with a quote, because other pieces begin with punctuation before a key
+        # a piece that begins with a quote is a long literal, because all other pieces begin with punctuation
         while grown and piece[:1] != b'"' != grown[-1][:1] and _can_join(grown[-1], piece):
             piece = grown.pop() + piece
         grown.append(piece)

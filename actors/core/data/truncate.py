@@ -48,8 +48,8 @@ class Gap(str):
 
     hidden: int
 
-    def __new__(cls, hidden: int, what: str) -> "Gap":
-        marker = super().__new__(cls, f"[{hidden} more {what} cut]")
+    def __new__(cls, hidden: int, noun: str) -> "Gap":
+        marker = super().__new__(cls, f"[{hidden} more {noun} cut]")
         marker.hidden = hidden
         return marker
 
@@ -69,8 +69,8 @@ def unused_name(name: str, taken: Mapping[str, object], repeats: dict[str, int])
 def truncate(value: JsonValue, is_long: bool, limits: SizeLimits, marks: set[str]) -> Json:
     """Return the JSON of `value` within the limits. Long strings are cut evenly first, then containers are shortened.
 
-    `is_long` is True if a string exceeds its share of the budget. Then the complete value is not encoded first, because
-    that would probably be wasted.
+    `is_long` is True if a string exceeds its share of the budget. If so, its strings are cut at once, because encoding
+    the complete value first would probably be wasted.
     """
     # without long strings, the budget of `PlainConversion` limits the value, so encoding it is cheap
     if not is_long:
@@ -97,28 +97,27 @@ def _longest_container(value: JsonValue) -> int:
     return max(1, len(inside), *map(_longest_container, inside))
 
 
-def _map_strings(value: JsonValue, text: Callable[[str], str]) -> JsonValue:
-    """Return `value` with each string replaced by `text(string)`. Keys are not changed."""
+def _map_strings(value: JsonValue, convert: Callable[[str], str]) -> JsonValue:
+    """Return `value` with each string replaced by `convert(string)`. Keys are not changed."""
     if isinstance(value, str):
-        return text(value)
+        return convert(value)
     if isinstance(value, list):
-        return [_map_strings(item, text) for item in value]
+        return [_map_strings(item, convert) for item in value]
     if isinstance(value, dict):
-        return {key: _map_strings(item, text) for key, item in value.items()}
+        return {key: _map_strings(item, convert) for key, item in value.items()}
     return value
 
 
-def _record_size(longest: int, sizes: list[int], text: str) -> str:
-    """Append the size of a string's literal to `sizes`, at most `longest`, and return an empty string."""
-    sizes.append(longest if len(text) > longest else min(longest, len(quote(text))))
+def _record_size(max_bytes: int, sizes: list[int], text: str) -> str:
+    """Append the bytes of a string's JSON literal, at most `max_bytes`, to `sizes`, and return an empty string."""
+    sizes.append(max_bytes if len(text) > max_bytes else min(max_bytes, len(quote(text))))
     return ""
 
 
 def _even_cap(sizes: list[int], total_bytes: int, max_length: int) -> int:
-    """Return the largest length, at most `max_length`, to which all strings must be cut to fit into `total_bytes`
-    together.
+    """Return the largest cap, at most `max_length`, with which all strings together fit into `total_bytes`.
 
-    `sizes` are the sizes of the strings.
+    `sizes` are the sizes of the strings. Strings that exceed the cap are cut to it.
     """
     if sum(sizes) <= total_bytes:
         return max_length
@@ -132,7 +131,7 @@ def _even_cap(sizes: list[int], total_bytes: int, max_length: int) -> int:
 
 
 def _cut_string(cap: int, marks: set[str], text: str) -> str:
-    """Return `text`, or its start and end around a marker if its literal has more than `cap` bytes."""
+    """Return `text`. If its JSON literal has more than `cap` bytes, return its start and end around a marker."""
     if len(text) <= cap and len(quote(text)) <= cap:
         return text
     half = (cap - 2 - len(f" [{len(text)} characters cut] ")) // 2
@@ -147,7 +146,7 @@ def _cut_string(cap: int, marks: set[str], text: str) -> str:
 
 
 def _longest_fitting(max_bytes: int, text_of: Callable[[int], str]) -> int:
-    """Return the largest number of characters for which the literal of `text_of(number)` has at most `max_bytes`."""
+    """Return the largest `n` for which the JSON literal of `text_of(n)` has at most `max_bytes` bytes."""
     low, high = 0, max_bytes
     while low < high:
         middle = high if high == max_bytes else (low + high + 1) // 2
@@ -172,7 +171,7 @@ def _shorten_containers(value: JsonValue, cap: int) -> JsonValue:
     return entries
 
 
-def _gap_marker(items: list[JsonValue], kept: int, what: str) -> Gap:
+def _gap_marker(items: list[JsonValue], kept: int, noun: str) -> Gap:
     """Return the marker that replaces the items after the first `kept`. The last item may itself be a marker."""
     last = items[-1]
-    return Gap(len(items) - kept + (last.hidden - 1 if isinstance(last, Gap) else 0), what)
+    return Gap(len(items) - kept + (last.hidden - 1 if isinstance(last, Gap) else 0), noun)
