@@ -35,8 +35,8 @@ class Caching(KeywordOnlyRecord):
         marks: The mark at the end of a prefix to cache: `cache_control` on its last block (`block`), a `cachePoint`
             after its last block (`point`), or `cache_control` on the last part of a message's content (`part`).
         moving: Whether one mark at the top level of the request replaces the mark on the last block.
-        cache_key: Whether a request contains its lane's key (`prompt_cache_key`), so that the host routes it to the
-            machine with the cache.
+        cache_key: Whether a request contains a key of its session and binding (`prompt_cache_key`), so that the host
+            routes it to the machine with the cache.
         long_lifetime: How a longer lifetime is requested: by a `ttl` on each mark, or by the field that the model
             accepts (`prompt_cache_retention`, `prompt_cache_options`).
     """
@@ -56,13 +56,13 @@ class Caching(KeywordOnlyRecord):
 
 @lru_cache(maxsize=16)
 def lane_key(session: str, binding: Binding) -> str:
-    """Return the cache key of a session's lane for a binding: a digest of 32 characters, the same in every process."""
+    """Return the prompt cache key of a session for a binding: a digest of 32 characters, the same in every process."""
     parts = (session, binding.dialect, binding.endpoint, binding.account, binding.model, binding.upstream)
     return content_name("\0".join((*parts, binding.backend)))[:32]
 
 
 class Profile(KeywordOnlyRecord):
-    """The fields that every dialect has: its name and its rules.
+    """The base class of all dialects: a name and the rules of one provider.
 
     Args:
         name: The profile's name, as passed to `dialect()`.
@@ -99,9 +99,8 @@ class Profile(KeywordOnlyRecord):
     def can_replay(self, sealed_by: Binding, target: Binding | None) -> bool:
         """Return True if a block sealed by one binding may be replayed to `target`.
 
-        A block that is bound to its prefix is replayed only to the same binding, because the lane of another backend
-        may have rendered the prefix differently. An upstream of a gateway cannot decrypt the blocks of another
-        upstream.
+        A block that is bound to its prefix is replayed only to the same binding, because another backend may have
+        received a different prefix. An upstream of a gateway cannot decrypt the blocks of another upstream.
         """
         if target is None or self.reasoning.carrier == "none" or self.reasoning.binding == "none":
             return False
@@ -113,7 +112,7 @@ class Profile(KeywordOnlyRecord):
 
 
 class ChatTurns(TurnRules):
-    """The turns of Chat Completions, with each result in a message of the role `tool`.
+    """The rules for turns in Chat Completions, where each result is a message of the role `tool`.
 
     Args:
         developer_role: Whether the host accepts the role `developer` in addition to `system`. We send `system`.
@@ -139,7 +138,7 @@ class ChatTurns(TurnRules):
 
 
 class ChatMedia(MediaRules):
-    """The media of Chat Completions: images, in user messages only.
+    """The rules for media in Chat Completions: images in user messages only.
 
     Args:
         user_files: Whether the host accepts `file` parts in user messages. We never send them.
@@ -152,7 +151,7 @@ class ChatMedia(MediaRules):
 
 
 class ChatReasoning(ReasoningRules):
-    """The replay of reasoning in Chat Completions. By default, reasoning is not sent back."""
+    """The rules for sending reasoning back in Chat Completions. By default, no reasoning is sent back."""
 
     carrier: Literal["none", "reasoning_content", "reasoning_details", "thinking_chunk", "extra_content"] = (
         "none"
@@ -166,10 +165,10 @@ class ChatReasoning(ReasoningRules):
 
 
 class ChatRequest(RequestRules):
-    """The other request fields of Chat Completions.
+    """The rules for the fields of a Chat Completions request other than its messages.
 
     Args:
-        keys: The keys that a request may have, if the vendor has its own list; empty for the family's list.
+        keys: The keys that a request may have. If this set is empty, the family's list applies.
         max_tokens_field: Name of the field that limits the tokens of the answer.
         seed_field: Name of the field for the random seed.
         stream_usage: Whether a streaming request must ask for token usage (`stream_options.include_usage`).
@@ -194,7 +193,7 @@ class ChatRequest(RequestRules):
 
 
 class ChatCaching(Caching):
-    """The prompt cache of Chat Completions hosts. Marks are placed on content parts, if the host has marks."""
+    """The rules for the prompt cache of Chat Completions hosts. Cache marks, if any, are on content parts."""
 
     marks: Literal["none", "part"] = "none"
 
@@ -210,7 +209,7 @@ class ChatDialect(Profile):
         style="openai",
         pattern=r"[A-Za-z0-9_-]{1,40}",  # OAC-03 allows 40 characters; we restrict the characters
         max_len=40,
-        tool_name_pattern=r"[a-zA-Z0-9_-]{1,64}",  # by OAC-10
+        tool_name_pattern=r"[a-zA-Z0-9_-]{1,64}",  # required by OAC-10
     )
     turns: ChatTurns = ChatTurns()
     media: ChatMedia = ChatMedia()
@@ -223,14 +222,14 @@ PartType: TypeAlias = Literal["image/png", "image/jpeg", "image/gif", "image/web
 
 
 class PartMedia(MediaRules):
-    """Images and documents, in user messages and in results."""
+    """The rules for media of families that accept images and documents in user messages and in results."""
 
     result_kinds: frozenset[Kind] = frozenset({"image", "document"})
     types: frozenset[PartType] = frozenset(get_args(PartType))
 
 
 class BlockTurns(TurnRules):
-    """The turns of families that send results as blocks of a user message."""
+    """The rules for turns in families that send results as blocks of a user message."""
 
     arguments: ClassVar[Literal["object", "text"]] = "object"
     result_carrier: ClassVar[Literal["tool_message", "user_block", "item"]] = "user_block"
@@ -241,14 +240,14 @@ class BlockTurns(TurnRules):
 
 
 class FunctionRequest(RequestRules):
-    """The other request fields of families whose tools are all functions with an arguments object."""
+    """The rules for request fields in families whose tools are all functions with an arguments object."""
 
     custom_tools: Literal[False] = False
     output: Literal["schema", "prompt"] = "prompt"
 
 
 class ResponsesTurns(TurnRules):
-    """The turns of Responses, with calls and results as separate items."""
+    """The rules for turns in Responses, where calls and results are separate items."""
 
     arguments: ClassVar[Literal["object", "text"]] = "text"
     result_carrier: ClassVar[Literal["tool_message", "user_block", "item"]] = "item"
@@ -258,14 +257,14 @@ class ResponsesTurns(TurnRules):
 
 
 class ResponsesReasoning(ReasoningRules):
-    """The replay of reasoning in Responses, as encrypted items.
+    """The rules for sending reasoning back in Responses, as encrypted items.
 
     An item of another type must follow each reasoning item (OAR-03).
 
     Args:
         replay_item_ids: The items that are replayed with their ids: none, or `all` items of an answer from its first
-            reasoning item on. Some hosts look up items with ids and find nothing (OAR-05), so a lane sends no item ids
-            after the provider has refused its reasoning.
+            reasoning item on. Some hosts look up items with ids and find nothing (OAR-05), so no more item ids are sent
+            after the provider has refused a session's reasoning.
     """
 
     once = True
@@ -277,7 +276,7 @@ class ResponsesReasoning(ReasoningRules):
 
 
 class ResponsesRequest(RequestRules):
-    """The other request fields of Responses."""
+    """The rules for the fields of a Responses request other than its input items."""
 
     namespaces = True
     output: Literal["schema", "prompt"] = "schema"
@@ -287,9 +286,9 @@ class ResponsesRequest(RequestRules):
 
 
 class ResponsesCaching(Caching):
-    """The prompt cache of Responses.
+    """The rules for the prompt cache of Responses.
 
-    Requests contain only the lane's key, because the host caches prefixes automatically.
+    Requests contain only a cache key, because the host caches prefixes automatically.
     """
 
     marks: Literal["none"] = "none"
@@ -308,7 +307,7 @@ class ResponsesDialect(Profile):
 
 
 class AnthropicReasoning(ReasoningRules):
-    """The replay of reasoning in Messages, as thinking blocks.
+    """The rules for sending reasoning back in Messages, as thinking blocks.
 
     The blocks have no signature if a compatible host does not sign them.
     """
@@ -319,7 +318,7 @@ class AnthropicReasoning(ReasoningRules):
 
 
 class AnthropicRequest(FunctionRequest):
-    """The other request fields of Messages.
+    """The rules for the fields of a Messages request other than its messages.
 
     Args:
         route: The operation that receives the request. With `messages`, Anthropic's own operation, the body contains
@@ -335,7 +334,7 @@ class AnthropicRequest(FunctionRequest):
 
 
 class AnthropicCaching(Caching):
-    """The prompt cache of Messages, with marks on blocks or one mark for the complete request."""
+    """The rules for the prompt cache of Messages, with marks on blocks or one mark for the complete request."""
 
     marks: Literal["none", "block"] = "none"
     cache_key: Literal[False] = False
@@ -354,14 +353,17 @@ class AnthropicDialect(Profile):
 
 
 class GeminiTurns(BlockTurns):
-    """The turns of generateContent, with results as parts of a user content."""
+    """The rules for turns in generateContent, where results are parts of a user content."""
 
     # a call must follow a user content (GEM-02)
     first_roles: frozenset[Literal["user"]] = frozenset({"user"})
 
 
 class GeminiMedia(MediaRules):
-    """The media of generateContent, sent as bytes, because URLs are reliably accepted only for Google's own files."""
+    """The rules for media in generateContent.
+
+    Media are sent as bytes, because URLs work reliably only for Google's own files.
+    """
 
     result_kinds: frozenset[Kind] = frozenset({"image"})
     types: frozenset[str] = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf"})
@@ -369,7 +371,7 @@ class GeminiMedia(MediaRules):
 
 
 class GeminiReasoning(ReasoningRules):
-    """The replay of reasoning in generateContent, as thought signatures on parts."""
+    """The rules for sending reasoning back in generateContent, as thought signatures on parts."""
 
     carrier: Literal["thought_signature"] = "thought_signature"
     first: bool = False
@@ -378,7 +380,7 @@ class GeminiReasoning(ReasoningRules):
 
 
 class GeminiRequest(FunctionRequest):
-    """The other request fields of generateContent.
+    """The rules for the fields of a generateContent request other than its contents.
 
     Args:
         models_path: The URL path of the models, relative to the endpoint, because the URL names the model.
@@ -391,7 +393,10 @@ class GeminiRequest(FunctionRequest):
 
 
 class GeminiCaching(Caching):
-    """The prompt cache of generateContent. It has no settings, because the host caches prefixes automatically."""
+    """The rules for the prompt cache of generateContent.
+
+    Requests contain no cache settings, because the host caches prefixes automatically.
+    """
 
     marks: Literal["none"] = "none"
     cache_key: Literal[False] = False
@@ -413,13 +418,13 @@ ConverseType: TypeAlias = Literal[PartType, "text/csv", "text/html", "text/markd
 
 
 class ConverseTurns(BlockTurns):
-    """The turns of Converse, with results as blocks of a user message."""
+    """The rules for turns in Converse, where results are blocks of a user message."""
 
     empty_result: str | None = None
 
 
 class ConverseMedia(MediaRules):
-    """The media of Converse, sent as bytes. Each document has a name (BED-15)."""
+    """The rules for media in Converse. Media are sent as bytes, and each document has a name (BED-15)."""
 
     named_documents = True
     result_kinds: frozenset[Kind] = frozenset({"image", "document"})
@@ -428,7 +433,7 @@ class ConverseMedia(MediaRules):
 
 
 class ConverseReasoning(ReasoningRules):
-    """The replay of reasoning in Converse, as reasoning blocks with the signature of the underlying model."""
+    """The rules for sending reasoning back in Converse, as blocks with the signature of the underlying model."""
 
     carrier: Literal["none", "bedrock_reasoning"] = "bedrock_reasoning"
     required: Literal["no"] = "no"
@@ -436,13 +441,13 @@ class ConverseReasoning(ReasoningRules):
 
 
 class ConverseRequest(FunctionRequest):
-    """The other request fields of Converse."""
+    """The rules for the fields of a Converse request other than its messages."""
 
     output_schema: Literal["closed"] = "closed"
 
 
 class ConverseCaching(Caching):
-    """The prompt cache of Converse, with cache points after blocks."""
+    """The rules for the prompt cache of Converse, with cache points after blocks."""
 
     marks: Literal["none", "point"] = "none"
     cache_key: Literal[False] = False

@@ -45,7 +45,7 @@ _MAKERS: tuple[Maker, ...] = ("openai", "anthropic", "google")
 
 OPENAI_CHAT = ChatDialect(
     name="openai_chat",
-    turns=ChatTurns(max_string=1_048_576),  # characters (OAC-14)
+    turns=ChatTurns(max_string=1_048_576),  # maximum characters (OAC-14)
     media=ChatMedia(max_count=500),  # documented for images; newer models accept more
     reasoning=ChatReasoning(switch="effort"),
     caching=ChatCaching(cache_key=True, long_lifetime="retention"),
@@ -65,7 +65,7 @@ AZURE = replace(
     request=replace(OPENAI_CHAT.request, custom_tools=False),
 )
 
-# requests within these facts are accepted by every host that is compatible with Anthropic
+# every host that is compatible with Anthropic accepts requests that keep to these facts
 _CLAUDE_LIKE = ModelFacts(sampling="without_thinking", forced_choice="without_thinking", schema_output=False)
 
 ANTHROPIC = AnthropicDialect(
@@ -74,12 +74,12 @@ ANTHROPIC = AnthropicDialect(
         style="anthropic",
         pattern=r"[a-zA-Z0-9_-]{1,64}",  # ANT-07; Anthropic documents no maximum length, and 64 is safe
         max_len=64,
-        tool_name_pattern=r"[a-zA-Z0-9_-]{1,128}",  # by ANT-08
+        tool_name_pattern=r"[a-zA-Z0-9_-]{1,128}",  # required by ANT-08
     ),
     turns=BlockTurns(),  # the user must begin (ANT-24)
     media=PartMedia(max_bytes=5 * 1024 * 1024, max_count=100),  # images and documents together (ANT-54)
     reasoning=AnthropicReasoning(
-        binding="prefix",  # ANT-44: only newer models require an unchanged prefix, but it is correct for all
+        binding="prefix",  # ANT-44: only newer models check the prefix, but the rule is safe for all models
         followed=True,  # a message must not end with thinking (ANT-52)
     ),
     # the maximum sides of images (ANT-58, ANT-59)
@@ -126,7 +126,7 @@ OPENAI_RESPONSES = ResponsesDialect(
     turns=ResponsesTurns(calls_last=True, max_string=10_485_760),
     media=PartMedia(max_count=500),  # documented for images; newer models accept more
     reasoning=ResponsesReasoning(
-        binding="prefix",  # OAR-09: only the newest models require an unchanged prefix, but it is correct for all
+        binding="prefix",  # OAR-09: only the newest models check the prefix, but the rule is safe for all models
         first=False,
     ),
     caching=ResponsesCaching(cache_key=True, long_lifetime="retention"),
@@ -174,9 +174,9 @@ BEDROCK = ConverseDialect(
     name="bedrock",
     ids=Ids(
         style="bedrock",
-        pattern=r"[a-zA-Z0-9_.:-]{1,64}",  # by BED-08
+        pattern=r"[a-zA-Z0-9_.:-]{1,64}",  # required by BED-08
         max_len=64,
-        tool_name_pattern=r"[a-zA-Z0-9_-]{1,64}",  # by BED-08
+        tool_name_pattern=r"[a-zA-Z0-9_-]{1,64}",  # required by BED-08
     ),
     # blank text is rejected, roles alternate, and the user begins (BED-04, BED-06, BED-07)
     turns=ConverseTurns(empty_result="(The tool returned nothing.)"),
@@ -213,7 +213,7 @@ MISTRAL = ChatDialect(
         pattern=r"[a-zA-Z0-9]{9}",  # MIS-01; only the newest tokenizers accept other ids
         max_len=9,
         unique_scope="message",  # only the calls of one message need distinct ids (MIS-04)
-        tool_name_pattern=r"[a-zA-Z0-9_-]{1,64}",  # by MIS-14
+        tool_name_pattern=r"[a-zA-Z0-9_-]{1,64}",  # required by MIS-14
     ),
     turns=ChatTurns(
         first_roles=frozenset({"user"}),  # MIS-13; also, Mistral does not track calls in a first message
@@ -246,7 +246,7 @@ MISTRAL = ChatDialect(
     ),
 )
 
-_DEMANDED = ChatReasoning(
+_REQUIRED_REASONING = ChatReasoning(
     carrier="reasoning_content",
     binding="model",
     required="with_calls",  # a message with calls needs reasoning (KIM-03)
@@ -269,8 +269,8 @@ KIMI = ChatDialect(
     ),
     media=ChatMedia(user_files=False),
     makers=(*_MAKERS, "kimi"),
-    model=ModelFacts(sampling="never", forced_choice="never", thinks=True),  # by KIM-09 and KIM-10
-    reasoning=_DEMANDED,
+    model=ModelFacts(sampling="never", forced_choice="never", thinks=True),  # required by KIM-09 and KIM-10
+    reasoning=_REQUIRED_REASONING,
     caching=ChatCaching(cache_key=True),
     request=ChatRequest(
         schema_subset="moonshot",  # Moonshot's subset of JSON Schema (KIM-07)
@@ -290,8 +290,8 @@ DEEPSEEK = ChatDialect(
     turns=ChatTurns(developer_role=False),
     media=ChatMedia(user_kinds=frozenset(), user_files=False),
     makers=(*_MAKERS, "deepseek"),
-    model=ModelFacts(forced_choice="without_thinking", thinks=True),  # by DSK-08
-    reasoning=replace(_DEMANDED, required="every"),  # every message needs reasoning (DSK-05)
+    model=ModelFacts(forced_choice="without_thinking", thinks=True),  # required by DSK-08
+    reasoning=replace(_REQUIRED_REASONING, required="every"),  # every message needs reasoning (DSK-05)
     request=ChatRequest(
         output="tool",
         # DeepSeek ignores unknown fields without an error, so these settings would be lost silently
@@ -309,7 +309,9 @@ OPENROUTER = ChatDialect(
         tool_name_pattern=r"[a-zA-Z][a-zA-Z0-9_-]{0,63}",  # every upstream accepts these names
     ),
     turns=ChatTurns(
-        first_roles=frozenset({"user"}),  # some upstreams require it (ANT-24, BED-07, GEM-02)
+        first_roles=frozenset(
+            {"user"}
+        ),  # some upstreams require that the user begins (ANT-24, BED-07, GEM-02)
         user_after_tool="filler",  # a user message must not follow a result (MIS-21)
         empty_result="(The tool returned nothing.)",  # ANT-33: a blank text must not have a cache mark
     ),
@@ -369,9 +371,9 @@ OPEN_MODELS = ChatDialect(
     request=ChatRequest(patterns="plain"),
 )
 # these servers treat a named tool choice like `auto`
-_WORDS_ALONE = replace(VLLM.request, named_choice=False)
-LLAMA_CPP = replace(VLLM, name="llama_cpp", request=_WORDS_ALONE)
-OLLAMA = replace(VLLM, name="ollama", media=ChatMedia(urls=False), request=_WORDS_ALONE)
+_WITHOUT_NAMED_CHOICE = replace(VLLM.request, named_choice=False)
+LLAMA_CPP = replace(VLLM, name="llama_cpp", request=_WITHOUT_NAMED_CHOICE)
+OLLAMA = replace(VLLM, name="ollama", media=ChatMedia(urls=False), request=_WITHOUT_NAMED_CHOICE)
 
 OPENAI_COMPATIBLE = ChatDialect(name="openai_compatible")
 

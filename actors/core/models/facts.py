@@ -38,8 +38,8 @@ class ModelFacts(KeywordOnlyRecord):
         sampling: When `temperature` and `top_p` are accepted. A setting that is not accepted is omitted and reported as
             a loss.
         efforts: The accepted effort levels, from the lowest to the highest. Another level is replaced by the nearest
-            accepted level. Empty if the model has no effort setting; None if the levels are unknown, so that any level
-            is passed on.
+            accepted level. An empty tuple means that the model has no effort setting. None means that the levels are
+            unknown, so that any level is passed on.
         default_effort: The effort of a request without the setting; empty if unknown.
         thinking: The accepted values of `thinking.type`: `adaptive`, `enabled` (with a token budget, if the host has
             budgets), `disabled`, `between_tools`.

@@ -31,7 +31,7 @@ _GPT_5_1 = replace(_GPT_5, efforts=("none", "low", "medium", "high"), default_ef
 _GPT_5_2 = replace(_GPT_5_1, efforts=("none", "low", "medium", "high", "xhigh"))
 _GPT_5_2_CODEX = replace(_GPT_5_CODEX, efforts=("low", "medium", "high", "xhigh"))
 _GPT_5_2_PRO = replace(_GPT_5_PRO, efforts=("medium", "high", "xhigh"), default_effort="medium")
-_GPT_5_4 = replace(_GPT_5_2, chat_tools="without_effort")  # by OAC-20
+_GPT_5_4 = replace(_GPT_5_2, chat_tools="without_effort")  # required by OAC-20
 _GPT_5_6 = replace(
     _GPT_5_2,
     chat_tools="effort_none",  # tools need the effort `none` on Chat Completions (OAC-20)

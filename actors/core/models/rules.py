@@ -20,10 +20,10 @@ class _KeywordOnlyMeta(StructMeta):
     """The metaclass of structs whose fields are all keyword-only, subclasses included."""
 
     def __new__(
-        mcls, *described: Any, **options: Any
+        mcls, *args: Any, **options: Any
     ) -> "_KeywordOnlyMeta":  # Any: the name, bases and namespace of a class
         # msgspec does not inherit this option
-        return super().__new__(mcls, *described, **options, kw_only=True)
+        return super().__new__(mcls, *args, **options, kw_only=True)
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
@@ -35,7 +35,7 @@ class Ids(KeywordOnlyRecord):
     """The rules for call ids and tool names.
 
     Args:
-        style: The format of generated ids (REQ-915-018 to -021). `none`: the protocol pairs calls and results by
+        style: The format of generated ids (REQ-915-018 to -021). With `none`, the protocol pairs calls and results by
             position, and only native ids are sent, if `native_passthrough` allows it.
         pattern: A regular expression that matches every generated id completely.
         max_len: The maximum length of a generated id, in characters.
@@ -65,8 +65,8 @@ class TurnRules(KeywordOnlyRecord):
         empty_result: The text that replaces an empty result, if the host rejects blank text (BED-04) or rejects cache
             marks on blank text (ANT-33). None sends the empty result.
         first_roles, last_roles: The roles that a transcript may begin with, and the roles that it may end with.
-        alternation: `merge_same` merges neighbouring messages of one role into one message, as a block list; `fill`
-            inserts a constant message of the other role between them (CMP-01).
+        alternation: The treatment of neighbouring messages of one role. `merge_same` merges them into one message, as a
+            block list. `fill` inserts a constant message of the other role between them (CMP-01).
         user_after_tool: Whether a user message may follow a result. If not, a constant assistant text is inserted.
         calls_together: Whether an assistant message may contain several calls. If not, each call is sent with its own
             result (CMP-02).
@@ -75,8 +75,8 @@ class TurnRules(KeywordOnlyRecord):
         drop_empty_text: Whether empty and whitespace-only texts are dropped.
         max_string: The maximum length of a string, in characters. Longer texts are split; results are truncated at
             ingestion.
-        filler_first, filler_last, filler_between: The texts of the messages that are inserted if the protocol requires
-            a message at the start, at the end, or between two others.
+        filler_first, filler_last, filler_between: The texts of the messages that are inserted where the protocol
+            requires a message: at the start, at the end, or between two messages.
     """
 
     arguments: ClassVar[Literal["object", "text"]]
@@ -127,15 +127,16 @@ class ReasoningRules(KeywordOnlyRecord):
         carrier: The encoding of native thinking. With `extra_content` (Google's version of Chat Completions), only the
             signature of a call is replayed, in the call.
         field: The field that contains the text if the carrier is `reasoning_content`. Both spellings are decoded.
-        binding: The bindings to which a sealed block may be replayed: none; `model`: the same model and account;
-            `upstream`: also the same upstream of a gateway; `prefix`: the same binding, with an unchanged prefix.
+        binding: The bindings to which a sealed block may be replayed. `none` allows no binding. `model` requires the
+            same model and account, and `upstream` requires the same upstream of a gateway as well. `prefix` requires
+            the same binding and an unchanged prefix.
         first: Whether thinking must come first in its message (ANT-39). The newest models also accept thinking later in
             a message; if the profile does not allow this, later thinking is not sent.
         followed: Whether other content of the same message must follow thinking (OAR-03, ANT-52).
         once: Whether a reasoning item, identified by its id, may be sent only once (OAR-07).
         alone: Whether an assistant message may consist of thinking only.
-        required: The assistant messages that need thinking: messages with calls (KIM-03); messages with calls, but
-            before the first call (GEM-04); every message (DSK-05); or no message.
+        required: The assistant messages that need thinking: none (`no`), those with calls (`with_calls`, KIM-03), those
+            with calls, directly before the first call (`before_calls`, GEM-04), or `every` message (DSK-05).
         placeholder: The text that is sent if thinking is required and missing.
         switch: The request field that turns thinking on.
     """
@@ -173,8 +174,9 @@ OVERFLOW = (
     r"reduce the length of the messages",
     r"greater than the context length",
 )
-"""Regular expressions for the errors that report a too long prompt. They are searched in the string `type code
-message`, ignoring case."""
+"""Regular expressions for the errors that report that a prompt is too long. They are searched in the string `type code
+message`, ignoring case.
+"""
 
 
 OutputMeans: TypeAlias = Literal["schema", "tool", "prompt"]
@@ -188,8 +190,8 @@ class RequestRules(KeywordOnlyRecord):
         namespaces: Whether tools may be declared in named groups.
         custom_tools: Whether tools may take free text instead of an object.
         schema_subset: The JSON Schema subset that a tool's schema is reduced to.
-        patterns: The regular expressions that a schema may contain: `any`; `plain`, without lookarounds, named groups
-            and flags, so that a grammar can be built from them (CMP-03); or `none`.
+        patterns: The regular expressions that a schema may contain: `any`, `none`, or only `plain` ones. These have no
+            lookarounds, named groups or flags, so that a grammar can be built from them (CMP-03).
         max_tokens_default: The `max_tokens` of a request that does not set it (Anthropic requires the field); None for
             the model's default.
         max_tools: The maximum number of tools in a request; None if there is no limit.
@@ -203,8 +205,8 @@ class RequestRules(KeywordOnlyRecord):
             instruction.
         output_beside_tools: Whether a request may combine an output schema with tools; otherwise an instruction is
             used.
-        output_schema: Requirements on an output schema. `closed`: the schema must close every object and may not
-            contain bounds, recursion or open objects. `filled`: in addition, each object must have properties.
+        output_schema: Requirements on an output schema. With `closed`, the schema must close every object and may not
+            contain bounds, recursion or open objects. With `filled`, each object must also have properties.
         lacks: Settings for which the wire family has a field (`actors.core.settings.table`), but which the host does
             not accept. They are omitted and the loss is reported.
         max_stops: The maximum number of stop sequences; 0 if the setting does not exist. Further sequences are omitted

@@ -101,7 +101,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "choosing: llama.cpp respects a tool name",
-        "actors/core/dialects/profiles.py:_WORDS_ALONE",
+        "actors/core/dialects/profiles.py:_WITHOUT_NAMED_CHOICE",
         "replace(VLLM.request, named_choice=False)",
         "VLLM.request",
         CHOICE,
