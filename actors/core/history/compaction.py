@@ -1,9 +1,9 @@
 """Decide how to shorten a history: pure rules over history and ledger, for the session's compaction.
 
-There are two ways, and neither edits messages in place. The cheap way replaces results by marks (`ResultsTrimmed`):
-first long results and the results of calls that were repeated later; if that is not enough, old results too. The
-expensive way replaces turns by a summary that a backend writes (`Compacted`). Both begin an epoch in every lane; the
-ledger keeps every result.
+There are two ways, and neither edits messages in place. The cheap way replaces results by short marks
+(`ResultsTrimmed`): first long results and the results of calls that were repeated later, then old results too if that
+is not enough. The expensive way replaces turns by a summary that a backend writes (`Compacted`). After either, every
+provider's transcript is rendered again from the start. The ledger keeps every result.
 
     kept verbatim      the last turns (`Compaction.keep_turns`), and always the turn in flight
     boundary           only where a turn begins, so never between a call and its result
@@ -51,13 +51,13 @@ class Compaction(StoredRecord, frozen=True):
     """The settings for shortening a session's history.
 
     Args:
-        threshold: Share of the context window from which the history is compacted before a turn's first request; None
-            for never. This requires a known window of the selected backend; see `windows`.
+        threshold: Share of the context window from which the history is compacted before a turn's first request. None
+            means never. The window of the selected backend must be known; see `windows`.
         keep_turns: Number of turns at the end that stay verbatim, if the history has more.
         large_result_bytes: Size in bytes from which a result counts as long.
         attachments: Number of the user's newest images and documents that a summary carries over.
-        summarizer: The backend that writes summaries. None for the backend that answered last, because its prompt cache
-            contains the history. During a turn, the turn's own backend writes the summary.
+        summarizer: The backend that writes summaries. None means the backend that answered last, because its prompt
+            cache contains the history. During a turn, the turn's own backend writes the summary.
         windows: Source of window sizes: `configured` (`context` of a backend or of a price), or `listed` to use the
             sizes in the package `genai-prices` as well.
     """
@@ -88,7 +88,7 @@ class CompactionResult(StoredRecord, frozen=True):
     Args:
         messages: Number of messages that a summary replaced.
         results: Number of results that marks replaced.
-        error: Why a requested summary was not written; empty if it was written or not requested.
+        error: The reason why a requested summary was not written; empty if it was written or not requested.
         usage: Token usage of the request for the summary.
     """
 
@@ -102,7 +102,7 @@ class CompactionResult(StoredRecord, frozen=True):
 
 
 def turn_starts(messages: Sequence[Message]) -> list[int]:
-    """Return the indexes of the messages that begin a turn: the first user message, at the start or after an answer.
+    """Return the indexes of the messages that begin a turn: a user message at the start or directly after an answer.
 
     Messages that the runtime adds in the middle of a turn, such as an output format, do not begin a turn.
     """
@@ -127,8 +127,8 @@ def _is_added_within_turn(messages: Sequence[Message], answer_index: int, index:
 def messages_to_summarise(messages: Sequence[Message], keep: int, before: int) -> int:
     """Return the number of messages at the start of the history to summarise; 0 if there is nothing to summarise.
 
-    At most the first `before` messages are summarised, and not the last `keep` turns if there are more turns. A single
-    long turn is summarised completely.
+    Only the first `before` messages may be summarised. The last `keep` turns are excluded, unless nothing would be left
+    to summarise. A single long turn is summarised completely.
     """
     places = [at for at in turn_starts(messages) if 0 < at < before]
     for kept in range(keep, -1, -1):
@@ -139,7 +139,7 @@ def messages_to_summarise(messages: Sequence[Message], keep: int, before: int) -
 
 
 def last_batch_index(messages: Sequence[Message]) -> int:
-    """Return the index of the last message with tool calls; 0 if there is none.
+    """Return the index of the last message with tool calls, or 0 if no message has calls.
 
     The model may not have received the results of these calls yet.
     """
@@ -152,7 +152,7 @@ def last_batch_index(messages: Sequence[Message]) -> int:
 def repeated_results(
     messages: Sequence[Message], history: History, ledger: Ledger
 ) -> Iterator[tuple[CallId, Short]]:
-    """Yield the id of each call that was repeated later and answered again, with the reason `repeated`."""
+    """Yield (call id, `repeated`) for each call that the model made again later and that was answered both times."""
     again: set[tuple[str, bytes]] = set()
     for message in reversed(messages):
         for call in reversed(message.calls):
@@ -167,7 +167,7 @@ def repeated_results(
 def long_results(
     messages: Sequence[Message], history: History, ledger: Ledger, min_bytes: int, reason: Short
 ) -> Iterator[tuple[CallId, Short]]:
-    """Yield (call id, `reason`) of each call whose result has at least `min_bytes` bytes."""
+    """Yield (call id, `reason`) for each call whose result has at least `min_bytes` bytes."""
     for message in messages:
         for call in message.calls:
             size = _real_result_bytes(ledger.get(call.id))
@@ -182,7 +182,7 @@ def long_results(
 def results_to_trim(
     history: History, ledger: Ledger, settings: Compaction, *, include_small: bool, before: int
 ) -> dict[CallId, Short]:
-    """Return the results to replace by marks: ids of calls among the first `before` messages, each with the reason.
+    """Return the results to replace by marks: the ids of calls in the first `before` messages, each with the reason.
 
     Long and repeated results are always included. With `include_small`, every result of at least `SMALL` bytes is
     included.
@@ -196,7 +196,7 @@ def results_to_trim(
 
 
 def _real_result_bytes(record: ToolCallRecord | None) -> int | None:
-    """Return the size of a call's real result in a transcript, in bytes with media; None if there is none."""
+    """Return the bytes of a call's real result in a transcript, media included; None if there is no real result."""
     if record is None or (result := record.completion) is None:
         return None
     return result_bytes(result) + sum(len(media.data) for media in result.media)
@@ -208,7 +208,7 @@ def _real_result_bytes(record: ToolCallRecord | None) -> int | None:
 def possible_savings(
     history: History, ledger: Ledger, settings: Compaction, before: int, ratio: float
 ) -> float:
-    """Return the number of tokens that compaction could remove from the first `before` messages; 0 if there are none.
+    """Return the number of tokens that compaction could remove from the first `before` messages.
 
     `ratio` is the number of bytes per token.
     """

@@ -59,7 +59,7 @@ class ReportedRequest(StoredRecord, frozen=True):
 
 
 class Calibration(Struct):
-    """The averages of a binding's reports. Mutable: all sessions of a runtime share one calibration per binding.
+    """The averages of a binding's reports. A calibration is mutable, because all sessions of a runtime share it.
 
     Args:
         ratio: Bytes per token. Each report moves this ratio half of the way to the reported ratio.
@@ -125,7 +125,7 @@ def message_tokens(history: History, ledger: Ledger, ratio: float, start: int = 
 
 
 def result_tokens(calls: Iterable[CallId], ledger: Ledger, ratio: float) -> float:
-    """Return the estimated tokens of the results of these calls, in full length."""
+    """Return the estimated tokens of these calls' results, before any of them is shortened."""
     size, media = 0, 0
     for call_id in calls:
         if (answer := ledger._answer(call_id)) is not None:

@@ -55,9 +55,9 @@ class History(
     report: ImportReport
     """The repairs and losses of the import."""
     system: str | None
-    """The system prompt of the imported transcript; None if there is none."""
+    """The system prompt of the imported transcript; None if the transcript has none."""
     _short: PersistentMap[CallId, Short]
-    """Ids of the calls whose results transcripts replace by marks, with the reasons. The ledger keeps the results."""
+    """The results that transcripts replace by short marks: call ids with reasons. The ledger keeps the results."""
     _removed: CallRanges
     """The calls removed by rewinds. The ledger records their late results, but no transcript contains them."""
 
@@ -126,7 +126,7 @@ class History(
 def from_packed(messages: Sequence[Message], packed: Sequence[Packed], ledger: Ledger = NO_CALLS) -> History:
     """Return the history of these messages, which may have any shape.
 
-    `packed` has the packed form of each message; messages that normalization leaves unchanged are not packed again.
+    `packed` contains the packed form of each message, which is reused if normalization leaves the message unchanged.
     """
     normal, own, report = normalize(messages, ledger)
     known = dict(zip(map(id, messages), packed, strict=True))
@@ -134,14 +134,14 @@ def from_packed(messages: Sequence[Message], packed: Sequence[Packed], ledger: L
 
 
 def from_transcript(
-    placed: Iterable[PositionedMessage], remarks: ReportBuilder, system: str | None
+    messages: Iterable[PositionedMessage], remarks: ReportBuilder, system: str | None
 ) -> History:
     """Return the history of a provider's transcript, whose call ids come from the provider.
 
-    `placed` is in wire order; a wire message that mixes roles may appear as several messages. `remarks` collects the
-    notes of the import.
+    `messages` are in wire order. A wire message that mixes roles may appear as several messages. `remarks` collects the
+    findings of the import.
     """
-    normal, ledger, report = import_transcript(placed, remarks)
+    normal, ledger, report = import_transcript(messages, remarks)
     return _new_history(map(pack, normal), ledger, report, system)
 
 
@@ -151,7 +151,7 @@ def packed_messages(history: History, start: int = 0) -> Iterator[Packed]:
 
 
 def shortened_results(history: History) -> PersistentMap[CallId, Short]:
-    """Return the ids of the calls whose results transcripts replace by marks, with the reasons."""
+    """Return the results that transcripts replace by short marks: each call id with the reason."""
     return history._short
 
 

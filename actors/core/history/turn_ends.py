@@ -45,7 +45,7 @@ def with_end(ends: TurnEnds, end: TurnEnd) -> TurnEnds:
 
 
 def end_of(ends: TurnEnds, turn: int) -> TurnEnd | None:
-    """Return the recorded end of a turn; None if the turn has none."""
+    """Return the end of a turn, or None if it is not recorded."""
     count = item_count(ends)
     at = bisect_left(range(count), turn, key=lambda index: item(ends, index).turn)
     found = item(ends, at) if at < count else None
@@ -53,7 +53,7 @@ def end_of(ends: TurnEnds, turn: int) -> TurnEnd | None:
 
 
 def last_turn_within(ends: TurnEnds, length: int) -> int | None:
-    """Return the number of the last turn that ended within the first `length` messages; None if there is none."""
+    """Return the number of the last turn that ended within the first `length` messages, or None if no turn did."""
     at = bisect_right(range(item_count(ends)), length, key=lambda index: item(ends, index).length)
     return item(ends, at - 1).turn if at else None
 
@@ -98,7 +98,7 @@ def unreachable_reason(ends: TurnEnds, turn: int, turn_count: int) -> str:
 
 
 def add_range(ranges: CallRanges, first: int, last: int) -> CallRanges:
-    """Add a range after the last one, and merge it with the ranges that it overlaps or touches."""
+    """Return `ranges` with another range added. Ranges that it overlaps or touches are merged with it."""
     if last < first:
         return ranges
     before = [each for each in ranges if each[1] < first - 1]
