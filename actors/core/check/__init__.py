@@ -91,10 +91,10 @@ def check_fragment(state: CheckState, *pieces: bytes, strict: bool = False) -> t
     """Check a fragment of the `messages` array, and return the next state and the faults.
 
     Args:
-        state: The state before the fragment. It is not changed and may be extended again.
+        state: The state before the fragment. It is not changed.
         pieces: The appended fragment, in one or more pieces. A piece that begins with a quotation mark is one JSON
             string from ingestion.
-        strict: Do not try the fast parser first, for example after a refusal.
+        strict: True to use only the strict parser, for example after a refusal.
 
     If the fragment is not valid JSON, the state is returned unchanged, with the fault.
     """
@@ -111,7 +111,7 @@ def check_fragment(state: CheckState, *pieces: bytes, strict: bool = False) -> t
 
 
 def check_quickly(state: CheckState, *pieces: bytes) -> CheckState | None:
-    """Check a fragment with the fast parser. Return the next state, or None if there is any fault or doubt."""
+    """Check a fragment with the fast parser. Return the next state, or None if the fragment may contain a fault."""
     text = _as_message_array(
         state, b"".join([piece if len(piece) < _LONG else _shortened(piece) for piece in pieces])
     )
@@ -125,10 +125,10 @@ def check_quickly(state: CheckState, *pieces: bytes) -> CheckState | None:
 def _shortened(piece: bytes) -> bytes:
     """Return a short string in place of a long text, for the fast parser. Other pieces are returned unchanged.
 
-    The rules about texts check whether a text is blank, how it ends, and whether it is too long. In these respects, the
-    short string equals the text. As an id or another string that is not a text, it breaks a rule, and the fragment is
-    then checked again with the strict parser. A space is never part of an escape or of another character, so the text
-    may be cut at a space.
+    The rules for texts only check whether a text is blank, how it ends, and whether it is too long, and the short
+    string does not change these results. If the piece is not a text but, for example, an id, the short string breaks a
+    rule, so that the strict parser checks the fragment again. The text is cut at a space, because a space is never part
+    of an escape sequence or of a longer character.
     """
     if piece[:1] != b'"' or piece[1] not in _VISIBLE or len(piece) > _TOO_LONG:
         return piece
@@ -147,7 +147,7 @@ def check_strictly(state: CheckState, fragment: bytes) -> CheckState:
 
 
 def finish_check(state: CheckState, *, manual_thinking: bool = False) -> list[Fault]:
-    """Return the faults of a request that ends after the checked messages: open calls, a wrong last role, no message.
+    """Return the faults of a request that ends here, such as calls without results, a wrong last role, or no message.
 
     `manual_thinking` is True if the request sets thinking of type `enabled` (ANT-40).
     """
@@ -193,8 +193,8 @@ def with_canonical_ids(
     Args:
         faults: The faults of a request, with ids on the wire.
         canonical_id_of: Returns the canonical id for an id on the wire, or None if the id is unknown.
-        all_call_ids: Returns the canonical ids of all calls in the request, in order. They serve calls without an id on
-            the wire.
+        all_call_ids: Returns the canonical ids of all calls in the request, in order. They identify calls that have no
+            id on the wire.
     """
     return [
         _with_canonical_ids(fault, canonical_id_of, all_call_ids) if fault.call_ids else fault

@@ -69,7 +69,7 @@ class Gemini(AlternatingTurnsState):
     has_other_blocks: bool
 
     def continues_turn(self, role: str) -> bool:
-        """Return True for the role `model`, because streaming clients send each piece of an answer as a content."""
+        """Return True for the role `model`, because clients that stream send an answer as several contents."""
         return role == "model"
 
     def begin_message(self, role: str) -> None:

@@ -21,11 +21,11 @@ _TOP = shape(
     top_logprobs top_p user verbosity web_search_options"""
 )
 # the request key that switches thinking or pins an upstream, by the value of `reasoning.switch` or `upstream_pin`
-_ASKED = {"type": "thinking", "reasoning": "reasoning", "provider": "provider"}
+_SWITCH_KEYS = {"type": "thinking", "reasoning": "reasoning", "provider": "provider"}
 _LONGEST_KEY = 64
 _TOOL = {"function": shape("name description parameters strict"), "custom": shape("name description format")}
 # the key that messages usually have in addition to role and content, by role
-_OWN = {"assistant": "tool_calls", "tool": "tool_call_id"}
+_USUAL_KEYS = {"assistant": "tool_calls", "tool": "tool_call_id"}
 _PARTS = {"user": {"text", "image_url", "input_audio", "file"}, "assistant": {"text", "refusal"}}
 _PART_KEYS = {kind: shape(f"type {kind} prompt_cache_breakpoint") for kind in (*_PARTS["user"], "refusal")}
 _PART_KEYS["thinking"] = shape("type thinking signature closed")
@@ -74,7 +74,7 @@ class OpenAIChat(CompleteMessagesState):
     Attributes:
         reasoning_field: The name of the message field for reasoning; None if the dialect has no such field.
         message_keys: The accepted keys of a message, by role.
-        usual_keys: The key that messages of a role usually have in addition to role and content; None if there is none.
+        usual_keys: For each role, the key that its messages usually have in addition to role and content, or None.
         signature_keys: The key of a signature on a call, if the dialect has signatures; else empty.
         part_mark_keys: The key of a cache mark on a part, if the dialect has cache marks; else empty.
     """
@@ -104,7 +104,7 @@ class OpenAIChat(CompleteMessagesState):
             self.message_keys["developer"] = plain
         if "function_call" in named:
             self.message_keys["function"] = plain
-        self.usual_keys: dict[str, str | None] = {role: _OWN.get(role) for role in self.message_keys}
+        self.usual_keys: dict[str, str | None] = {role: _USUAL_KEYS.get(role) for role in self.message_keys}
 
     def check_messages(self, messages: list[JsonValue], *, resumes: bool = False) -> None:
         for value in messages:
@@ -144,7 +144,7 @@ class OpenAIChat(CompleteMessagesState):
             self.fault("OAC-07", "", "the message has no role")
 
     def _begin_message(self, role: str) -> None:
-        """Check the end of the previous group and the order of roles when a message that is not a result begins."""
+        """Check that a message other than a result may begin: all calls are answered, and its role may follow."""
         rules = self.dialect.turns
         if self.answered_calls:
             self.answered_calls = {}
@@ -179,7 +179,7 @@ class OpenAIChat(CompleteMessagesState):
     def _check_assistant(self, message: dict[str, JsonValue], content: JsonValue) -> None:
         calls, rules = message["tool_calls"] if "tool_calls" in message else None, self.dialect
         if "prefix" in message and message["prefix"] and "prefix" in rules.turns.message_keys:
-            # a message with prefix must be the last one, and our requests never end with an assistant message
+            # the last message may be a `prefix` for the answer, but our requests never end with an assistant message
             self.fault("MIS-11", "", "an assistant message must not have prefix")
         if calls is not None and type(calls) is not list:
             self.reject_type("must be a list of tool calls", ".tool_calls", calls)
@@ -298,7 +298,7 @@ class OpenAIChat(CompleteMessagesState):
 
     def check_parameters(self, body: dict[str, JsonValue]) -> None:
         rules, tools, key = self.dialect, body.get("tools"), body.get("prompt_cache_key")
-        more = {_ASKED.get(word, "") for word in (rules.reasoning.switch, rules.request.upstream_pin)}
+        more = {_SWITCH_KEYS.get(word, "") for word in (rules.reasoning.switch, rules.request.upstream_pin)}
         # gateways and hosts of open models have this field, OpenAI does not
         own = {"top_k"} - rules.request.lacks
         known = rules.request.keys or _TOP.keys() | more | own

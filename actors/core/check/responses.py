@@ -74,7 +74,7 @@ class Responses(CompleteMessagesState):
         has_outputs: Whether outputs have followed the last call.
         stale_calls: The ids of open calls that were followed by an item other than their outputs.
         stores_response: Whether the provider stores the response, so that references may be valid. Our requests never
-            do.
+            ask for this.
         continues_conversation: Whether the input continues a conversation that the provider stores.
         hosted_calls: The ids of shell calls that the provider runs in a container; these calls need no output.
     """
