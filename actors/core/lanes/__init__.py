@@ -1,1 +1,1 @@
-"""Define lanes, which are a session's transcripts for one binding each, and the preview of the next request."""
+"""Define lanes and the preview of the next request. A lane is a session's transcript for one binding."""

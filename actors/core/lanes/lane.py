@@ -30,7 +30,7 @@ from actors.errors import CanonicalFault, Fault
 
 
 class Lane(Struct, frozen=True, gc=False):
-    """One version of a lane: its render state, its check state, and the encoded messages.
+    """One version of a session's transcript for a binding: its render state, check state and encoded messages.
 
     `_segments` does not contain the bytes that close the last message.
     """
@@ -52,7 +52,7 @@ class Rendered(Struct, frozen=True, gc=False):
         lane: The lane's next version.
         report: The decisions of the render.
         dialect: The dialect of the transcript.
-        system: The system prompt that was imported with the history; None if there is none.
+        system: The system prompt that was imported with the history; None if no system prompt was imported.
         begins: The epoch that begins with this request, logged before the request; None if no epoch begins.
     """
 
@@ -83,18 +83,19 @@ class Rendered(Struct, frozen=True, gc=False):
 def empty_lane(dialect: Dialect, epoch_start: int = 0) -> Lane:
     """Return a lane in which nothing has been sent.
 
-    The first `epoch_start` messages were imported. Their provider state is not replayed, because it was bound to a
-    prefix that this lane never sent.
+    The first `epoch_start` messages were imported. Their reasoning and provider-specific parts are not replayed,
+    because these were bound to a prefix that this lane never sent.
     """
     return Lane(RenderState(epoch_start=epoch_start), Segments(), initial_state(dialect))
 
 
 def begin_epoch(lane: Lane, event: EpochBegan, dialect: Dialect, epoch_start: int) -> Lane:
-    """Return the lane at the beginning of an epoch: no text is sent yet, and all call ids are kept.
+    """Return the lane at the beginning of an epoch: it is empty again, but all calls keep their ids.
 
-    `epoch_start` is the length of the history. Provider state in the messages before it was bound to the old prefix and
-    is not replayed, with two exceptions. Plain-text reasoning is not bound, and some providers require it (DSK-05,
-    KIM-03). After a refused attachment, only dialects that bind reasoning to the prefix drop their provider state.
+    `epoch_start` is the number of messages in the history. Their reasoning and provider-specific parts were bound to
+    the old prefix and are not replayed, with two exceptions. Plain-text reasoning is replayed, because it is not bound
+    and some providers require it (DSK-05, KIM-03). After a refused attachment, both are replayed unless the dialect
+    binds reasoning to the prefix.
     """
     old = lane._state
     if event.reason == "media" and dialect.reasoning.binding != "prefix":
@@ -164,7 +165,7 @@ def replay_in_slices(
     target: RenderTarget,
     lengths: Sequence[int],
 ) -> Slices[Lane]:
-    """Return the lane in its state after a series of sent requests, computed in slices.
+    """Return a lane with the messages of a series of sent requests, computed in slices.
 
     `lengths` are the history lengths of the requests. The bytes equal those of separate renders at each length,
     provided that the ledger has the same completions as when the requests were sent.
@@ -206,7 +207,7 @@ _NAMES = re.compile(r"[\w.:-]+")  # matches call ids on the wire
 
 
 def results_to_seal(rendered: Rendered, ledger: Ledger) -> tuple[tuple[CallId, Reason], ...]:
-    """Return (call id, reason) of the synthetic results that this request sends for the first time, to be sealed."""
+    """Return (call id, reason) for each synthetic result that this request is the first to send."""
     return tuple(
         (call_id, "outcome_unknown" if reason == "running" else reason)
         for call_id, reason in rendered.report.synthetic

@@ -16,7 +16,7 @@ class Preview(Struct, frozen=True):
         report: The decisions of the render.
         losses: Counts of omitted content by kind (`thinking`, `media`, `code`, `native`, `empty`), and of unsupported
             settings by name (`temperature`, `tool_choice`, `schema:NAME`, ...).
-        kept: Number of bytes of the lane that were sent before and stay unchanged.
+        kept: Number of bytes of the transcript that were sent before and stay unchanged.
         assumed: Settings that the target requires and the caller did not set, such as `max_tokens 8192`. Fillers are in
             `report`.
         compacts: True if an ask would first compact the history, because the history nearly fills the target's window.

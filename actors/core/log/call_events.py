@@ -25,13 +25,13 @@ Gap: TypeAlias = Reason | Literal["running"]
 """The reason why a call has no result. `running` is derived from the ledger and occurs in no event."""
 
 Effects: TypeAlias = Literal["pure", "idempotent", "once"]
-"""A tool's side effects. `pure`: none. `idempotent`: repeating a call with the same idempotency key has no further
-effect. `once`: a call must not be repeated.
+"""The side effects of a tool. A `pure` tool has none. With an `idempotent` tool, repeating a call with the same
+idempotency key has no further effect. With a `once` tool, a call must not be repeated.
 """
 
 
 class CallEventBase(EventBase, frozen=True):
-    """The base of all events of one tool call. Such events change only the ledger.
+    """The base of all events of one tool call. These events change only the ledger.
 
     Args:
         call_id: The canonical id of the call.
@@ -157,21 +157,24 @@ class ToolCallRecord(StoredRecord, frozen=True):
 
     @property
     def completion(self) -> ToolResult | None:
-        """The real completion that transcripts show; None if there is none or a synthetic result was sent first."""
+        """The real completion that transcripts show; None if the call has none or a synthetic result was sent first."""
         return None if self.end is None or self.sealed is not None else result_of(self.end)
 
     @property
     def late(self) -> ToolResult | None:
-        """The real completion that arrived after the seal, which transcripts show as a note; None if there is none."""
+        """The real completion that arrived after a synthetic result was sent; None if no completion was late.
+
+        Transcripts show a late completion as a note.
+        """
         return None if self.end is None or self.sealed is None else result_of(self.end)
 
     @property
     def status(self) -> Status:
         """The call's status: `pending`, `complete`, `error`, `cancelled` or `unknown`.
 
-        A real completion determines the status (REQ-915-048). A call without one is `pending` while it may still
-        complete, `unknown` if its reason is `lost` or `outcome_unknown`, so that it may have taken effect, and
-        `cancelled` otherwise.
+        A real completion determines the status (REQ-915-048). A call without a real completion is `pending` while it
+        may still complete. After that, it is `unknown` if it may have taken effect (its reason is `lost` or
+        `outcome_unknown`), and `cancelled` otherwise.
         """
         if (completion := self.completion) is not None:
             return completion.status
@@ -183,8 +186,9 @@ class ToolCallRecord(StoredRecord, frozen=True):
     def reason(self) -> Gap | None:
         """The reason why the call has no result from its tool; None if the tool completed the call.
 
-        The reason of the seal comes first, then `denied`, then the reason of the cancellation, and `running` otherwise.
-        A denial is rendered as its error, and all other reasons are rendered as a synthetic result.
+        The reason of a sent synthetic result takes precedence over `denied`, and `denied` over the reason of a
+        cancellation. Without any of them, the reason is `running`. A denial is rendered as an error. Every other reason
+        is rendered as a synthetic result.
         """
         if self.sealed is not None:
             return self.sealed

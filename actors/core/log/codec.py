@@ -81,7 +81,7 @@ def _decode_strictly(decoder: msgpack.Decoder[F], data: bytes) -> F:
 
 
 def _check_record(record: F) -> F:
-    """Check fields more strictly than their types do, and replace equal bindings by one shared object."""
+    """Check the fields that need more than a type check, and replace equal bindings by one shared object."""
     for name, check in _field_checks(type(record)):
         if (value := getattr(record, name)) is not None and (kept := check(value)) is not value:
             force_setattr(record, name, kept)
@@ -90,7 +90,7 @@ def _check_record(record: F) -> F:
 
 @lru_cache(maxsize=256)
 def _field_checks(kind: type[StoredRecord]) -> tuple[tuple[str, Check], ...]:
-    """Return the names of the fields that need more checks than msgspec makes, each with its check."""
+    """Return the name and the check of each field that needs more checks than msgspec makes."""
     return tuple((item.name, _check_for_type(item.type)) for item in fields(kind) if item.type in _HOLDS_MORE)
 
 
@@ -174,9 +174,7 @@ def _find_invalid_value(kind: Any, value: Any, path: str) -> str | None:  # Any:
 
 
 def _record_type(kind: Any, value: Any) -> type[StoredRecord] | None:  # Any: an annotated type, and any value
-    """Return the record class that `value` encodes. It is chosen by its tag from the classes that `kind` allows; None
-    if no class fits.
-    """
+    """Return the record class that `value` encodes, or None if no class that `kind` allows has the tag of `value`."""
     items: list[object] = value  # used only if `value` is a list
     tag = items[0] if isinstance(value, list) and items else None
     types = [

@@ -41,13 +41,13 @@ from actors.core.values.stream import Cut, LeftOut, Usage
 VERSION: Final = 1
 
 EpochReason: TypeAlias = Literal["compaction", "thinking", "refusal", "configured", "media", "rewind"]
-"""The reason why a lane is rewritten."""
+"""The reason why a lane, a session's transcript for one binding, is rendered again from the start."""
 
 Short: TypeAlias = Literal["repeated", "large", "old"]
 """The reason why a mark replaces a result: the call was repeated later, the result is long, or space was needed."""
 
 TurnStatus: TypeAlias = Literal["complete", "cancelled", "failed", "interrupted", "handed_over"]
-"""The outcome of a turn. `handed_over`: a turn on another binding continues the same ask."""
+"""The outcome of a turn. `handed_over` means that a turn on another binding continues the same ask."""
 
 Verdict: TypeAlias = Literal["allow", "deny"]
 """The decision about a call that needed approval."""
@@ -110,7 +110,7 @@ class OmittedParameter(StoredRecord, frozen=True):
 class RequestSent(EventBase, frozen=True):
     """A request is about to be sent. The event is durable before the request's first byte.
 
-    The binding's lane then adopts the rendered transcript.
+    From then on, the binding's lane contains the rendered transcript.
 
     Args:
         turn: Number of the turn.
@@ -120,7 +120,7 @@ class RequestSent(EventBase, frozen=True):
         cursor: Number of history messages that the lane has rendered, including this request.
         seals: Synthetic results that the request carries for the first time, as (call id, reason).
         tools_off: True if the request turns tools off to get a final text.
-        aside: True for a request for a summary. No request continues it, so its lane stays unchanged.
+        aside: True for a request for a summary. No later request continues it, so the lane stays unchanged.
         omitted: Requested parameters that this request omits because the provider rejected them.
     """
 
@@ -295,7 +295,7 @@ class Configured(EventBase, frozen=True):
     """From the next turn on, the session has this system prompt and these tools.
 
     Args:
-        system: The system prompt; None for none.
+        system: The system prompt; None if the session has none.
         tools: Names of the tools.
         preamble: Digest of the system prompt and of the tools' declarations in requests. The tools' code is not logged.
     """
@@ -306,7 +306,7 @@ class Configured(EventBase, frozen=True):
 
 
 class ResultsTrimmed(EventBase, frozen=True):
-    """Later transcripts show marks in place of these results. The ledger keeps the results.
+    """Later transcripts show short marks in place of these results. The ledger keeps the results.
 
     Args:
         results: The calls of the results, each with the reason for its mark.
@@ -338,7 +338,7 @@ class Rewound(EventBase, frozen=True):
 
 
 class EpochBegan(EventBase, frozen=True):
-    """The next request on this binding rewrites the binding's lane.
+    """The transcript of this binding (its lane) is rendered again from the start for the next request.
 
     Args:
         binding: The binding of the lane.
@@ -367,7 +367,7 @@ class TurnEnded(EventBase, frozen=True):
         why: The reason for the outcome, on one line for people; empty for a complete turn.
         cause: The failure that ended the turn; None if no failure ended it.
         retried: Failed requests of the turn that were retried.
-        wait: Seconds before the last request, if it was a retry.
+        wait: Seconds of delay before the last request, if that request was a retry.
         seconds: Seconds since the turn began or resumed, if the session's budget counts them.
         repaired: Repairs of a malformed answer that had exactly one interpretation in the required format.
     """
@@ -391,7 +391,7 @@ class TurnEnded(EventBase, frozen=True):
 
 
 class EventsLost(EventBase, frozen=True):
-    """The storage lost the acknowledged events `first` to `last`, which no log contains any more.
+    """The storage lost the acknowledged events `first` to `last`. No log contains them any more.
 
     This event has the number `first`, and later events reuse the following numbers. Lost calls may have run, so their
     ids are not reused.
@@ -413,7 +413,7 @@ class Opened(EventBase, frozen=True):
     Args:
         session: The session's id.
         target: The selected target.
-        system: The system prompt; None for none.
+        system: The system prompt; None if the session has none.
         messages: The imported history's messages, in normal form.
         known: Records of the calls in these messages.
         calls: Number of canonical ids that these messages use.
