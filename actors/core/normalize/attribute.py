@@ -42,7 +42,7 @@ SAID_BY: dict[type[Block], tuple[MessageRole, ...]] = {
 
 
 def attribute(messages: Iterable[PositionedMessage], remarks: ReportBuilder) -> Iterator[PositionedMessage]:
-    """Yield messages with each block under its own role. Attributed messages are unchanged."""
+    """Yield messages in which each block is under its own role. A message that is already correct is unchanged."""
     for place, message in messages:
         if message.role not in get_args(MessageRole):
             remarks.add_finding("unknown_speaker")

@@ -52,7 +52,7 @@ class TranscriptResult(NamedTuple):
 def pair_results(
     calls: Sequence[TranscriptCall], results: Sequence[TranscriptResult], *, allow_early: bool
 ) -> list[int | None]:
-    """Return the index of the answered call for each result, in order; None if no call is certain.
+    """Return, for each result, the index of the call that it answers, or None if no call is certain.
 
     Args:
         calls: The calls, oldest first.
@@ -70,16 +70,16 @@ def pair_results(
     for evidence, same_id in results_by_evidence.items():
         pairing.pair_by_name(calls_by_id.get(str(evidence), []), same_id)
     pairing.pair_by_tool_and_position([at for at in named if not results[at].id])
-    pairing.pair_by_name(without_id, [at for at in named if pairing.about[at] is None])
+    pairing.pair_by_name(without_id, [at for at in named if pairing.answered[at] is None])
     pairing.pair_by_position(without_id, placed)
-    return pairing.about
+    return pairing.answered
 
 
 _BY_TOOL, _BY_POSITION = 1, 2  # a result without a usable id is paired by its tool name, or by its position
 
 
 def _pairing_evidence(result: TranscriptResult, calls_by_id: dict[str, list[int]]) -> str | int:
-    """Return the evidence that pairs a result with its call: its id, `_BY_TOOL` or `_BY_POSITION`."""
+    """Return the evidence that pairs a result with its call: the result's id, `_BY_TOOL` or `_BY_POSITION`."""
     if result.id and (result.id in calls_by_id or not result.tool):
         return result.id
     # If no call has the result's id, the result can only answer a call without an id.
@@ -87,9 +87,10 @@ def _pairing_evidence(result: TranscriptResult, calls_by_id: dict[str, list[int]
 
 
 class _Pairing:
-    """The pairing in progress. `about` contains the index of the answered call for each result, or None.
+    """A pairing of results with calls, in progress. Methods identify calls and results by their indexes.
 
-    Calls and results are identified by their indexes.
+    Attributes:
+        answered: For each result, the index of the call that it answers; None while no call is found.
     """
 
     def __init__(
@@ -99,7 +100,7 @@ class _Pairing:
         self._results = results
         self._allow_early = allow_early
         self._contents: list[list[Hashable]] = [list(call.contents) for call in calls]
-        self.about: list[int | None] = [None] * len(results)
+        self.answered: list[int | None] = [None] * len(results)
 
     def pair_by_name(self, call_indexes: Sequence[int], result_indexes: Sequence[int]) -> None:
         """Pair results with calls of one id. Results with a tool name are paired first, only with calls of that tool.
@@ -133,7 +134,7 @@ class _Pairing:
                 self._record_pairs(calls, direct)
 
     def _pair_by_order(self, call_indexes: Sequence[int], result_indexes: Sequence[int]) -> None:
-        """Pair results with calls that have the same id and tool name, and so differ only by position."""
+        """Pair results with calls that share an id and a tool name, by the order of their messages."""
         if not call_indexes or not result_indexes:
             return
         messages = _group_by(call_indexes, lambda at: self._calls[at].message)
@@ -149,7 +150,7 @@ class _Pairing:
             older.add_calls(calls, self._contents)
 
     def _pair_message(self, calls: list[int], result_indexes: list[int], older: "_OlderCalls") -> None:
-        """Pair the calls of one message with the results that follow before the next message with such calls."""
+        """Pair calls of one message with results that precede the next message with calls of the same id."""
         message = self._calls[calls[0]].message
         direct = [at for at in result_indexes if self._results[at].follows == message]
         late = [
@@ -162,10 +163,10 @@ class _Pairing:
         if not taken and not older.is_open:
             taken = self._certain_results(len(made), sorted(direct + late))
         self._record_pairs(made, taken)
-        self._pair_further_results([at for at in result_indexes if self.about[at] is None], calls, older)
+        self._pair_further_results([at for at in result_indexes if self.answered[at] is None], calls, older)
 
     def _certain_results(self, count: int, result_indexes: list[int]) -> list[int]:
-        """Return `count` of these results, one for each call, in order; an empty list if the choice is uncertain."""
+        """Return one result for each of `count` calls, in order, or an empty list if the choice is uncertain."""
         if count == 1:
             return result_indexes[:1]
         if len(result_indexes) == count:
@@ -175,7 +176,7 @@ class _Pairing:
 
     def _record_pairs(self, calls: Iterable[int], results: Iterable[int]) -> None:
         for call, result in zip(calls, results, strict=False):
-            self.about[result] = call
+            self.answered[result] = call
             self._contents[call].append(self._results[result].content)
 
     def _is_repetition(self, result: int, older: "_OlderCalls") -> bool:
@@ -186,7 +187,8 @@ class _Pairing:
     ) -> None:
         """Pair the remaining results with calls that already have a result.
 
-        These are repetitions of earlier results, and different results if only one call has the id.
+        A result that equals an earlier result answers the same call. A different result is paired only if one call has
+        the id.
         """
         contents = {content: call for call in calls for content in self._contents[call]}
         is_only = len(calls) == 1 and not older
@@ -195,7 +197,7 @@ class _Pairing:
             if is_only and content not in contents:
                 contents[content] = calls[0]
                 self._contents[calls[0]].append(content)
-            self.about[at] = contents.get(content, older.contents.get(content))
+            self.answered[at] = contents.get(content, older.contents.get(content))
 
 
 class _OlderCalls:

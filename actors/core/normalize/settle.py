@@ -56,7 +56,10 @@ class Normalizer:
         self._noted: set[Block] = set()
 
     def register_preceding(self, before: Iterable[Message], known: Ledger) -> None:
-        """Register the calls and the notes of the preceding messages. `known` contains the results of the calls."""
+        """Register the calls and the notes of the messages in `before`, which precede the messages to normalize.
+
+        `known` contains the results of these calls.
+        """
         for message in before:
             self._after_message = self._count
             if message.origin == RUNTIME:
@@ -242,7 +245,7 @@ def _lost_record(call: ToolCall) -> ToolCallRecord:
 
 
 def _describe_unmatched(key: str, tool: str, *, is_known: bool) -> tuple[str, tuple[str, ...]]:
-    """Return a description of a result without its call for the report, as a format string and its values."""
+    """Describe a result that has no call, for the report. Return a format string and its values."""
     if key and is_known:
         return "result with ambiguous call id %s", (_quote(key),)
     if key or tool:
@@ -255,11 +258,11 @@ def _quote(text: str) -> str:
 
 
 def _completion_fields(result: ToolResult) -> tuple[object, ...]:
-    """Return the fields of a result that distinguish completions. The source's completion flag is ignored."""
+    """Return the fields by which two results are compared: all except the call id and `is_complete`."""
     return result.content_json, result.error_json, result.media
 
 
 def _completions(known: ToolCallRecord) -> tuple[tuple[object, ...], ...]:
-    """Return the distinguishing fields of all results of a call so far, duplicates included."""
+    """Return the compared fields of every result of a call so far, duplicates included."""
     first = () if known.end is None else (result_of(known.end),)
     return tuple(map(_completion_fields, (*first, *known.duplicates)))
