@@ -1,1 +1,1 @@
-"""Decide which backend serves a turn and when its requests are sent, and turn refusals into configuration."""
+"""Decide which backend serves a turn and when requests are sent. Also convert refused parameters to configuration."""

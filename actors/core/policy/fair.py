@@ -6,9 +6,9 @@ When an item of a flow is served, the flow's tag advances by the item's cost div
 with the lowest tag is next. A flow that was idle restarts at the current tag, so that no flow saves up credit or
 starves: between two turns of a flow, every other flow gets its weight's share.
 
-An item may have a lead: it overtakes other items of its tenant by up to that cost. The item is charged as usual, so its
-session gains nothing in the long run, and its items are served early by the lead at most. Leads have no effect between
-tenants.
+An item may have a lead, which is a cost: the item overtakes items of its tenant's other sessions as if its session had
+been charged that much less. The session is still charged the full cost, so it gains nothing in the long run. Leads have
+no effect between tenants.
 """
 
 import heapq
@@ -32,7 +32,7 @@ def _no_lead(item: object) -> float:
 
 
 class _Flows:
-    """The waiting flows of one level, ordered by their tags."""
+    """A priority queue of tenants, or of one tenant's sessions, that have waiting items."""
 
     __slots__ = ("_heap", "_now", "_order", "_places", "_tags")
 
@@ -76,7 +76,7 @@ class _Flows:
         Args:
             cost: The cost of that item.
             stays: True if the flow has more items.
-            lead: The lead of the flow's next item.
+            lead: The cost by which the flow's next item may be served early.
         """
         rank, _, name, tag = heapq.heappop(self._heap)
         # The time of the queue is the rank of the last served flow; flows that join later start at this time.
@@ -98,7 +98,7 @@ class FairQueue(Generic[T]):
 
     Args:
         weights: Weights of tenants by name; the weight of any other tenant is 1.
-        lead: Returns an item's lead, in the unit of costs.
+        lead: Returns the cost by which an item may be served early.
     """
 
     __slots__ = ("_items", "_lead", "_sessions", "_tenants", "_weights", "size")

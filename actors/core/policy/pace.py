@@ -17,8 +17,8 @@ class Concurrency(Struct):
     """The limit on concurrent requests, from 1 to `ceiling`.
 
     The limit grows by one after each window of answers, and a rate limit halves it. A window is as many answers as the
-    limit allows requests. Requests sent before the last decrease carry no information about the time after it. `wave`
-    numbers these periods, and only one rate limit per wave counts.
+    limit allows requests. A request that was sent before the last decrease says nothing about the new limit. So the
+    limit has waves: each decrease begins a wave, `wave` is its number, and only one rate limit per wave counts.
 
     If a backend rejects some requests of a burst and answers the others, its capacity may be no larger than the number
     of the answered requests. The limit then drops to that number, and doubles with each window until it reaches
@@ -39,13 +39,16 @@ class Concurrency(Struct):
         self.limit = min(float(self.ceiling), self.limit + more)
 
     def record_rate_limit(self, wave: int) -> None:
-        """Halve the limit after a rate limit, once per wave. `wave` is the wave in which the request was sent."""
+        """Halve the limit after a rate limit, once per wave.
+
+        `wave` is the value of `Concurrency.wave` when the request was sent.
+        """
         if wave == self.wave:
             self.wave += 1
             self.limit = self.quick = max(1.0, self.limit / 2)
 
     def record_crowding(self, others: int) -> None:
-        """After a rate limit, lower the limit to the number of other requests in flight, if there are any."""
+        """Lower the limit to the number of other requests in flight, if there are any. Called after a rate limit."""
         if others:
             self.limit = min(self.limit, float(others))
 
@@ -80,7 +83,7 @@ class MinuteBudget(Struct):
         return until - now
 
     def reserve(self, amount: float, now: float) -> int:
-        """Reserve an amount. Return the second to which the amount is charged, which is an argument of `settle`."""
+        """Reserve an amount, and return the second in which it counts. `settle` takes this second as an argument."""
         second, amount = int(now // 1), min(amount, self.limit)
         if not self._seconds or self._seconds[-1][0] != second:
             self._seconds.append([second, 0.0])
@@ -89,7 +92,7 @@ class MinuteBudget(Struct):
         return second
 
     def settle(self, second: int, reserved: float, used: float) -> None:
-        """Replace a reservation by the actual usage. Has no effect once the reservation's minute has passed."""
+        """Replace a reservation by the actual usage. This has no effect once the reservation's minute has passed."""
         for entry in self._seconds:
             if entry[0] == second:
                 # The amount of a second must not become negative.
@@ -147,12 +150,12 @@ class Breaker(Struct):
         half-open   closed by the start of an answer, open by a failure; one request goes at a time
 
     A backend that requests a long wait opens the breaker from any state. One cause, such as a restarting load balancer,
-    makes all requests in flight fail, so all requests sent before the first failure was known count as one failure
-    (`in_a_row`). `least` leaves each request time for a retry before the breaker opens.
+    makes all requests in flight fail. So the failures of all requests that were sent before the first failure was known
+    count as one in `in_a_row`. `least` leaves each request time for a retry before the breaker opens.
 
-    `until` is None unless the breaker is open or half-open. `wave` numbers the periods between first failures.
-    `failed_at` is the time of a failure after which a session moved to another backend; an answer clears `failed_at`,
-    and pools avoid the backend for a while after that time.
+    `until` is None unless the breaker is open or half-open. `wave` increases by one with the first failure after an
+    answer. `failed_at` is the time of a failure after which a session moved to another backend; an answer clears
+    `failed_at`, and pools avoid the backend for a while after that time.
     """
 
     failures: int
@@ -172,8 +175,9 @@ class Breaker(Struct):
         return self.until is None and self.tries >= self.failures
 
     def wait(self, now: float) -> float | None:
-        """Return None if a request may be sent now, else the seconds until then; 0 while another request probes the
-        backend.
+        """Return the seconds until a request may be sent, or None if a request may be sent now.
+
+        The result is 0 while another request probes the backend.
         """
         if self.until is None or (now >= self.until and not self.probing):
             return None
@@ -195,7 +199,7 @@ class Breaker(Struct):
     def record_failure(self, now: float, wave: int | None = None) -> bool:
         """Count a failed try that the backend caused. Return True if the breaker is now open.
 
-        `wave` is the wave in which the try began; None if it began after all known failures.
+        `wave` is the value of `Breaker.wave` when the try began; None if the try began after all known failures.
         """
         self.tries += 1
         if not self.in_a_row:

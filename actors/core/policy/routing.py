@@ -95,7 +95,7 @@ class Member(Struct, frozen=True):
         avoid: True if the member failed recently or is cooling down.
         in_flight: Requests of all sessions, including waiting requests.
         seconds_since_use: Seconds since this session's last request to the member; None if there was none.
-        lane_bytes: Size of that request in bytes.
+        lane_bytes: Size of this session's last request to the member, in bytes.
         rates: The member's prices; None if unknown.
     """
 
@@ -115,7 +115,7 @@ UNKNOWN = Member()
 
 
 class AskPosition(Struct, frozen=True):
-    """The position of an ask in its session and of the session in the pool, which decides where round robin starts.
+    """The position of an ask in its session, and of the session in the pool. Both decide where round robin starts.
 
     Args:
         ask: Number of the ask, from 1, counted since the pool first served the session.
@@ -134,7 +134,7 @@ def choose_first(pool: Pool, members: Mapping[str, Member], position: AskPositio
 def choose_next(
     pool: Pool, members: Mapping[str, Member], position: AskPosition, tried: Sequence[str], *, visible: bool
 ) -> str | None:
-    """Return the member that continues the ask after a failed turn; None if no member may, so that the ask fails.
+    """Return the member that continues an ask after a failed turn; None if the ask fails, because no member may.
 
     `tried` are the members that have served the ask, in order. `visible` is True if the caller has received part of an
     answer.
@@ -190,7 +190,10 @@ def _order_members(pool: Pool, members: Mapping[str, Member], position: AskPosit
 
 
 def _weighted_order(pool: Pool, place: int) -> tuple[str, ...]:
-    """Return all members, beginning with the member at position `place` of the repeated weighted sequence."""
+    """Return all members, rotated so that the member at position `place` of the weighted sequence is first.
+
+    The weighted sequence repeats endlessly.
+    """
     sequence = _weighted_sequence(pool.weights or (1,) * len(pool.members))
     return pool.order(sequence[place % len(sequence)])
 
