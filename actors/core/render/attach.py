@@ -32,7 +32,10 @@ _UNKNOWN = " and cannot be shown"
 
 
 class Attachments:
-    """The attachments of a request: those already sent in this epoch, and the remaining capacity."""
+    """Decides which attachments a request contains.
+
+    The attachments that the epoch has already sent count towards the limits.
+    """
 
     def __init__(self, dialect: Dialect, usage: EpochUsage, refused: frozenset[str] = frozenset()) -> None:
         self._dialect = dialect
@@ -53,9 +56,7 @@ class Attachments:
         self._expected = self._image_count + images
 
     def admit(self, media: Media, kinds: frozenset[str]) -> bool:
-        """Return True if a result or message that allows `kinds` can contain the attachment. Then the attachment is
-        counted.
-        """
+        """Return True and count the attachment if a result or message that allows `kinds` can contain it."""
         header = _header_of(media)
         if self._rejection_reason(media, header, kinds) is not None:
             return False
@@ -81,7 +82,7 @@ class Attachments:
         return f"[An attachment of type {media.media_type or 'unknown'} stood here{why}.]"
 
     def updated_usage(self) -> EpochUsage:
-        """Return the epoch's use of attachment limits, this request included."""
+        """Return the counts of the attachments that this epoch has sent, including this request."""
         if self._media == self._usage.media:
             return self._usage
         return self._usage._replace(
@@ -100,7 +101,7 @@ class Attachments:
     ) -> str | None:
         """Return the reason why a result or message that allows `kinds` cannot contain an attachment; None if it can.
 
-        The reason is a text for the end of the note.
+        The reason is the end of the note that replaces the attachment.
         """
         if self._is_refused(media):
             return "; the provider refused it"

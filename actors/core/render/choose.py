@@ -6,7 +6,7 @@ Out: exactly one completion: sealed, else real, else synthetic with its reason.
 Providers reject a transcript with an unanswered call, and an interrupted batch leaves several. A synthetic result fills
 the gap. It never replaces, moves or repeats a real result, and its text states that no result was recorded and why. The
 text depends only on the reason, so a sealed result is rendered again with the same bytes. A call in the ledger without
-a completion is still running. A session sends no request then, but a preview may render the call.
+a completion is still running. A session sends no request while a call runs, but a preview may render the call.
 
 A real result that arrived after the seal is rendered once, as a text with its media before the next user message.
 Results of calls that a rewind removed are never rendered.
@@ -57,7 +57,7 @@ def trimmed_answer(answer: Answer, tool: str, why: Short) -> Answer:
 
 
 class Choice:
-    """Chooses the completions of the calls in the messages that a render adds.
+    """Chooses the completion of each call in the messages that a render adds.
 
     The ledger takes precedence over results in the history's own blocks (`History.ledger`, empty in a session).
 
@@ -80,13 +80,13 @@ class Choice:
         self._late_count = state.late_count
         self.waiting: list[Text | Media] = list(state.carried)
 
-    def collect_late_results(self, tail: list[Message]) -> None:
+    def collect_late_results(self, new_messages: list[Message]) -> None:
         """Collect the results that arrived late since the last request.
 
-        Late results of calls in `tail`, the new messages, are added when these calls are rendered.
+        Late results of calls in `new_messages` are added when these calls are rendered.
         """
         came = self._ledger.late[self._late_count :]
-        made = {call.id for message in tail for call in message.calls} if came else ()
+        made = {call.id for message in new_messages for call in message.calls} if came else ()
         for call_id in came:
             if call_id in made:
                 self.some_are_late = True
@@ -119,7 +119,7 @@ class Choice:
     def _recorded_answer(self, call_id: CallId) -> Answer | None:
         """Return the ledger's result of a call, else the result in the history's own blocks.
 
-        The result is None if the call was sealed.
+        Return None if a request has sent a synthetic result for the call.
         """
         if (known := self._ledger.get(call_id)) is not None and known.sealed is not None:
             return None

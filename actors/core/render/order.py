@@ -58,7 +58,10 @@ def move_calls_last(blocks: list[Block]) -> list[Block]:
 def drop_unbound(
     original: Sequence[Block], blocks: list[Block], calls: EmittedCalls, notes: Notes
 ) -> list[Block]:
-    """Drop the bound reasoning in `blocks`, which will be sent, after their first difference from `original`."""
+    """Drop reasoning from `blocks`, which will be sent, after the first difference from `original`.
+
+    Only reasoning that is bound to the preceding blocks is dropped.
+    """
     altered = {call.id for call, call_id, name in calls if not _is_sent_unchanged(call, call_id, name)}
     if not altered and len(original) == len(blocks) and all(map(is_, original, blocks)):
         return blocks
@@ -75,7 +78,7 @@ def drop_unbound(
 
 
 def add_required_reasoning(blocks: list[Block], dialect: Dialect, notes: Notes) -> list[Block]:
-    """Add a reasoning placeholder if the dialect requires reasoning and there is none.
+    """Add placeholder reasoning to `blocks` if the dialect requires reasoning and they contain none.
 
     The placeholder is added first, or before the first call, as the dialect requires.
     """
@@ -85,7 +88,7 @@ def add_required_reasoning(blocks: list[Block], dialect: Dialect, notes: Notes) 
         return blocks
     at = kinds.index(ToolCall) if demand == "before_calls" else 0
     fits = Thinking in kinds
-    if demand == "before_calls":  # reasoning with a seal of another kind does not belong to the call
+    if demand == "before_calls":  # reasoning whose seal is of another kind does not count
         seals = [block.seal for block in blocks[at - 1 : at] if isinstance(block, Thinking)]
         fits = any(seal is None or seal.kind == dialect.reasoning.carrier for seal in seals)
     if fits:

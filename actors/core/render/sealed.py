@@ -1,12 +1,12 @@
-"""Keep the sealed content that the target may receive, and replace the rest by text.
+"""Keep the reasoning and the provider-specific parts that the target may receive, and replace the others by text.
 
 In:  the blocks of an assistant message.
 Out: the same blocks, with only the reasoning and the provider-specific parts that the target may read.
 
-Sealed content returns unchanged to the binding that produced it. Reasoning returns only while the prefix that it was
-bound to is unchanged (rulebook ANT-42, ANT-44). For other targets, reasoning is dropped; it becomes text if the policy
-is `text` and the reasoning has visible text. The pairing and placement of tool calls does not depend on any of this
-(REQ-915-023, -024).
+This content is sealed: each block records the binding that produced it, and returns to this binding unchanged.
+Reasoning returns only while the prefix that it was bound to is unchanged (rulebook ANT-42, ANT-44). For other targets,
+reasoning is dropped; it becomes text if the policy is `text` and the reasoning has visible text. The pairing and
+placement of tool calls does not depend on any of this (REQ-915-023, -024).
 
 A server tool's call and its result are sent together or not at all (ANT-10, ANT-11), and only once per epoch. A history
 that was forked, joined or edited may contain half of a pair, or the same pair twice.
@@ -29,8 +29,8 @@ from actors.core.values.identity import Binding, content_name
 ThinkingPolicy: TypeAlias = Literal["native", "drop", "text"]
 """The treatment of reasoning.
 
-`native`: replay reasoning to the provider that produced it, and drop it for other providers. `drop`: never send
-reasoning, except with calls for which its provider requires it. `text`: render reasoning as text if it is not replayed.
+`native` replays reasoning to the provider that produced it, and drops it for other providers. `drop` never sends
+reasoning, except with calls for which its provider requires it. `text` renders reasoning as text if it is not replayed.
 """
 
 
@@ -40,7 +40,7 @@ class RenderTarget(Struct, frozen=True):
     Args:
         binding: The binding of the request; None for a transcript without provider state.
         policy: The treatment of reasoning.
-        budgeted: True if the request sets a thinking budget. The provider rejects such a request if the current tool
+        budgeted: True if the request sets a thinking budget. The provider then rejects the request if the current tool
             loop began without thinking (ANT-40).
     """
 
@@ -55,19 +55,20 @@ class RenderTarget(Struct, frozen=True):
         return RenderTarget(replace(self.binding, upstream=upstream), self.policy, self.budgeted)
 
 
-def replayable_upstream(tail: Iterable[Message], dialect: Dialect, target: RenderTarget) -> str | None:
-    """Return the upstream that a gateway is pinned to, else the upstream of the first replayable reasoning in `tail`.
+def replayable_upstream(messages: Iterable[Message], dialect: Dialect, target: RenderTarget) -> str | None:
+    """Return the upstream (a provider behind a gateway) whose reasoning in `messages` may be replayed.
 
-    The result is None if there is neither. Reasoning of other upstreams is dropped for the rest of the epoch, because
-    no upstream can read another's reasoning. Without a pin, only reasoning that came through this backend counts,
-    because another backend may pin the same gateway differently.
+    This is the upstream that the target pins, else the upstream of the first replayable reasoning, else None. Reasoning
+    of other upstreams is dropped for the rest of the epoch, because no upstream can read another's reasoning. Without a
+    pin, only reasoning that came through this backend counts, because another backend may pin the same gateway
+    differently.
     """
     binding = target.binding
     if dialect.reasoning.binding != "upstream" or target.policy == "drop" or binding is None:
         return None
     if binding.upstream:
         return binding.upstream
-    for message in tail:
+    for message in messages:
         for block in message.blocks:
             if type(block) is not Thinking or block.seal is None:
                 continue
@@ -147,7 +148,10 @@ def _is_unwanted_item_id(block: Block, *, any_id: bool) -> bool:
 
 
 class SentItems:
-    """The items that an epoch sends only once: reasoning items (`ReasoningRules.once`) and calls of server tools."""
+    """Keeps an epoch from sending an item twice.
+
+    Items are reasoning items (`ReasoningRules.once`) and calls of server tools.
+    """
 
     def __init__(self, usage: EpochUsage) -> None:
         self._usage = usage
@@ -229,7 +233,10 @@ def filter_native(
 
 
 def native_note(block: ProviderBlock, notes: Notes) -> Iterable[Text]:
-    """Return the note that replaces a part that the target cannot receive. A mark is dropped without a note."""
+    """Return the note that replaces a part that the target cannot receive.
+
+    A part that only annotates an answer (seal kind `mark`) has no note.
+    """
     notes.losses["native"] += 1
     if block.seal.kind == "mark":
         return ()
@@ -255,9 +262,9 @@ def _readable_part(
 
 
 def _complete_pairs(parts: Mapping[int, Mapping[str, JsonValue]], items: SentItems) -> set[int]:
-    """Return the positions of the parts to send.
+    """Return the positions of the provider-specific parts to send.
 
-    These are the parts that need no partner, and the calls whose result is present, together with the result.
+    A call of a server tool and its result are sent only together, and once per epoch. All other parts are sent.
     """
     going: set[int] = set()
     waiting: dict[JsonValue, int] = {}

@@ -1,12 +1,12 @@
 """Write the transcript of a normal history, from the lane's cursor to the end, message by message.
 
 A group is a user message, or an assistant message with the results of its calls. An assistant message keeps the blocks
-that the target supports. The results follow directly, in call order; `choose` selects each result. Steps that only some
-dialects or some content need run only if their flag is set or the content is present.
+that the target supports. The results follow directly, in call order; `choose` selects each result. A step that only
+some dialects or some content need is skipped for the others.
 
 If the protocol requires a message and the history has none, a constant filler is inserted and counted in the report. A
-sent filler is part of the lane and stays. Most providers reject empty and whitespace-only texts (rulebook ANT-20,
-ANT-21), and messages that a dropped block left empty (ANT-22).
+sent filler is part of the lane and stays. Blank texts are dropped if the dialect rejects them (rulebook ANT-20,
+ANT-21), and so are messages that are left empty (ANT-22).
 """
 
 import sys
@@ -60,15 +60,15 @@ _NO_CALLS: Iterator[tuple[ToolCall, str, str]] = iter(())
 
 
 class RenderWalk:
-    """One render: it begins at the lane's state `begun` and writes the messages up to the end of `history`.
+    """One render, which continues a lane from `state` and writes the messages up to the end of `history`.
 
     `notes` records the decisions. `sent` lists the history lengths of requests that were already sent. At each of these
-    lengths, the transcript is ended as a request must end.
+    lengths, the transcript is completed as in a request.
     """
 
     def __init__(
         self,
-        begun: RenderState,
+        state: RenderState,
         history: History,
         ledger: Ledger,
         dialect: Dialect,
@@ -77,27 +77,27 @@ class RenderWalk:
         notes: Notes,
         sent: Sequence[int] = (),
     ) -> None:
-        self._begun = begun
-        self._ends = {length - begun.cursor for length in sent}
+        self._start_state = state
+        self._ends = {length - state.cursor for length in sent}
         self._length = history.length
-        self._tail = history.since(begun.cursor)
+        self._tail = history.since(state.cursor)
         self._dialect = dialect
         self._notes = notes
-        seen = self._tail[max(0, begun.epoch_start - begun.cursor) :]
+        seen = self._tail[max(0, state.epoch_start - state.cursor) :]
         self._upstream = (
-            replayable_upstream(seen, dialect, target) if begun.upstream is None else begun.upstream
+            replayable_upstream(seen, dialect, target) if state.upstream is None else state.upstream
         )
-        target = RenderTarget(target.binding, "drop") if begun.plain else target
+        target = RenderTarget(target.binding, "drop") if state.plain else target
         self._target = target.served_by(self._upstream)
-        self._choice = Choice(ledger, history, begun, notes)
-        self._projection = Projection(begun, dialect, target.binding)
-        self._attachments = Attachments(dialect, begun.usage, begun.refused)
-        self._items = SentItems(begun.usage)
+        self._choice = Choice(ledger, history, state, notes)
+        self._projection = Projection(state, dialect, target.binding)
+        self._attachments = Attachments(dialect, state.usage, state.refused)
+        self._items = SentItems(state.usage)
         self._writes_natives = encoder.natives
-        self._writer = encoder.writer(begun.last_role)
+        self._writer = encoder.writer(state.last_role)
         self._max_string = dialect.turns.max_string or sys.maxsize
-        self._last_role: Role | None = begun.last_role
-        self._loop = begun.loop
+        self._last_role: Role | None = state.last_role
+        self._loop = state.loop
         self._reorders = dialect.turns.calls_last or dialect.reasoning.required != "no"
         self._always_reasons = dialect.reasoning.required == "every"
         self._separates_reasoning = dialect.turns.alternation == "merge_same" and dialect.reasoning.first
@@ -117,8 +117,8 @@ class RenderWalk:
         """
         self._choice.collect_late_results(self._tail)
         self._expect_images(0)
-        said = self._write_as_text if self._begun.plain else self._write_assistant_with_results
-        fresh = self._begun.epoch_start - self._begun.cursor
+        said = self._write_as_text if self._start_state.plain else self._write_assistant_with_results
+        fresh = self._start_state.epoch_start - self._start_state.cursor
         for at, message in enumerate(self._tail):
             if at in self._ends:
                 self._end_transcript()
@@ -136,7 +136,7 @@ class RenderWalk:
         yield self._writer.take_pieces()
 
     def _expect_images(self, start: int) -> None:
-        """Count the images of the next request, which begins at index `start` of the new messages.
+        """Count the images of the next request, whose messages begin at index `start` of the new messages.
 
         The limits on image sizes depend on this number.
         """
@@ -150,15 +150,15 @@ class RenderWalk:
 
     def end_state(self) -> RenderState:
         """Return the lane's state after the render."""
-        begun = self._begun
+        state = self._start_state
         calls, used, index = self._projection.new_state()
-        missing, carried, late_count = self._choice.new_state(begun.missing)
-        return begun._replace(
+        missing, carried, late_count = self._choice.new_state(state.missing)
+        return state._replace(
             cursor=self._length,
             calls=calls,
             used=used,
             index=index,
-            tools=self._projection.with_names(begun.tools),
+            tools=self._projection.with_names(state.tools),
             missing=missing,
             carried=carried,
             late_count=late_count,
@@ -187,7 +187,7 @@ class RenderWalk:
         dialect, kinds = self._dialect, set(map(type, original))
         blocks, thinks = original, Thinking in kinds
         if thinks and dialect.reasoning.once:
-            original = drop_item_ids(original, without_ids=self._begun.without_ids)
+            original = drop_item_ids(original, without_ids=self._start_state.without_ids)
         if thinks:
             blocks = filter_reasoning(original, dialect, self._target, self._notes, sealed=sealed)
             thinks = Thinking in map(type, blocks)
@@ -334,7 +334,10 @@ class RenderWalk:
         return kept
 
     def _allowed_reasoning(self, blocks: list[Block]) -> list[Block]:
-        """Return the blocks without the reasoning that the dialect rejects: at the end, alone, or repeated."""
+        """Return the blocks without the reasoning that the dialect rejects.
+
+        A dialect may reject reasoning at the end of a message, without other blocks, or that was sent before.
+        """
         dialect, notes = self._dialect, self._notes
         # reasoning must not be the last content of a message (OAR-03, ANT-52)
         while dialect.reasoning.followed and blocks and type(blocks[-1]) is Thinking:
@@ -352,8 +355,9 @@ class RenderWalk:
     def _order_blocks(
         self, original: Sequence[Block], blocks: list[Block], calls: EmittedCalls
     ) -> list[Block]:
-        """Return the blocks in the order that the dialect requires, with required reasoning and without unbound
-        reasoning.
+        """Return the blocks in the order that the dialect requires.
+
+        Reasoning that the dialect requires is added. Reasoning whose prefix has changed is removed.
         """
         dialect, demands = self._dialect, self._dialect.reasoning.required != "no"
         if dialect.turns.calls_last:
@@ -417,7 +421,7 @@ class RenderWalk:
         )
 
     def _end_transcript(self) -> None:
-        """Write a final user filler if the dialect does not allow the transcript to end with the last role."""
+        """Write a user filler if the dialect does not allow a transcript to end with the last message's role."""
         if self._last_role not in self._dialect.turns.last_roles or self._is_in_loop_without_thinking():
             self._write_filler_message("user", "last", self._dialect.turns.filler_last)
 

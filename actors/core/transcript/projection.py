@@ -52,8 +52,8 @@ class Projection:
         self._new: dict[CallId, str] = {}
         self._taken: dict[str, CallId] = {}
         self._names: dict[str, str] = {}
-        self._origin: Binding | None = None  # the origin of the last seal
-        self._is_own = False  # True if the target provider minted the ids of that origin
+        self._origin: Binding | None = None  # the binding that produced the last call with a native id
+        self._is_own = False  # True if the ids of calls from `_origin` belong to the target's provider
 
     def id_and_name(self, call: ToolCall) -> tuple[str, str]:
         """Return the id of `call` in this lane and its tool name. The id is assigned when the call first appears."""
@@ -81,7 +81,7 @@ class Projection:
         return emitted, name
 
     def with_native_keys(self, call: ToolCall) -> ToolCall:
-        """Return a call with the argument keys that its model wrote, if it returns to the same provider (ANT-57)."""
+        """Return a call with the argument keys that its model wrote, if the call goes back to its provider (ANT-57)."""
         if (
             call.native is None
             or call.native.kind != "call"
@@ -91,7 +91,7 @@ class Projection:
         return replace(call, json=rename_keys(call.json, call.native_keys))
 
     def with_names(self, before: frozenset[str]) -> frozenset[str]:
-        """Return the union of `before` and the tool names of this render; `before` itself if all names are in it."""
+        """Return `before` with the tool names of this render added, or `before` itself if no name is new."""
         return before if before.issuperset(self._names.values()) else before.union(self._names.values())
 
     def new_state(self) -> tuple[PersistentMap[CallId, str], PersistentMap[str, CallId], int]:
@@ -127,7 +127,7 @@ _ORDINAL = re.compile(r":(\d{1,9})\Z")
 
 @lru_cache(maxsize=8192)  # sessions number their calls alike, so they share canonical ids and cache entries
 def mint(style: Digested, call_id: CallId, probe: int = 0) -> str:
-    """Return an id in a provider's format for another provider's call; `probe` is the number of collisions so far."""
+    """Return an id in a provider's format for another provider's call. `probe` is the number of collisions so far."""
     opening, length = _FORMATS[style]
     return opening + _digest(f"{call_id}#{probe}" if probe else call_id)[:length]
 

@@ -22,7 +22,7 @@ class TranscriptFacts(NamedTuple):
     Args:
         tools: Names of the tools called in the transcript, as the provider sees them (BED-03).
         before: Number of the lane's bytes that the previous request already sent.
-        lane: The lane's name, for servers that route requests by lane (`actors.core.dialects.dialect.lane_key`).
+        lane: The prompt cache key (`actors.core.dialects.dialect.lane_key`), by which some servers route requests.
     """
 
     tools: frozenset[str] = frozenset()
@@ -74,7 +74,7 @@ _LOOPS = {True: Loop(True), False: Loop(False)}
 
 
 class EpochUsage(NamedTuple):
-    """An epoch's use of the limits that apply to a complete request.
+    """The counts of the media and items that an epoch has sent, for the limits that apply to a complete request.
 
     Args:
         media: Number of images and documents.
@@ -99,7 +99,7 @@ class RenderState(NamedTuple):
 
     Args:
         epoch: Number of the epoch, from 0.
-        epoch_start: Length of the history when the epoch began. Provider state from before is not replayed.
+        epoch_start: Length of the history when the epoch began. Provider state in earlier messages is not replayed.
         plain: True if this epoch renders conservatively: no thinking, and tool calls with their results as labelled
             text.
         cursor: Number of messages of the history that have been rendered.
@@ -114,7 +114,7 @@ class RenderState(NamedTuple):
         upstream: Behind a gateway, the provider whose reasoning this epoch replays; None before the first replay.
         last_role: Role of the last message; None at the start.
         loop: The current tool loop; tracked only if the dialect has manual thinking.
-        usage: The epoch's use of request limits.
+        usage: The counts of the media and items that this epoch has sent.
         outdated: The reason why the next request must begin an epoch: a change of content that reasoning is bound to,
             or a shortened history. None if the epoch continues.
         refused: Names (`content_name`) of attachments that the provider refused; all later epochs omit them.

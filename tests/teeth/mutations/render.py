@@ -462,8 +462,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "lane: the media shown in an epoch are forgotten",
         "actors/core/render/walk.py:RenderWalk.end_state",
-        "begun._replace(**..., usage=self._items.with_sent_items(self._attachments.updated_usage()))",
-        "begun._replace(**...)",
+        "state._replace(**..., usage=self._items.with_sent_items(self._attachments.updated_usage()))",
+        "state._replace(**...)",
         (ATTACHMENTS,),
     ),
     Mutation(
@@ -604,7 +604,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "lane: a render continues as if the lane had ended differently",
         "actors/core/render/walk.py:RenderWalk.__init__",
-        "encoder.writer(begun.last_role)",
+        "encoder.writer(state.last_role)",
         "encoder.writer(None)",
         (f"{LANE}::test_switching_to_another_provider_and_back_keeps_the_first_lane",),
     ),
@@ -612,13 +612,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         "lane: the next render starts where the last one started",
         "actors/core/render/walk.py:RenderWalk.end_state",
         "self._length",
-        "self._begun.cursor",
+        "self._start_state.cursor",
         (f"{LANE}::test_a_request_renders_only_new_messages",),
     ),
     Mutation(
         "lane: a filler depends only on the tail",
         "actors/core/render/walk.py:RenderWalk.__init__",
-        "self._last_role: Role | None = begun.last_role",
+        "self._last_role: Role | None = state.last_role",
         "self._last_role: Role | None = None",
         (f"{LANE}::test_a_request_renders_only_new_messages",),
     ),
@@ -653,7 +653,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "lane: reasoning is sent back after a rewrite",
         "actors/core/render/walk.py:RenderWalk.write_fragments",
-        "self._begun.epoch_start - self._begun.cursor",
+        "self._start_state.epoch_start - self._start_state.cursor",
         "0",
         (f"{LANE}::test_a_new_epoch_drops_sealed_thinking_and_keeps_every_id",),
     ),
