@@ -52,7 +52,7 @@ class Rule(Struct, frozen=True):
 
     @property
     def refusal_pattern(self) -> str:
-        """A regular expression that identifies this refusal in an error text.
+        """A regular expression that matches the error text of a refusal because of this rule.
 
         The result is empty if no text is specific to this rule.
         """

@@ -111,7 +111,7 @@ def compile_schema(
         ToolDefinitionError: The schema is not for an object, not self-contained, too large, deep or costly, or has a
             pattern that is too long or invalid.
     """
-    named = repr(tool)[:_EXCERPT]  # the name may be untrusted and long, as the schema may
+    named = repr(tool)[:_EXCERPT]  # like the schema, the name may be untrusted and long
     if not isinstance(schema, Mapping):
         raise ToolDefinitionError(
             f"Tool {named} has an unusable schema: it must be an object, not {type(schema).__name__}"
@@ -213,7 +213,7 @@ def _tool_error(
 
 def _unusable_reason(schema: dict[str, Any]) -> str | None:  # Any: a keyword may have a value of any type
     """Return the reason why a schema cannot be a tool's schema, or None."""
-    # with alternatives at the root, the providers' own errors are more precise
+    # a root with alternatives may lack a type: the providers' errors about alternatives are more precise
     untyped = "object" if not _ALTERNATIVES.isdisjoint(schema) else None
     if (kind := schema.get("type", untyped)) != "object":
         return f"its type is {kind!r}, but providers accept only 'object'"
@@ -245,9 +245,7 @@ def _invalid_subschema(schema: dict[str, Any]) -> tuple[str, JsonValue] | None: 
 
 
 def _unmeasurable_reason(objects: list[dict[str, Any]]) -> str | None:  # Any: JSON
-    """Return a description of a reference that the validator can follow but `SchemaCost` cannot; None if all are
-    measurable.
-    """
+    """Describe the first reference that `SchemaCost` cannot follow. Return None if it can follow all references."""
     root, *inner = objects
     for key in (
         "$dynamicRef",
@@ -301,9 +299,8 @@ def _describe_fault(fault: "ValidationError", schema: JsonValue = None) -> list[
 def _likely_misspelling(name: str, fault: "ValidationError", schema: JsonValue) -> list[ArgumentError]:
     """Return an error for the unknown field that is probably a misspelling of the missing field `name`.
 
-    The result is empty if there is none.
-
-    If the schema rejects unknown fields, the result is empty, because the validator already reports them.
+    Return an empty list if no field looks like a misspelling, or if the schema rejects unknown fields, because the
+    validator already reports them.
     """
     node = _object_schema(fault, schema)
     if not isinstance(fault.instance, dict) or node.get("additionalProperties") is False:

@@ -58,7 +58,7 @@ def is_schema(value: JsonValue) -> bool:
 
 
 class SchemaRefused(Exception):
-    """Raised for a schema that a dialect cannot express. The message is the keyword."""
+    """Raised for a schema that a dialect cannot express. The message is the keyword that caused the error."""
 
 
 class SchemaRewriter:
@@ -105,7 +105,7 @@ class SchemaRewriter:
         return self.policies.get(keyword, self.other)
 
     def value(self, keyword: str, value: JsonValue, given: Schema) -> JsonValue:
-        """Return the value of a kept keyword, with its subschemas rewritten."""
+        """Return the value of a keyword that is kept, with the subschemas inside it rewritten."""
         return map_subschemas(keyword, value, partial(self.entry, keyword))
 
     def entry(self, keyword: str, value: JsonValue) -> JsonValue:
@@ -113,5 +113,8 @@ class SchemaRewriter:
         return self.schema(value) if type(value) is dict else value
 
     def finish(self, made: Schema, given: Schema) -> Schema:
-        """Return a rewritten schema after changes that depend on several keywords. `given` is the original schema."""
+        """Return `made`, the rewritten schema, after changes that depend on several keywords.
+
+        `given` is the original schema.
+        """
         return made

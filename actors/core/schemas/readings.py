@@ -41,7 +41,7 @@ _ANY_BRANCH = frozenset({"anyOf", "oneOf"})
 class FittingValue(Struct, frozen=True):
     """A value that conforms to its schema after some strings were parsed.
 
-    `repairs` lists the first `MOST_NAMED` strings.
+    `repairs` lists the parsed strings, at most `MOST_NAMED`.
     """
 
     value: JsonValue
@@ -49,13 +49,13 @@ class FittingValue(Struct, frozen=True):
 
 
 class _SearchTooLarge(Exception):
-    """Raised if the search exceeds its limits, so that no repair is known to be the only one."""
+    """Raised if the search for a value's only repair exceeds its limits."""
 
 
 def only_repair(value: JsonValue, check: ArgumentCheck) -> FittingValue | None:
-    """Return the only repair of a value that conforms to the schema.
+    """Return the only repair that makes a value conform to the schema.
 
-    Return None if the value itself conforms, or if there is no such repair or more than one.
+    Return None if the value conforms unchanged, if no repair helps, or if several do.
     """
     found: dict[Json, FittingValue] = {}
     try:
@@ -76,7 +76,7 @@ class _Search:
         self._left = _MOST_CHECKS
 
     def readings(self, value: JsonValue, parsed: _Choice, levels: int) -> Iterator[FittingValue]:
-        """Yield the repairs of a value that conform to the schema.
+        """Yield the repairs that make a value conform to the schema.
 
         `parsed` contains the paths of the strings that were already parsed. At most `levels` nested levels are parsed.
         """
@@ -102,7 +102,7 @@ class _Search:
 
 
 def _string_choices(faults: Sequence["ValidationError"]) -> list[_Choice]:
-    """Return the sets of strings whose parsing may fix all of these errors; empty if there is none."""
+    """Return the sets of strings that may fix all of these errors together if they are parsed as JSON."""
     choices: list[_Choice] = [frozenset()]
     for fault in faults:
         cures = _string_fixes(fault)
@@ -118,7 +118,7 @@ def _string_choices(faults: Sequence["ValidationError"]) -> list[_Choice]:
 
 
 def _string_fixes(fault: "ValidationError") -> list[_Choice]:
-    """Return the sets of strings whose parsing may fix one error; empty if there is none."""
+    """Return the sets of strings that may fix an error if they are parsed as JSON."""
     kind = fault.kind.name
     cures: list[_Choice] = []
     if kind in _ANY_BRANCH:

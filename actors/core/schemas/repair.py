@@ -30,8 +30,8 @@ class Repair(StoredRecord, frozen=True):
     """A repaired error in the output of a model. Exactly one interpretation of the output fits the schema.
 
     Args:
-        kind: The error: `text` (`"3"` for 3, `"[1]"` for a list), `commas` (before a closing bracket), `around` (text,
-            a code fence or reasoning around the JSON).
+        kind: The error: JSON inside a string (`text`, such as `"3"` for 3), a comma before a closing bracket
+            (`commas`), or other text, a code fence or reasoning around the JSON (`around`).
         path: The path of the repaired value, such as `stops[2].city`; empty for the complete value.
         call_id: The call whose arguments were repaired; None for an answer of `output=`.
     """

@@ -110,8 +110,8 @@ class SchemaCost:
     ) -> int:
         """Return the number of pairs of a schema node and an inner value that the validator visits.
 
-        `known` contains the counts of visited pairs, by the ids of both objects. `above` is the number of enclosing
-        nodes.
+        `known` contains the results of earlier calls, by the ids of schema and value. `above` is the number of
+        enclosing nodes.
 
         Raises:
             RecursionError: The depth or the number of pairs exceeds its limit.
@@ -132,7 +132,7 @@ class SchemaCost:
     def _visited_pairs(
         self, schema: dict[str, JsonValue], value: JsonValue
     ) -> Iterator[tuple[JsonValue, JsonValue]]:
-        """Yield (direct subschema, inner value) pairs, at least all pairs that the validator visits."""
+        """Yield (direct subschema, inner value) for at least every pair that the validator visits."""
         for key, inner in schema.items():
             if key == "$ref" and isinstance(inner, str):
                 yield self._reference_target(inner), value

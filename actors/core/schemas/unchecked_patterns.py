@@ -14,8 +14,9 @@ from actors.core.schemas.json_schema import Policy, Schema, SchemaRewriter
 from actors.core.schemas.schema_cost import schema_nodes
 
 _COUNTED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
-"""Keywords that apply to the properties or items that no other keyword matched. They are removed, because without the
-patterns the other keywords match less."""
+"""Keywords that apply to the properties or items that no other keyword matched. They are removed, because the other
+keywords match fewer properties and items without the patterns.
+"""
 _CHANGED = frozenset({"$ref", *_COUNTED})
 
 
@@ -65,7 +66,7 @@ def _unsafe_keywords(schema: dict[str, Any], patterns: frozenset[str]) -> frozen
 def _may_accept_more(value: JsonValue, patterns: frozenset[str]) -> bool:
     """Return True if a schema, or a schema in a list, may accept more values without the patterns.
 
-    A schema with a reference counts, because the reference may lead to a pattern.
+    The result is also True for a schema with a reference, because the reference may lead to a pattern.
     """
     inner = value if isinstance(value, list) else [value]
     return any(

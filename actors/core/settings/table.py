@@ -40,7 +40,7 @@ class Setting(Struct, frozen=True, kw_only=True):
 
     Args:
         range: The values that the setting accepts.
-        scopes: Where the setting may be set.
+        scopes: The places where the setting may be set: an ask, a backend or both.
         default: The value if it is not set.
         wire: The request field that contains the value, by wire family; nested keys are joined by dots.
         constants: Additional fields that a family requires with the setting, and their values.
