@@ -219,17 +219,17 @@ def _has_gif_end(raw: bytes) -> bool:
     return frames > 0 and at == len(raw)
 
 
-def _after_colour_table(raw: bytes, flags_at: int, at: int) -> int:
-    """Return the position after the colour table at `at`, or `at` if the flags indicate no table."""
-    flags = raw[flags_at] if flags_at < len(raw) else 0
-    return at + (3 << (flags & 7) + 1 if flags & 0x80 else 0)
+def _after_colour_table(raw: bytes, flags_offset: int, start: int) -> int:
+    """Return the offset after the colour table at `start`, or `start` if the flags byte indicates no table."""
+    flags = raw[flags_offset] if flags_offset < len(raw) else 0
+    return start + (3 << (flags & 7) + 1 if flags & 0x80 else 0)
 
 
-def _after_sub_blocks(raw: bytes, at: int) -> int:
-    """Return the position after a chain of sub-blocks and its terminator.
+def _after_sub_blocks(raw: bytes, offset: int) -> int:
+    """Return the offset after the chain of sub-blocks at `offset` and its terminator.
 
-    If the terminator is missing, the position is past the end of `raw`.
+    If the terminator is missing, the result is past the end of `raw`.
     """
-    while at < len(raw) and raw[at]:
-        at += 1 + raw[at]
-    return at + 1
+    while offset < len(raw) and raw[offset]:
+        offset += 1 + raw[offset]
+    return offset + 1

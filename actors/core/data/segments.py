@@ -79,6 +79,6 @@ def _append_joined(recent: tuple[bytes, ...], pieces: Sequence[bytes]) -> tuple[
     return tuple(grown)
 
 
-def _can_join(before: bytes, piece: bytes) -> bool:
+def _can_join(previous: bytes, piece: bytes) -> bool:
     """Return True if two pieces should be joined. This rule limits the number of times that each byte is copied."""
-    return len(before) <= 2 * len(piece) and len(before) + len(piece) <= PIECE
+    return len(previous) <= 2 * len(piece) and len(previous) + len(piece) <= PIECE

@@ -89,20 +89,20 @@ def _check_record(record: F) -> F:
 
 
 @lru_cache(maxsize=256)
-def _field_checks(kind: type[StoredRecord]) -> tuple[tuple[str, Check], ...]:
+def _field_checks(cls: type[StoredRecord]) -> tuple[tuple[str, Check], ...]:
     """Return the name and the check of each field that needs more checks than msgspec makes."""
-    return tuple((item.name, _check_for_type(item.type)) for item in fields(kind) if item.type in _HOLDS_MORE)
+    return tuple((item.name, _check_for_type(item.type)) for item in fields(cls) if item.type in _HOLDS_MORE)
 
 
-def _check_for_type(kind: Any) -> Check:  # Any: the annotated type of a field
-    if kind is Binding:
+def _check_for_type(hint: Any) -> Check:  # Any: the annotated type of a field
+    if hint is Binding:
         return intern_binding
-    if kind in _BEGINS:
-        return partial(_check_json, prefix=_BEGINS[kind])
-    if kind in _PACKED:
+    if hint in _BEGINS:
+        return partial(_check_json, prefix=_BEGINS[hint])
+    if hint in _PACKED:
         return _check_packed
-    if get_origin(kind) is tuple:
-        return partial(_check_each, check=_check_packed if kind == tuple[Packed, ...] else _check_record)
+    if get_origin(hint) is tuple:
+        return partial(_check_each, check=_check_packed if hint == tuple[Packed, ...] else _check_record)
     return _check_record
 
 
@@ -142,28 +142,28 @@ def _describe_fault(record: bytes) -> str | None:
         return None
 
 
-def _find_invalid_value(kind: Any, value: Any, path: str) -> str | None:  # Any: a type, and any value
+def _find_invalid_value(hint: Any, value: Any, path: str) -> str | None:  # Any: a type, and any value
     """Return a description of the first invalid value inside `value`, with its path; None if all values have the right
     types.
 
-    `kind` is the annotated type of `value`; `path` is the path that leads to `value`.
+    `hint` is the annotated type of `value`; `path` is the path that leads to `value`.
     """
     items: list[Any] = value  # used only if `value` is a list
-    record_type = _record_type(kind, value)
+    record_type = _record_type(hint, value)
     if record_type is not None and path == ".event":
         path = str(record_type.__struct_config__.tag)
     if isinstance(value, list):
-        below = _field_paths(record_type) if record_type is not None else _item_paths(kind, len(items))
+        below = _field_paths(record_type) if record_type is not None else _item_paths(hint, len(items))
         for (name, of), item in zip(below, items, strict=False):
             if (found := _find_invalid_value(of, item, path + name)) is not None:
                 return found
         if record_type is not None and len(items) < len(below):
             return f"{path}{below[len(items)][0]}: missing".removeprefix(".")
     try:
-        typed: Any = msgpack.decode(msgpack.encode(value), type=kind)
-        if kind in _BEGINS and typed is not None:
-            _check_json(typed, _BEGINS[kind])
-        elif kind in _PACKED and typed is not None:
+        typed: Any = msgpack.decode(msgpack.encode(value), type=hint)
+        if hint in _BEGINS and typed is not None:
+            _check_json(typed, _BEGINS[hint])
+        elif hint in _PACKED and typed is not None:
             decoded = msgpack.decode(typed if isinstance(typed, bytes) else typed[0])
             if (found := _find_invalid_value(Message, decoded, path)) is not None:
                 return found
@@ -173,12 +173,12 @@ def _find_invalid_value(kind: Any, value: Any, path: str) -> str | None:  # Any:
     return None
 
 
-def _record_type(kind: Any, value: Any) -> type[StoredRecord] | None:  # Any: an annotated type, and any value
-    """Return the record class that `value` encodes, or None if no class that `kind` allows has the tag of `value`."""
+def _record_type(hint: Any, value: Any) -> type[StoredRecord] | None:  # Any: an annotated type, and any value
+    """Return the record class that `value` encodes, or None if no class that `hint` allows has the tag of `value`."""
     items: list[object] = value  # used only if `value` is a list
     tag = items[0] if isinstance(value, list) and items else None
     types = [
-        each for each in (kind, *get_args(kind)) if isinstance(each, type) and issubclass(each, StoredRecord)
+        each for each in (hint, *get_args(hint)) if isinstance(each, type) and issubclass(each, StoredRecord)
     ]
     return next(
         (record_type for record_type in types if record_type.__struct_config__.tag in (tag, None)), None
@@ -190,9 +190,9 @@ def _field_paths(record_type: type[StoredRecord]) -> list[tuple[str, Any]]:
     return named if record_type.__struct_config__.tag is None else [(".kind", str), *named]
 
 
-def _item_paths(kind: Any, count: int) -> list[tuple[str, Any]]:
-    """Return the paths and types of a tuple's items; an empty list if `kind` is not a tuple."""
-    kinds = get_args(kind) if get_origin(kind) is tuple else ()
+def _item_paths(hint: Any, count: int) -> list[tuple[str, Any]]:
+    """Return the paths and types of a tuple's items; an empty list if `hint` is not a tuple."""
+    kinds = get_args(hint) if get_origin(hint) is tuple else ()
     if kinds[-1:] == (...,):  # a tuple of any length, `tuple[T, ...]`
         kinds = kinds[:1] * count
     return [(f"[{at}]", of) for at, of in enumerate(kinds)]

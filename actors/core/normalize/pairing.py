@@ -221,8 +221,8 @@ class _OlderCalls:
             self.contents.update(dict.fromkeys(contents[call], call))
 
 
-def _group_by(positions: Iterable[int], key: Callable[[int], K]) -> dict[K, list[int]]:
+def _group_by(indexes: Iterable[int], key: Callable[[int], K]) -> dict[K, list[int]]:
     groups: dict[K, list[int]] = {}
-    for at in positions:
+    for at in indexes:
         groups.setdefault(key(at), []).append(at)
     return groups

@@ -12,8 +12,9 @@ number (BED-15).
 An attachment that the provider refused once becomes a note in every later epoch of the lane.
 
 The side length of an image is limited, more strictly in requests with many images (ANT-58, ANT-59). An image above the
-lower limit is rendered while few images are present. The epoch then stays with few images, because sent images cannot
-be removed. If too many images arrive in the same request, the large image becomes a note and the others are rendered.
+lower limit is rendered while few images are present. Images that the epoch would later add beyond this number become
+notes, because the large image was sent and cannot be removed. If too many images arrive in the same request as the
+large image, the large image becomes a note and the others are rendered.
 """
 
 import re

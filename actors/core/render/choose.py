@@ -143,13 +143,13 @@ class Choice:
         self._add_late_result(call.id, known.late or (said.completion if said else None), call.name)
 
     def new_state(
-        self, before: PersistentMap[CallId, bool]
+        self, missing: PersistentMap[CallId, bool]
     ) -> tuple[PersistentMap[CallId, bool], tuple[Text | Media, ...], int]:
         """Return the lane's next values of `missing`, `carried` and `late_count` (see `RenderState`).
 
-        `before` is the previous value of `missing`.
+        `missing` is the previous value.
         """
-        return before.update(self._missing), tuple(self.waiting), len(self._ledger.late)
+        return missing.update(self._missing), tuple(self.waiting), len(self._ledger.late)
 
     def _add_late_result(self, call_id: CallId, result: ToolResult | None, tool: str | None) -> None:
         if result is None:

@@ -1,7 +1,8 @@
 """Reorder an answer's blocks for the target, and drop reasoning whose prefix has changed.
 
-In:  the blocks of an assistant message as the model wrote them, the remaining blocks, and the calls' ids and names.
-Out: the remaining blocks, with calls last if the dialect requires this order. Reasoning is removed if it was bound to a
+In:  the blocks of an assistant message as the model wrote them, those that the target supports, and the calls' ids and
+     names.
+Out: the blocks to send, with calls last if the dialect requires this order. Reasoning is removed if it was bound to a
      changed part of the same message. If a call requires reasoning and none remains, an unsealed placeholder is added.
 
 A lane resends the earlier messages unchanged, so the prefix of reasoning can only have changed within its own message:

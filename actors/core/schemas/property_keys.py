@@ -34,11 +34,11 @@ def property_key(key: str, pattern: str, probe: int = 0) -> str:
 def rename_keys(text: Json, names: Mapping[str, str]) -> Json:
     """Return a JSON text with its keys renamed as in `names` (old key to new key), and all other bytes unchanged."""
 
-    def rename_key(found: re.Match[bytes]) -> bytes:
-        colon: bytes | None = found[2]
-        key = None if colon is None else _unquote(found[1])
+    def rename_key(match: re.Match[bytes]) -> bytes:
+        colon: bytes | None = match[2]
+        key = None if colon is None else _unquote(match[1])
         name = None if key is None else names.get(key)
-        return found[0] if colon is None or name is None else quote(name) + colon
+        return match[0] if colon is None or name is None else quote(name) + colon
 
     return Json(_STRINGS.sub(rename_key, text)) if names else text
 

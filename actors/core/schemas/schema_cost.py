@@ -69,8 +69,8 @@ class SchemaCost:
         except RecursionError:
             return False
 
-    def _measure(self, value: JsonValue, above: int = 0) -> tuple[int, int]:
-        """Return the number and the depth of the nodes in a schema. `above` is the number of enclosing nodes.
+    def _measure(self, value: JsonValue, outer_depth: int = 0) -> tuple[int, int]:
+        """Return the number and the depth of the nodes in a schema. `outer_depth` is the number of enclosing nodes.
 
         Raises:
             RecursionError: The depth exceeds `MAX_EXPANDED_DEPTH`. This limit protects our own stack.
@@ -80,11 +80,11 @@ class SchemaCost:
             return self._known[id(value)]
         if not isinstance(value, dict | list):
             return 1, 1
-        if above >= MAX_EXPANDED_DEPTH:
+        if outer_depth >= MAX_EXPANDED_DEPTH:
             raise RecursionError
         self._known[id(value)] = 1, 1  # the size and depth of a cyclic reference back to this node
         self._open.add(id(value))
-        below = [self._measure(child, above + 1) for child in self._subschemas(value)]
+        below = [self._measure(child, outer_depth + 1) for child in self._subschemas(value)]
         self._open.discard(id(value))
         size, depth = 1 + sum(size for size, _ in below), 1 + max((depth for _, depth in below), default=0)
         if isinstance(value, dict) and not _UNEVALUATED.isdisjoint(value):
@@ -106,11 +106,11 @@ class SchemaCost:
         return resolve_pointer(self.root, reference) if name[:1] in ("", "/") else self._anchors.get(name)
 
     def _count_visits(
-        self, schema: JsonValue, value: JsonValue, known: dict[tuple[int, int], int], above: int = 0
+        self, schema: JsonValue, value: JsonValue, known: dict[tuple[int, int], int], outer_depth: int = 0
     ) -> int:
         """Return the number of pairs of a schema node and an inner value that the validator visits.
 
-        `known` contains the results of earlier calls, by the ids of schema and value. `above` is the number of
+        `known` contains the results of earlier calls, by the ids of schema and value. `outer_depth` is the number of
         enclosing nodes.
 
         Raises:
@@ -119,11 +119,11 @@ class SchemaCost:
         pair = id(schema), id(value)
         if not isinstance(schema, dict) or pair in known:
             return known.get(pair, 1)
-        if above >= MAX_EXPANDED_DEPTH or len(known) > MAX_EXPLAINED:
+        if outer_depth >= MAX_EXPANDED_DEPTH or len(known) > MAX_EXPLAINED:
             raise RecursionError
         known[pair] = 1
         below = sum(
-            self._count_visits(inner, part, known, above + 1)
+            self._count_visits(inner, part, known, outer_depth + 1)
             for inner, part in self._visited_pairs(schema, value)
         )
         known[pair] = 1 + below * (1 if _UNEVALUATED.isdisjoint(schema) else 2)

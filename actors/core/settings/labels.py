@@ -88,19 +88,19 @@ def _checked_value(key: str, value: object) -> Scalar:
     )
 
 
-def _mismatch(value: object, most: int) -> str:
-    """Return a clause for an error message about a wrong type or a length above `most`; empty if both are right."""
+def _mismatch(value: object, max_length: int) -> str:
+    """Return a clause about a wrong type or excessive length, for an error message; empty if neither is wrong."""
     if not isinstance(value, str):
         return f"its type is {type(value).__name__}"
-    return f"it has {len(value)} characters" if len(value) > most else ""
+    return f"it has {len(value)} characters" if len(value) > max_length else ""
 
 
 def _is_single_line(text: str) -> bool:
-    return not any(category(letter) == "Cc" or _is_surrogate(letter) for letter in text)
+    return not any(category(character) == "Cc" or _is_surrogate(character) for character in text)
 
 
-def _is_surrogate(letter: str) -> bool:
-    return "\ud800" <= letter <= "\udfff"
+def _is_surrogate(character: str) -> bool:
+    return "\ud800" <= character <= "\udfff"
 
 
 class FrozenMetadata(Mapping[str, Scalar]):

@@ -4,8 +4,9 @@ Within a lane, the mapping is injective and stable: two calls never share an id,
 An id depends only on the canonical id and on the calls that appeared earlier in the lane. In Kimi's format, it also
 depends on the tool name and on the call's index in the lane, which is never reused.
 
-A native id returns to the binding that minted the id, if the dialect allows it and the lane does not use the id yet,
-because newer models bind their reasoning to the preceding bytes, ids included. REQ-915-018 and -019 govern minted ids.
+A native id returns to the binding that minted the id, if the dialect allows it and the lane does not use the id yet.
+Newer models need their own ids, because they bind their reasoning to the preceding bytes, ids included. REQ-915-018 and
+-019 govern minted ids.
 """
 
 import re
@@ -90,9 +91,9 @@ class Projection:
             return call
         return replace(call, json=rename_keys(call.json, call.native_keys))
 
-    def with_names(self, before: frozenset[str]) -> frozenset[str]:
-        """Return `before` with the tool names of this render added, or `before` itself if no name is new."""
-        return before if before.issuperset(self._names.values()) else before.union(self._names.values())
+    def with_names(self, names: frozenset[str]) -> frozenset[str]:
+        """Return `names` with the tool names of this render added, or `names` itself if no name is new."""
+        return names if names.issuperset(self._names.values()) else names.union(self._names.values())
 
     def new_state(self) -> tuple[PersistentMap[CallId, str], PersistentMap[str, CallId], int]:
         """Return the lane's updated id tables (`RenderState.calls` and `used`), and the index of the next call."""

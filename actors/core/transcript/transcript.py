@@ -1,6 +1,6 @@
 """Define the render state of a lane and the interface of the wire writers.
 
-`RenderState` is everything that `actors.core.render` must remember between two requests, without the sent bytes. A
+`RenderState` is everything that `actors.core.render` must remember between two requests, except the sent bytes. A
 `Writer` writes wire fragments directly from the fields of a history and a ledger; adapters implement a writer for each
 wire family.
 """
