@@ -27,15 +27,16 @@ _MARKS = 4
 
 @cache
 def _name_predicate(pattern: str) -> Callable[[str], object]:
-    """Return a cached predicate that matches tool names, because the same few tools are called repeatedly."""
+    """Return a predicate that matches tool names. It is cached, because the same few tools are called repeatedly."""
     return lru_cache(maxsize=256)(re.compile(pattern).fullmatch)
 
 
 class CheckState:  # noqa: PLW1641  a state has no hash, because reading messages changes it
     """The state of the check after some messages.
 
-    A lane keeps one state, extends a copy by a fragment, and keeps the copy only if the request is sent. The size of a
-    state does not grow with the messages, except for the used ids.
+    A lane (a session's transcript for one binding) stores a state. Before a request, a copy of the state reads the new
+    fragment, and the lane stores the copy only if the request is sent. The size of a state does not grow with the
+    messages, except for the used ids.
 
     Attributes:
         container: The key of the array of messages in a request.
@@ -88,7 +89,7 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
     def copy(self) -> Self:
         """Return a copy for the next fragment, without the new ids and the faults of the last fragment."""
         copied = object.__new__(type(self))
-        # updating `vars(copied)` would slow down attributes and methods
+        # updating `vars(copied)` would slow down later access to attributes and methods
         for name, value in vars(self).items():
             setattr(copied, name, value)
         copied.open_calls, copied.answered_calls = dict(self.open_calls), dict(self.answered_calls)
@@ -121,7 +122,7 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
         raise NotImplementedError
 
     def check_end(self, *, manual_thinking: bool) -> None:
-        """Check that a request may end here: no open calls, at least one message, and an accepted last role."""
+        """Check that a request may end here: it has a message, calls have results, and the last role is accepted."""
         if self.open_calls:
             self.report_unanswered("at the end")
         if self.role is None and (self.opens or not self.message_count):
@@ -271,7 +272,7 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
     def open_call(self, call_id: JsonValue, where: str = ".id", data: object = None) -> None:
         """Check the id of a call, and record that the call needs a result.
 
-        `data` is the family's own data about the call.
+        `data` is stored with the call, for other checks of the same family.
         """
         if type(call_id) is not str or not self.is_id(call_id):
             self.check_id(call_id, where)
