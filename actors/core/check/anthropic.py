@@ -274,9 +274,8 @@ class Anthropic(AlternatingTurnsState):
             and call_id in self.open_calls
             and not (self.has_other_blocks or self.follows_unanswered)
         ):
-            del self.open_calls[
-                call_id
-            ]  # the same as `answer`, but without a function call per result, for speed
+            # the same as `close_call`, but without a function call per result, for speed
+            del self.open_calls[call_id]
             self.answered_calls[call_id] = None
         else:
             self.close_call(call_id, "tool_use_id")
