@@ -138,7 +138,7 @@ class Responses(CompleteMessagesState):
             self.fault("ALL-02", ".id", f"{excerpt(item_id)} is not a valid item id")
         elif not item_id.startswith(prefix):
             self.fault("OAR-06", ".id", f"{excerpt(item_id)} does not begin with {prefix!r}")
-        # the space avoids collisions with call ids
+        # an item id with this prefix cannot be equal to a call id
         elif (taken := f"item {item_id}") in self.new_ids or taken in self.used_ids:
             self.fault("OAR-07", ".id", f"{excerpt(item_id)} occurs twice")
         else:

@@ -108,7 +108,8 @@ def _media_type_of(first_bytes: bytes, *, is_image: bool) -> str | None:
         return "image/webp"
     if first_bytes[4:8] == b"ftyp" and first_bytes[8:12] in _BRANDS:
         return _BRANDS[first_bytes[8:12]]
-    weak = _OTHER_IMAGES if is_image else ()  # two bytes identify an image only if its label says so too
+    # two bytes identify an image type only if the label is an image type too
+    weak = _OTHER_IMAGES if is_image else ()
     return next((media_type for magic, media_type in weak if first_bytes.startswith(magic)), None)
 
 
@@ -155,7 +156,7 @@ def _jpeg_size(raw: bytes) -> tuple[int, int] | None:
             at += 2
         elif marker in _FRAMES:
             return _big_endian(raw, at + 7, 2), _big_endian(raw, at + 5, 2)
-        elif marker in (0xD9, 0xDA):  # the end of the image, or pixel data without a frame header
+        elif marker in (0xD9, 0xDA):  # the image ends, or its pixels begin, before any frame header
             return None
         else:
             at += 2 + max(_big_endian(raw, at + 2, 2), 2)

@@ -23,7 +23,7 @@ class _FromFields(Protocol):
     def __call__(self, kind: type[F], /, *values: object) -> F: ...
 
 
-# `StructMeta` is the metaclass of every `kind`, but the type `type[F]` does not tell this to type checkers
+# type checkers do not know that `StructMeta` is the metaclass of every `kind`
 from_fields: _FromFields = StructMeta.__call__  # pyright: ignore[reportAssignmentType]
 """Create an instance of a class from its stored fields, without running the class's own constructor."""
 

@@ -213,7 +213,7 @@ def _tool_error(
 
 def _unusable_reason(schema: dict[str, Any]) -> str | None:  # Any: a keyword may have a value of any type
     """Return the reason why a schema cannot be a tool's schema, or None."""
-    # a root with alternatives may lack a type: the providers' errors about alternatives are more precise
+    # a root with alternatives needs no type, because the providers' errors about alternatives are more precise
     untyped = "object" if not _ALTERNATIVES.isdisjoint(schema) else None
     if (kind := schema.get("type", untyped)) != "object":
         return f"its type is {kind!r}, but providers accept only 'object'"
