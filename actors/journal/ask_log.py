@@ -1,7 +1,7 @@
-"""Read the part of a session's log that belongs to one ask, to repeat the ask's result or to continue the ask.
+"""Read the events of one ask from a session's log, to repeat the result of the ask or to continue the ask.
 
-Used by `actors.session.repeats`. The log is read backwards from its end, so the cost depends on the age of the ask, and
-not on the length of the log.
+An ask is one user message, with the turns that answer it. `actors.session.repeats` uses this module. The log is read
+backwards from its end, so the cost depends on the age of the ask, and not on the length of the log.
 """
 
 from collections.abc import Sequence
@@ -22,8 +22,8 @@ class AskLog(Struct, frozen=True):
     """The stream events of one ask that can be derived from the log.
 
     Args:
-        events: The durable events without the terminal ones, oldest first.
-        terminal: The latest terminal event of the ask; None while the ask's first turn runs.
+        events: The durable events except terminal events, oldest first.
+        terminal: The latest terminal event of the ask; None while the first turn of the ask runs.
         totals: The totals over the turns of the ask.
     """
 
@@ -37,7 +37,7 @@ def make_ask_log(log: Sequence[LogEvent], earlier_events: int) -> AskLog:
 
     Args:
         log: The log events from `AskStarted` of this ask up to `AskStarted` of the next ask.
-        earlier_events: Number of events in the session's log that precede these.
+        earlier_events: Number of events in the session's log before `log`.
     """
     turn = next((event.turn - 1 for event in log if isinstance(event, TurnStarted)), 0)
     publisher, events, terminal = Publisher(earlier_events, turn), list[SessionEvent](), None
@@ -49,7 +49,7 @@ def make_ask_log(log: Sequence[LogEvent], earlier_events: int) -> AskLog:
             elif not is_aside:
                 terminal = published
         if isinstance(event, TurnEnded) and event.ends_ask and not is_aside:
-            break  # a compaction or a change of the configuration may follow
+            break  # the later events, such as a compaction, do not belong to the ask
     return AskLog(events, terminal, publisher.totals)
 
 
@@ -75,7 +75,7 @@ async def read_ask(journal: Ref[JournalCommand], session: str, ask: int) -> AskL
 
 
 async def missing_ask_error(journal: Ref[JournalCommand], session: str, ask: int) -> JournalError:
-    """Return the error for an ask that the log does not contain, or not completely.
+    """Return the error for an ask whose events are missing from the log, in part or entirely.
 
     Raises:
         JournalBehind: The journal has lost the ask.
@@ -87,11 +87,11 @@ async def missing_ask_error(journal: Ref[JournalCommand], session: str, ask: int
 async def _read_between(
     journal: Ref[JournalCommand], session: str, after: int, last_seq: int
 ) -> list[LogEvent]:
-    """Return the events after number `after`, up to number `last_seq`."""
+    """Return the events with numbers from `after + 1` to `last_seq`."""
     found = list[LogEvent]()
     while (seq := after + len(found)) < last_seq:
         page = await journal.ask(ReadLog(session, seq, most=last_seq - seq, urgent=True))
         if not page.events:
-            raise JournalError(f"Session {session!r}: event {seq + 1} was deleted while its log was read")
+            raise JournalError(f"Event {seq + 1} of session {session!r} was deleted while the log was read")
         found += page.events
     return found

@@ -29,7 +29,7 @@ class Append(Query[int], frozen=True):
         on_durable: Callbacks, each with the index in `events` of the event that it reports.
         on_failure: Called with the error if the events are not written. Message handlers use it, since they cannot wait
             for an answer.
-        live: Publishes the events once they are durable; None if no ask can watch them.
+        live: Publishes the events once they are durable; None if they need no publishing.
     """
 
     session: str
@@ -59,12 +59,13 @@ class Append(Query[int], frozen=True):
 
     def fail(self, error: Exception) -> None:
         """Report to the writer that the events were not written, and why."""
-        failure = error if isinstance(error, JournalError) else self._write_error(error)
+        failure = error if isinstance(error, JournalError) else self._journal_error(error)
         if self.on_failure is not None:
             self.on_failure(failure)
         self.reply.fail(failure)
 
-    def _write_error(self, error: Exception) -> JournalError:
+    def _journal_error(self, error: Exception) -> JournalError:
+        """Return a `JournalError` for an exception of another type. The message names the events."""
         kinds = ", ".join(type(event).__name__ for event in self.events)
         why = (
             f"Could not write {kinds} to the log of session {self.session!r}: {type(error).__name__}: {error}"
@@ -75,7 +76,7 @@ class Append(Query[int], frozen=True):
 class LogQuery(Query[R], frozen=True):
     """A journal operation other than `Append`. It runs after all appends that were sent earlier.
 
-    `participle`: completes the error message "The log of session 's' could not be ...".
+    `participle` completes the error message "The log of session 's' could not be ...", for example as `read`.
     """
 
     participle: ClassVar[str]
@@ -86,7 +87,7 @@ class LogQuery(Query[R], frozen=True):
         self.reply.send(answer)
 
     def fail(self, error: Exception) -> None:
-        """Send an error to the caller; errors of other packages become a `JournalError`."""
+        """Send an error to the caller. An error of an unexpected type becomes a `JournalError`."""
         if isinstance(error, JournalError | SessionLeased | HostUnavailable):
             self.reply.fail(error)
             return
@@ -99,8 +100,8 @@ class ReadLog(LogQuery[LogPage], frozen=True):
 
     Args:
         after: The number of the event before the page.
-        as_writer: Whether the log's writer reads it to continue from its end. After a rejected append, this read lets
-            the writer append again.
+        as_writer: Whether the reader will append to the log. Such a read lets the session append again after a
+            rejected append.
         most: The maximum number of events in the page.
         urgent: Whether a session waits for the page. The read is then accepted even if the queue is full.
     """
@@ -155,16 +156,16 @@ class FindSession(LogQuery[StoredSession | None], frozen=True):
 
 
 class DeleteLog(LogQuery[None], frozen=True):
-    """Delete the logs of a session and of the sessions in `others`. If one log cannot be deleted, none is."""
+    """Delete the logs of a session and of the sessions in `others`. Either all logs are deleted or none."""
 
     participle = "deleted"
     others: tuple[str, ...] = ()
 
 
 class Vacuum(LogQuery[Sequence[RemainingData]], frozen=True):
-    """Remove every byte of deleted logs from the storage's own files. The answer lists data that could not be removed.
+    """Remove every byte of deleted logs from the storage's files. The answer lists data that could not be removed.
 
-    `most`: the size in bytes of the largest file to rewrite; None for no limit.
+    `most` is the size in bytes of the largest file to rewrite. None means no limit.
     """
 
     participle = "vacuumed"
@@ -184,7 +185,7 @@ class ObserveClock(LogQuery[ObservedClock], frozen=True):
 class RenewLease(LogQuery[None], frozen=True):
     """Renew this host's lease of the storage, so that other hosts do not take over its sessions.
 
-    `status`: the host's address, state and lag; None to keep the previous status.
+    `status` is the new address, state and lag of the host. None keeps the previous status.
     """
 
     participle = "kept"
@@ -215,7 +216,7 @@ class ListHosts(LogQuery[Sequence[Host]], frozen=True):
 
 
 class ListOwned(LogQuery[Sequence[ClaimedSession]], frozen=True):
-    """Return a page of the sessions of this host, after the id `after`. See `Storage.owned`."""
+    """List the sessions that this host owns, one page at a time. The page begins after the id `after`."""
 
     participle = "listed"
     session: str = ""

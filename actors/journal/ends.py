@@ -25,9 +25,9 @@ class LogEnds:
         self._lost: dict[str, Entry] = {}  # `EventsLost` records that are not written yet, by session
 
     def add_predecessors(self, entries: Iterable[Entry]) -> Iterator[Entry]:
-        """Yield the entries, each with the number of the event that must precede the entry in its log.
+        """Yield copies of the entries in which `Entry.after` is the number of the last acknowledged event of the log.
 
-        The entries are written in this order, so an entry may follow an earlier entry of the same session.
+        If `entries` contains several entries of one session, each continues after the previous one.
         """
         ends = dict[tuple[str, int], int]()
         for entry in entries:
@@ -56,14 +56,17 @@ class LogEnds:
             self._lost.pop(session, None)
 
     def fence(self, session: str) -> int:
-        """Return the fencing number of this host's claim of a session; 0 if this host has no claim."""
+        """Return the fencing number of this host's claim of a session, or 0 if this host has no claim."""
         return self._fences.get(session, 0)
 
     def record_loss(self, error: JournalBehind, fence: int) -> None:
-        """Prepare the `EventsLost` event that records a loss in the session's log. If several appends fail because of
-        the same loss, record it once.
+        """Prepare the `EventsLost` entry that must be written after a loss; see `pending_loss`.
 
-        `fence`: the fencing number with which the event is written.
+        Only the first of several appends that fail because of the same loss has an effect.
+
+        Args:
+            error: Names the session and the lost events.
+            fence: The fencing number of the entry.
         """
         session, first, last = error.session, error.first, error.last
         if self._ends.get(session, first) < first:
@@ -77,17 +80,21 @@ class LogEnds:
     def visible_end(self, session: str, last_seq: int) -> int:
         """Return the number of the last event of a log that readers may see.
 
-        If this host writes the log, readers see acknowledged events only; otherwise all `last_seq` events.
+        If this host writes the log, readers may see acknowledged events only. Otherwise they may see all events up to
+        `last_seq`.
         """
         return self._ends.get(session, last_seq)
 
     def missing_events_error(self, session: str, last_seq: int) -> JournalBehind | None:
-        """Return the error if a log that ends at event `last_seq` lacks acknowledged events; otherwise None."""
+        """Return an error if acknowledged events of a session follow event `last_seq`; otherwise return None.
+
+        `last_seq` is the number of the last event that the storage has.
+        """
         known = self._ends.get(session, 0)
         return Entry(session, 0, ()).behind_error(last_seq, known) if last_seq < known else None
 
     def pending_loss(self, session: str) -> Entry | None:
-        """Return the `EventsLost` entry that must be written to a session's log next; None if nothing was lost."""
+        """Return the `EventsLost` entry that must be written to a session's log next, or None without a loss."""
         return self._lost.get(session)
 
     def confirm_loss(self, entry: Entry) -> None:

@@ -50,7 +50,7 @@ class JournalHealth(Struct):
     clock: Callable[[], float] = time
 
     def time_commit(self, commit: Callable[[], R]) -> R:
-        """Call `commit` in the storage's thread and record its duration. Failed commits are not counted."""
+        """Call `commit`, record the duration of the call, and return the result. Failed commits are not counted."""
         began = monotonic()
         written = commit()
         self.commits.record(monotonic() - began)
@@ -63,7 +63,7 @@ class JournalHealth(Struct):
             logger.journal_unavailable(self.why)
 
     def record_damage_found(self, error: Exception) -> None:
-        """Record that the journal is damaged. The mark remains until the runtime ends."""
+        """Record that the journal is damaged. Only the first damage has an effect."""
         if not self.damage:
             self.damage = str(error)[:LONGEST]
             logger.journal_damaged(self.damage)
@@ -107,7 +107,16 @@ class JournalHealth(Struct):
         max_batch: int,
         now: float,
     ) -> JournalStats:
-        """Return the statistics of the journal; see `lag` for `mailbox_size`, `max_batch` and `now`."""
+        """Return the statistics of the journal.
+
+        Args:
+            durability: The failure that acknowledged events survive.
+            lease: The duration of a lease, in seconds; None if the storage has no leases.
+            sizes: The sizes of the storage's files.
+            mailbox_size: Number of messages in the actor's mailbox.
+            max_batch: Maximum number of commands that are written together.
+            now: The current time, by the event loop's clock.
+        """
         lag = round(self.lag(mailbox_size, max_batch, now), 3)
         age = 0.0 if self.renewed_at is None else round(now - self.renewed_at, 3)
         queued = mailbox_size + self.queued

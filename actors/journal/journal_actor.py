@@ -58,7 +58,7 @@ READS = 1024
 
 
 class _Group(Struct):
-    """Operations that are committed together: claims, then appends, then reads of the committed logs."""
+    """Claims and appends that are committed together, in this order, and the reads that follow the commit."""
 
     claims: list[ClaimSession]
     appends: list[Append]
@@ -73,7 +73,7 @@ class _Group(Struct):
 
     @property
     def single_operations(self) -> list["_Group"]:
-        """The claims and appends as separate groups of one operation each, without the reads."""
+        """A separate group for each claim and each append. These groups contain no reads."""
         return [_Group([claim], []) for claim in self.claims] + [
             _Group([], [append]) for append in self.appends
         ]
@@ -88,7 +88,7 @@ class _Group(Struct):
             return claimed, storage.append(entries) if entries else ()
 
     def _claim(self, storage: Storage, claim: ClaimSession) -> Claim | Exception:
-        """Claim a session. Return an error that concerns only this claim; raise an error of the whole group."""
+        """Claim a session and return the claim or its error. Raise only errors that affect the whole group."""
         try:
             return storage.claim(claim.session, existing=claim.existing)
         except JournalUnavailable:
@@ -144,7 +144,7 @@ class JournalActor(Actor[JournalCommand]):
             self._context.start(self._process_queue, name="write")
 
     def _run_without_thread(self, command: JournalCommand) -> None:
-        """Run a command of a storage that does not block, and answer at once."""
+        """Run a command on the event loop and answer at once. The storage must not block."""
         tell: Callable[[], None]
         try:
             if not isinstance(command, Append):
@@ -162,7 +162,7 @@ class JournalActor(Actor[JournalCommand]):
         tell()  # outside the try block: an error of a callback is not an error of the storage
 
     def _read_call(self, command: Read) -> Callable[[], Any]:  # Any: each command has its own type of answer
-        """Return the storage's method for a query that reads, with its arguments bound."""
+        """Return the method of the storage that answers a read, with the arguments of the read."""
         storage = self._storage
         match command:
             case ReadLog(session=session, after=after, most=most):
@@ -181,7 +181,7 @@ class JournalActor(Actor[JournalCommand]):
     def _storage_call(
         self, command: Ask
     ) -> Callable[[], Any]:  # Any: each command has its own type of answer
-        """Return the storage's method for a query, with its arguments bound."""
+        """Return the method of the storage that answers a query, with the arguments of the query."""
         if isinstance(command, Read):
             return self._read_call(command)
         storage = self._storage
@@ -247,8 +247,9 @@ class JournalActor(Actor[JournalCommand]):
             await self._queue_read(read)
 
     async def _queue_read(self, command: Read) -> None:
-        """Add a read to the queue, or reject the read if the queue is full. Before the read of a log's writer, record
-        lost events in the log.
+        """Add a read to the queue, or reject the read if the queue is full.
+
+        If the reader will append to the log (`as_writer`) and events were lost, first record the loss in the log.
         """
         is_urgent = isinstance(command, ReadLog) and (command.as_writer or command.urgent)
         try:
@@ -273,7 +274,7 @@ class JournalActor(Actor[JournalCommand]):
     ) -> None:
         """Run a query, and send the answer or the error to its caller.
 
-        `run_in_thread`: calls the storage's method in the writing or the reading thread.
+        `run_in_thread` calls the method of the storage in the thread for writes or in the thread for reads.
         """
         try:
             answer = self._check_answer(command, await run_in_thread(self._storage_call(command)))
@@ -283,10 +284,13 @@ class JournalActor(Actor[JournalCommand]):
             self._send_answer(command, answer)
 
     def _check_answer(self, command: Ask, answer: Any) -> Any:  # Any: each command has its own type of answer
-        """Return the answer of the storage in the form that the caller of the query may see.
+        """Return the storage's answer to a query, without events that the caller must not see.
 
-        A page of a log that this host writes contains acknowledged events only. The read of a writer (`as_writer`) also
-        records the end of its log. If acknowledged events were lost, that read raises `JournalBehind` once.
+        From a log that this host writes, callers see acknowledged events only. A read with `as_writer` instead returns
+        all events, and records the number of the last one as acknowledged.
+
+        Raises:
+            JournalBehind: A read with `as_writer` found that acknowledged events were lost. The next read succeeds.
         """
         if not isinstance(command, ReadLog):
             return answer
@@ -296,17 +300,17 @@ class JournalActor(Actor[JournalCommand]):
         if (error := self._ends.missing_events_error(command.session, page.last)) is not None:
             self._record_loss(error, self._ends.fence(command.session))
             raise error
-        # An append that failed with `JournalUnavailable` may still have been written, so the end may be higher.
+        # An append that failed with `JournalUnavailable` may still have been written, so the log may be longer.
         self._ends.record_write(command.session, page.last)
         return page
 
     def _record_loss(self, error: JournalBehind, fence: int) -> None:
-        """Prepare the record of lost events, and notify the session's readers to discard the lost events."""
+        """Prepare the `EventsLost` entry for lost events, and notify the session's readers of the loss."""
         self._ends.record_loss(error, fence)
         self._readers.roll_back(error.session, error.first - 1)
 
     async def _write_loss(self, session: str) -> None:
-        """If a session has lost events, write the record of the loss before any other event of the session."""
+        """Write the `EventsLost` entry of a session that has lost events, before any other event of the session."""
         if (entry := self._ends.pending_loss(session)) is None:
             return
         (outcome,) = await self._threads.write(partial(self._storage.append, [entry]))
@@ -345,7 +349,7 @@ class JournalActor(Actor[JournalCommand]):
                 self._reject(claim, outcome)
         for append, number in zip(group.appends, written, strict=True):
             self._report_written(append, number)
-            with suppress(Exception):  # the write is retried before the session reads its log again
+            with suppress(Exception):  # a failed write is retried before the session reads its log again
                 await self._write_loss(append.session)
 
     def _may_write(self, append: Append) -> bool:

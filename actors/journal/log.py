@@ -35,16 +35,17 @@ handling messages, so that the journal can write events of other sessions."""
 
 
 class LogWriter:
-    """The writer of a session actor's events. It applies each event to the session's state as soon as the event is sent
-    or held.
+    """The writer of a session actor's events, which also keeps the session's state.
 
-    The ledger actor writes the events of tool calls and tracks the calls, so the state here has no ledger.
+    Each event changes the state as soon as the event is sent or held. The ledger actor writes the events of tool calls
+    and tracks the calls, so this state has no ledger.
 
     Args:
         state: The state at the end of the log.
         journal: The address of the journal actor.
         generation: The current generation of the session's actors.
-        on_configured: Called when an event is durable that changes the session's target, system prompt or tools.
+        on_configured: Called with each event that changes the session's target, system prompt or tools, once the event
+            is durable.
     """
 
     state: SessionState
@@ -68,7 +69,7 @@ class LogWriter:
         return self._outbox.is_empty and not self._sent
 
     def resume(self, state: SessionState) -> None:
-        """Continue writing after the state at the end of the log."""
+        """Replace the state with `state`, the state at the end of the log. Later events change it further."""
         self.state = replace(state, ledger=NO_CALLS)
         self._holding.record_size("messages", state.size)
 
@@ -82,7 +83,7 @@ class LogWriter:
         self._outbox.hold(event, on_durable)
 
     async def write(self, event: LogEvent, on_durable: OnDurable | None = None) -> int:
-        """Write an event and the held events; return the number of the event once it is durable.
+        """Write the held events and then `event`. Return the number of `event` once it is durable.
 
         `on_durable` is called even if the caller is cancelled in the meantime.
 
@@ -133,7 +134,7 @@ class Replay(Struct, frozen=True):
 
     Args:
         state: The session's state.
-        lanes: The session's lanes, for its renderer.
+        lanes: The lanes of the session: the transcript that was sent for each binding.
         seq: The number of the last event; 0 if no caller needs it.
         repeatable: The unfinished calls that may run again.
         opened: The first event of the log; None if that event is not `Opened`.
@@ -153,7 +154,7 @@ SLICE = 256
 
 
 async def fold_in_slices(events: Sequence[LogEvent], rules: Rules) -> tuple[SessionState, Lanes]:
-    """Return the state and the lanes that `rebuild` returns, and let other tasks run while a long log is folded."""
+    """Rebuild a session's state and lanes from the events of its log. Let other tasks run between slices of events."""
     folding = LogFold(rules)
     for first in range(0, len(events), SLICE):
         if first:
@@ -163,7 +164,7 @@ async def fold_in_slices(events: Sequence[LogEvent], rules: Rules) -> tuple[Sess
 
 
 def make_replay(events: Sequence[LogEvent], state: SessionState, lanes: Lanes) -> Replay:
-    """Return the replay of a log from its events, and from the state and the lanes that these events give."""
+    """Return the replay of a log. `state` and `lanes` must have been rebuilt from the same events."""
     first = events[0] if events else None
     opened = first if isinstance(first, Opened) else None
     return Replay(state, lanes, len(events), repeatable_calls(state, events), opened, last_round(events))
@@ -184,7 +185,7 @@ REPLAY_USERS = 3
 
 
 class Generation:
-    """The actors of a session from one start until a crash ends them all, with the data that they share.
+    """The data that the actors of a session share from their start until a crash. A crash ends all of these actors.
 
     Args:
         session: The session's id.
@@ -193,7 +194,7 @@ class Generation:
         rules: The rendering rules of each binding.
         holding: Counts the memory of the session.
         number: 0 for actors that are created from a state. Actors with a higher number start from a replay of the log.
-        replay: A replay of the current log, if it is known; otherwise the log is read.
+        replay: The replay of the current log. If None, the log is read when it is needed.
     """
 
     __slots__ = (
@@ -233,18 +234,18 @@ class Generation:
         self.live: LiveEvents = LiveEvents()
         self.outbox: Outbox = Outbox(session, fence, self.live)
         self.sent_lanes: dict[Binding, Lane] = {}
-        """The lanes of requests that are already in the log, until the renderer adopts these lanes."""
+        """The lane of the last logged request per binding, until the renderer takes over the lane."""
 
     def next_generation(self, replay: Replay | None = None) -> "Generation":
-        """Return the generation that replaces these actors after a crash.
+        """Return the next generation, whose actors start from a replay of the log.
 
-        `replay`: a replay of the current log; without it, the next generation reads the log.
+        `replay` is the replay of the current log. If None, the next generation reads the log.
         """
         number = self.number + 1
         return Generation(self._session, self.fence, self._journal, self._rules, self.holding, number, replay)
 
     def store_sent_lane(self, binding: Binding, rendered: Rendered) -> None:
-        """Store the lane of a request that is already in the log, until the renderer adopts the lane."""
+        """Store the lane (the rendered transcript) of a logged request until the renderer takes it over."""
         self.sent_lanes[binding] = rendered.lane
         self.holding.record_size("lanes", self.holding.lanes + rendered.lane.size - rendered._before)
 
@@ -253,24 +254,26 @@ class Generation:
         context: Context[Any],  # Any: each actor has its own type of command
         on_replay: Callable[[Replay], None],
     ) -> None:
-        """Call `on_replay` with the replay of the log, if these actors replace crashed actors.
+        """Let an actor of this generation restore its state: call `on_replay` with the replay of the log.
 
-        The actor handles no messages until `on_replay` has returned. In generation 0, there is nothing to replay.
+        The actor handles no messages until `on_replay` has returned. An actor of generation 0 already has a state, so
+        `on_replay` is not called.
         """
         if self.number:
             context.start(partial(self._hand_over_replay, on_replay), name="replay", holds=True)
 
     async def _hand_over_replay(self, on_replay: Callable[[Replay], None]) -> None:
-        """Call `on_replay` with the replay. When the last actor has received the replay, remove it from memory."""
+        """Call `on_replay` with the replay. After the last actor has received the replay, release its memory."""
         on_replay(await self.replay())
         self._unserved_actors -= 1
-        # When every actor has received the replay, do not keep the old state in memory.
         if not self._unserved_actors:
             self._replay = None
 
     async def replay(self) -> Replay:
-        """Return the replay of the log. It is read once for all actors of the generation. Raises the errors of
-        `read_replay`.
+        """Return the replay of the log. The log is read once for all actors of the generation.
+
+        Raises:
+            JournalError: The log cannot be read, or a record does not contain a valid event.
         """
         if self._read is not None:
             await self._read.wait()

@@ -21,10 +21,9 @@ class LogPages:
         journal: The address of the journal actor.
         session: The id of the session.
         after: The number of the event before the first page.
-        as_writer: Whether the log's writer reads it to continue from its end. Implies `urgent`.
+        as_writer: Whether the reader will append to the log; see `ReadLog`. Such reads are also urgent.
         urgent: Whether a session waits for the pages. They are then read even if the read queue is full.
-        throttle: While writes are pending, pauses before each page after the first and shortens the pages. None if a
-            session waits for the pages.
+        throttle: Delays and shortens the reads after the first page while writes are pending. None means no delay.
     """
 
     def __init__(
@@ -83,9 +82,9 @@ async def read_log(
     as_writer: bool = False,
     throttle: ReadThrottle | None = None,
 ) -> list[LogEvent]:
-    """Return all events of a session's log; an empty list if the session has no log.
+    """Return all events of a session's log. The list is empty if the session has no log.
 
-    The arguments are those of `LogPages`.
+    `LogPages` describes the arguments.
 
     Raises:
         JournalError: The log cannot be read.

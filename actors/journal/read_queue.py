@@ -1,7 +1,8 @@
 """Queue reads of the journal for its one reading thread.
 
-The journal actor uses this queue. The number of waiting reads is limited, except for urgent reads, without which a
-session cannot continue. While both kinds wait, they alternate, so an urgent read waits for at most one other read.
+The journal actor uses this queue. An urgent read is one that a session needs to continue. The number of waiting reads
+that are not urgent is limited. While both kinds wait, they alternate, so the first urgent read waits for at most one
+other read.
 """
 
 from collections import deque

@@ -37,7 +37,7 @@ class ReadThrottle:
         self.pending += 1
 
     def end_writes(self, count: int) -> None:
-        """Subtract `count` answered writes; if no write is pending any more, resume the paused clients."""
+        """Subtract `count` answered writes. If no write is pending any more, resume the paused clients."""
         self.pending -= count
         self._answered += count
         if not self.pending and self._changes is not None:
@@ -46,7 +46,8 @@ class ReadThrottle:
     def page_size(self, most: int) -> int:
         """Return how many events a client should read at once: `most`, or fewer while writes are pending.
 
-        With many pending writes a commit takes longer anyway, so the page may be longer too.
+        The number grows with the number of pending writes. A commit of many writes takes long anyway, so a longer page
+        delays it little.
         """
         return min(most, SLICE + self.pending) if self.pending else most
 

@@ -24,7 +24,7 @@ BUFFER = 1024
 
 
 class Subscriber:
-    """The notifications for one reader of a session, with its buffer of deltas.
+    """The notifications and the buffered stream deltas for one reader of a session.
 
     Attributes:
         last: The number of the last event of the log; None until the reader has read the end of the log for the first
@@ -87,8 +87,8 @@ class Subscriber:
         return self._deltas.popleft()[1] if self._deltas else None
 
     async def wait_for_events(self, seen_seq: int) -> None:
-        """Wait for a delta, for an event after number `seen_seq`, for a loss of events or deltas, or for the end of the
-        session.
+        """Wait until the reader has something to do: a delta, an event after number `seen_seq`, a loss of events or
+        deltas, or the end of the session.
         """
         await self._changes.wait_until(
             lambda: (

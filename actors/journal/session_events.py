@@ -140,9 +140,10 @@ class SessionEvents:
         return page, await self._create_publisher_at(self._after)
 
     async def _create_publisher_at(self, seq: int) -> Publisher:
-        """Return a publisher for the events after number `seq`.
+        """Return a publisher, which converts log events to stream events, for the events after number `seq`.
 
-        If an ask is open at this point, the publisher needs the earlier events of that ask. Only these events are read.
+        If an ask is open after event `seq`, the earlier events of this ask are read first, because the conversion
+        depends on them.
         """
         start, first = AskStart(), seq
         while first and not start.is_found:
@@ -173,7 +174,7 @@ class SessionEvents:
     async def _roll_back(self, subscriber: Subscriber) -> None:
         """Discard the events that the storage lost, and continue after the last event that remains.
 
-        Nothing changes before the last await, so a cancelled caller repeats this step in its next call.
+        Nothing changes before the last await. So if this call is cancelled, the next call starts over.
         """
         last = subscriber.rolled_back_to
         assert last is not None
@@ -219,7 +220,7 @@ class SessionEvents:
     async def _wait_for_events(self, subscriber: Subscriber) -> None:
         """Wait for new events.
 
-        If the reader does not follow, or the log ends with `Closed`, end the iterator instead.
+        If the iterator does not follow the log, or the log ends with `Closed`, end the iterator instead.
         """
         if self._has_closed or not self._follow:
             await self.aclose()
@@ -229,8 +230,9 @@ class SessionEvents:
             await subscriber.wait_for_events(self._publisher.seq)
 
     async def _read_page(self, after: int, most: int = PAGE) -> LogPage:
-        """Read at most `most` events after number `after`. If the journal actor has ended, raise the error for an ended
-        session.
+        """Return a page of at most `most` events after number `after`.
+
+        If the journal actor has ended, raise the error for an ended session.
         """
         most = self._readers.throttle.page_size(most)
         try:

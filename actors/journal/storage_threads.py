@@ -21,10 +21,10 @@ R = TypeVar("R")
 
 
 class StorageThreads:
-    """The two threads of a storage. After a write, they also renew the lease if the heartbeat is late.
+    """The two threads of a storage. After a write, the host's lease is also renewed if half of it has passed.
 
     Args:
-        storage: The storage, whose methods are called.
+        storage: The storage whose lease is renewed.
         meter: Records when the lease was renewed.
         system: Provides the event loop's clock.
     """
@@ -35,11 +35,11 @@ class StorageThreads:
         self._renewed_at = meter.renewed_at = system.now()
 
     def begin_renewal(self) -> None:
-        """Remember the time before the lease is renewed."""
+        """Store the current time. Call this before the lease is renewed."""
         self._renewed_at = self._system.now()
 
     def record_renewal(self) -> None:
-        """Record that the lease was renewed, at the time that `begin_renewal` remembered."""
+        """Record that the lease was renewed at the time of the last call of `begin_renewal`."""
         self._meter.record_renewal_time(self._renewed_at)
 
     async def write(self, work: Callable[[], R]) -> R:

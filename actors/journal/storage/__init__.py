@@ -18,12 +18,13 @@ entry is rejected as `Fenced`.
 
 **Hosts.** A host is the storage object that claimed a session. The session belongs to this host until `release` or
 `close` releases it, its log ends with `Closed`, or the host is gone. A host is gone if it does not renew its lease in
-time (`renew_lease`). Other hosts may then take over its sessions. The late host may still write the sessions that were
-not taken over.
+time (`renew_lease`). Other hosts may then take over its sessions. If the host was only late, it may still write the
+sessions that were not taken over.
 
-**Movement.** A host may hand a session over to another host (`assign`). The other host becomes the owner and the
-fencing number is raised, in one step, so the first host is fenced and no third host can claim the session in between.
-`hosts` returns the live hosts, each with its address and its state. No session can be assigned to a `draining` host.
+**Movement.** A host may hand a session over to another host (`assign`). In one step, the other host becomes the owner
+and the fencing number is raised. So later entries of the first host are rejected, and no third host can claim the
+session in between. `hosts` returns the live hosts, each with its address and its state. No session can be assigned to a
+`draining` host.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -61,7 +62,7 @@ class Entry(Struct, frozen=True):
         session: The session's id.
         fence: The fencing number of the writer's claim.
         events: The events, in log order.
-        after: The number of the last event that the writer knows in the log; None if unknown.
+        after: The number of the last event in the log, as far as the writer knows; None if unknown.
     """
 
     session: str
@@ -84,7 +85,7 @@ class Entry(Struct, frozen=True):
 
         Args:
             fence: The session's current fencing number.
-            last: The number of the last event in its log.
+            last: The number of the last event in the session's log.
         """
         if fence != self.fence:
             return self.fenced_error(fence)
@@ -123,8 +124,11 @@ class Entry(Struct, frozen=True):
         )
 
     def behind_error(self, last: int, known: int) -> JournalBehind:
-        """Return the error for a log that lacks acknowledged events: its last event is `last`, but its writer knows of
-        events up to `known`.
+        """Return the error for a log that lacks acknowledged events.
+
+        Args:
+            last: The number of the last event in the log.
+            known: The number of the last acknowledged event.
         """
         return JournalBehind(
             f"The journal has lost acknowledged events {last + 1} to {known} of session {self.session!r}; its log now "
@@ -135,6 +139,7 @@ class Entry(Struct, frozen=True):
         )
 
     def _overtaken_error(self, last: int) -> Fenced:
+        """Return the error for a log that another writer has continued up to event `last`."""
         return Fenced(
             f"Session {self.session!r} now has another writer: its log ends at event {last} instead of {self.after}; "
             "the events were not written. Continue the session in the process that has it open"
@@ -204,9 +209,13 @@ def decode_records(session: str, records: Iterable[bytes], after: int = 0) -> li
 
 
 def decode_page(session: str, records: Iterable[bytes], after: int, last: int) -> LogPage:
-    """Return a page of a log that ends at event `last`, with as many records as fit into `PAGE_BYTES`.
+    """Decode as many records as fit into `PAGE_BYTES`, and return them as a page of a log.
 
-    The first record has the number `after + 1`.
+    Args:
+        session: The session's id.
+        records: The records from number `after + 1` on.
+        after: The number of the event before the page.
+        last: The number of the last event in the log.
 
     Raises:
         JournalError: A record does not contain a valid event; the error gives its number.
@@ -244,12 +253,12 @@ class Storage(Protocol):
 
     @property
     def host(self) -> str:
-        """The name of this storage as a host. Can be read from any thread."""
+        """The name under which this storage owns sessions. Can be read from any thread."""
         ...
 
     @property
     def sizes(self) -> StorageSizes:
-        """Sizes of the storage's own files after the last transaction. Can be read from any thread without blocking."""
+        """The sizes of the storage's files after the last transaction. Can be read from any thread without blocking."""
         ...
 
     def open(self) -> None:
@@ -266,9 +275,9 @@ class Storage(Protocol):
         """Renew this host's lease. The runtime calls this method three times per lease period.
 
         Args:
-            status: The host's address, state and lag, which `hosts` returns; None to keep the previous status. If the
-                status has an address, the storage becomes a host, as after a claim. The storage then replaces an
-                earlier host with the same address, whose sessions can be claimed at once.
+            status: The host's address, state and lag, which `hosts` returns; None to keep the previous status. A
+                storage whose status has an address becomes a host even without a claim. An earlier host with the same
+                address is then gone, so its sessions can be claimed at once.
         """
 
     def hosts(self) -> Sequence[Host]:
@@ -298,12 +307,12 @@ class Storage(Protocol):
             host: The name of the other host.
 
         Raises:
-            Fenced: The session was claimed with another number later, or has no log.
+            Fenced: `fence` is outdated because the session was claimed again, or the session has no log.
             HostUnavailable: The other host is gone or draining.
         """
 
     def release_all(self) -> None:
-        """Release every session of this host for other hosts, and mark the host as draining.
+        """Release every session of this host so that other hosts can claim it, and mark this host as draining.
 
         Later entries of this host are accepted until another host claims their sessions.
         """
@@ -320,8 +329,9 @@ class Storage(Protocol):
         ...
 
     def claim(self, session: str, *, existing: bool = False) -> Claim:
-        """Make the caller the session's live writer. It replaces an earlier writer of this host or of a host that is
-        gone.
+        """Make the caller the session's live writer.
+
+        An earlier writer is replaced if it belongs to this host or to a host that is gone.
 
         Args:
             session: The session's id.
@@ -334,9 +344,9 @@ class Storage(Protocol):
         ...
 
     def release(self, session: str, fence: int) -> None:
-        """Release the session for other hosts, and remove the session if it has no log.
+        """Release the session so that other hosts can claim it. If the session has no log, remove it.
 
-        If `fence` is outdated, because the session was claimed again since, nothing changes.
+        Nothing changes if `fence` is outdated because the session was claimed again.
         """
 
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
@@ -350,7 +360,7 @@ class Storage(Protocol):
         ...
 
     def read(self, session: str, after: int = 0) -> list[LogEvent]:
-        """Return a session's events after number `after`, oldest first; an empty list for an unknown session.
+        """Return a session's events after number `after`, oldest first. The list is empty for an unknown session.
 
         Raises:
             JournalDamaged: A record is missing or was altered.
@@ -371,7 +381,9 @@ class Storage(Protocol):
         ...
 
     def delete(self, *sessions: str) -> None:
-        """Delete the logs and the ids of sessions durably: all of them or none. Their writers are fenced.
+        """Delete the logs and the ids of sessions durably, either all or none.
+
+        Later entries of the sessions' writers are rejected as `Fenced`.
 
         Raises:
             SessionLeased: A session belongs to another live host. Nothing was deleted.
@@ -382,20 +394,21 @@ class Storage(Protocol):
         """Record the wall clock durably, and return how far its time can be trusted (`actors.journal.storage.clock`).
 
         Args:
-            now: The wall clock, in seconds since 1970. A storage on a server uses the server's clock if that shows
-                less.
+            now: The wall clock, in seconds since 1970. A storage on a server uses the server's clock if that clock
+                shows an earlier time.
             elapsed: Seconds since this process last called the method, by a monotonic clock; 0 in its first call.
         """
         ...
 
     def vacuum(self, most: int | None = None) -> Sequence[RemainingData]:
-        """Remove every byte of deleted logs from this storage's own files, and return data that could not be removed.
+        """Remove every byte of deleted logs from this storage's files, and return data that could not be removed.
 
         Writers must be stopped. The operation may take as long as copying all files. It ends with a search for
-        remaining data, so an empty result means that the data is gone. Files of other programs are only searched.
+        remaining data, so an empty result means that the data is gone. Files of other programs are searched, but not
+        changed.
 
         Args:
-            most: The size in bytes of the largest file to rewrite; None for no limit.
+            most: The size in bytes of the largest file to rewrite. None means no limit.
 
         Raises:
             JournalUnavailable: The operation failed.
@@ -422,8 +435,9 @@ class Storage(Protocol):
     ) -> list[StoredSession]:
         """Return the sessions that have a log, most recently used first.
 
-        An index finds the sessions of a tenant or a state. Titles and metadata have no index: the sessions found are
-        examined one by one until the page is full. Like `page`, this method may run concurrently with a writing method.
+        An index finds the sessions of a tenant or a state. Titles and metadata have no index, so a filter for them
+        examines the sessions one by one until the page is full. Like `page`, this method may run concurrently with a
+        writing method.
 
         Args:
             which: The conditions; by default, all sessions.

@@ -1,8 +1,8 @@
-"""Store large values of records separately and only once. A SHA-256 hash replaces each string or byte string of at
-least `LARGE` bytes.
+"""Replace large values in the records of a log with hashes, so that each value is stored separately and only once.
 
-The functions work on the msgpack structure of any record. Before writing, the restored record is compared with the
-original. If they differ, the record is stored unchanged.
+A large value is a string or byte string of at least `LARGE` bytes. A reference to its SHA-256 hash replaces it. The
+functions work on any record in msgpack. Before writing, the restored record is compared with the original. If they
+differ, the record is stored unchanged.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ EXT = b"\xc7\x20"
 
 
 def extract_blobs(record: bytes) -> tuple[bytes, dict[bytes, bytes]]:
-    """Return a record in which references replace the large values, and the large values by their hashes."""
+    """Return the record with references in place of large values, and a dict of the large values by hash."""
     blobs: dict[bytes, bytes] = {}
     stored = msgpack.encode(_extract_values(msgpack.decode(record), blobs))
     if not blobs or restore_blobs(stored, blobs.__getitem__) != record:
@@ -33,7 +33,7 @@ def extract_blobs(record: bytes) -> tuple[bytes, dict[bytes, bytes]]:
 
 
 def restore_blobs(stored: bytes, blob: Callable[[bytes], bytes]) -> bytes:
-    """Return a record in which large values replace the references. `blob` returns the value for a hash.
+    """Return the original record, with large values in place of the references. `blob` returns the value for a hash.
 
     A record without references is returned unchanged.
     """

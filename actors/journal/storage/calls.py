@@ -24,27 +24,27 @@ def call_storage(work: Callable[[], R]) -> R:
     return call_host(work, _reraise)
 
 
-def back_up(storage: Storage, path: "Path", unwanted: Event) -> None:
-    """Copy a journal to the file `path`, in a worker thread of anyio.
+def back_up(storage: Storage, path: "Path", stop: Event) -> None:
+    """Copy a journal to the file `path`. Call this in a worker thread of anyio.
 
-    The copy stops when the waiting task is cancelled, or when `unwanted` is set.
+    The copying stops when the task that waits for the thread is cancelled, or when `stop` is set.
 
     Raises:
-        JournalUnavailable: `unwanted` was set.
+        JournalUnavailable: `stop` was set.
     """
     # Imported here, because it is slow to import and rarely needed.
     from anyio.from_thread import check_cancelled
 
-    def check_unwanted() -> None:
+    def check_stopped() -> None:
         check_cancelled()
-        if unwanted.is_set():
+        if stop.is_set():
             raise JournalUnavailable(f"The backup to {path} was stopped because its caller was cancelled")
 
     def raise_error(error: BaseException) -> Never:
-        check_unwanted()  # if the caller was cancelled, raise the cancellation instead
+        check_stopped()  # if the caller was cancelled, raise the cancellation instead
         _reraise(error)
 
-    call_host(partial(storage.backup, path, check_unwanted), raise_error)
+    call_host(partial(storage.backup, path, check_stopped), raise_error)
 
 
 def _reraise(error: BaseException) -> Never:
@@ -56,10 +56,14 @@ def _reraise(error: BaseException) -> Never:
     ) from error
 
 
-def call_and_renew_lease(function: Callable[[], R], storage: Storage, on_beat: Callable[[], None]) -> R:
-    """Call `function`, then renew the lease at once, because the renewal that waits in the queue may come too late."""
+def call_and_renew_lease(function: Callable[[], R], storage: Storage, on_renewal: Callable[[], None]) -> R:
+    """Call `function`, renew the lease of the storage, and return the result of `function`.
+
+    The regular renewal may wait in the journal actor's queue and come too late. `on_renewal` is called after a
+    successful renewal.
+    """
     result = function()
     with suppress(JournalError):  # the call itself succeeded, and its result must not be lost
         storage.renew_lease()
-        on_beat()
+        on_renewal()
     return result

@@ -25,7 +25,7 @@ class UnobservedTime(NamedTuple):
     """An advance of the wall clock that no process observed.
 
     Args:
-        found: The journal's observed seconds when the gap was found.
+        found: The value of `ObservedClock.observed` when the gap was found.
         seconds: Length of the gap in seconds.
     """
 
@@ -37,7 +37,7 @@ class ObservedClock(NamedTuple):
     """The wall clock as a journal has recorded it.
 
     Args:
-        last: The latest time, in seconds since 1970.
+        last: The last recorded time, in seconds since 1970.
         observed: Seconds of observed time, summed over all processes that have used the journal.
         gaps: Gaps that do not count as elapsed time yet, oldest first; at most one per observed hour.
     """
@@ -48,7 +48,7 @@ class ObservedClock(NamedTuple):
 
     @property
     def earliest_now(self) -> int:
-        """The trusted time, in seconds since 1970: the latest time without the gaps."""
+        """The trusted time, in seconds since 1970: the last recorded time minus the lengths of the gaps."""
         return self.last - sum(gap.seconds for gap in self.gaps)
 
     @property
@@ -61,7 +61,7 @@ def observe(before: ObservedClock | None, now: int, elapsed: int) -> ObservedClo
     """Return the record of the clock, updated with a new time.
 
     Args:
-        before: The previous record; None at the first call, where all time since 1970 becomes a gap.
+        before: The previous record. None at the first call, which makes all time since 1970 a gap.
         now: The wall clock, in seconds since 1970.
         elapsed: Seconds since this process last read the clock, by a monotonic clock; 0 at its first call.
     """
@@ -79,7 +79,7 @@ def observe(before: ObservedClock | None, now: int, elapsed: int) -> ObservedClo
 
 
 def encode_clock(clock: ObservedClock) -> dict[str, int]:
-    """Return the record as named numbers, in the form that storages save. Each name begins with `clock`."""
+    """Return the record as numbers by name, in the form that storages save. Each name begins with `clock`."""
     gaps = {f"clock_gap_{gap.found}": gap.seconds for gap in clock.gaps}
     return {"clock": clock.last, "clock_observed": clock.observed, "clock_gaps": len(gaps), **gaps}
 

@@ -43,7 +43,7 @@ NO_BUCKET = -1
 
 
 def usage_bucket(used: float) -> int:
-    """Return the bucket of the time `used`, for the indexes of a directory."""
+    """Return the number of the bucket, a period of `BUCKET` seconds, that contains the time `used`."""
     return int(used // BUCKET)
 
 
@@ -105,7 +105,7 @@ class SessionFilter(Struct, frozen=True):
 
     @property
     def folded(self) -> str:
-        """The words of `title` in lower case, for comparison with folded titles."""
+        """The words of `title` in lower case, in the form in which the directory stores titles for searches."""
         return fold_title(self.title)
 
     @property
@@ -128,8 +128,9 @@ EVERY = SessionFilter()
 
 
 class Summary(Struct):
-    """The directory's data about a log, except times and sizes. `folded` is the title without case; `metadata` is
-    encoded.
+    """The directory's data about a log, except times and sizes.
+
+    `folded` is the title in lower case, for searches. `metadata` is encoded as JSON.
     """
 
     tenant: str = ""

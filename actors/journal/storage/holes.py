@@ -11,7 +11,7 @@ from actors.journal.storage.damage import Damage
 
 
 def find_losses(session: str, log: Sequence[LogEvent], where: str) -> Iterator[Damage]:
-    """Yield the losses in a session's log, in order. `where`: the name of the storage, for the descriptions."""
+    """Yield the losses in a session's log, in order. `where` is the name of the storage for the descriptions."""
     turn: int | None = None
     for number, event in enumerate(log, 1):
         if isinstance(event, EventsLost):

@@ -1,4 +1,4 @@
-"""Name the storage objects that write, so that other processes can check whether they are still alive."""
+"""Create the names of hosts, the storage objects that write sessions."""
 
 import os
 import secrets

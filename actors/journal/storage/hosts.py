@@ -1,4 +1,4 @@
-"""Define hosts, which are the storage objects that write, and the data by which hosts find each other."""
+"""Define the data that hosts publish about themselves in a journal. A host is a storage object that writes sessions."""
 
 from typing import Literal, TypeAlias
 
@@ -11,7 +11,7 @@ HostState: TypeAlias = Literal["serving", "draining"]
 
 
 class HostStatus(Struct, frozen=True):
-    """The part of a host's row that the host itself reports with each renewal of its lease.
+    """The data that a host reports about itself with each renewal of its lease.
 
     Args:
         address: The address at which other programs reach the host; empty if unknown.
@@ -71,7 +71,7 @@ class ClaimedSession(Struct, frozen=True):
 
 
 def no_host_error(session: str, host: str) -> HostUnavailable:
-    """Return the error for the handover of a session to a host that is gone or draining."""
+    """Return the error for a session that cannot be handed over, because the host `host` is gone or draining."""
     return HostUnavailable(
         f"Session {session!r} stays on this host: host {host[:80]} is gone or accepts no more sessions; choose another "
         "host from journal.hosts()"

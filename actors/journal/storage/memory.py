@@ -1,7 +1,8 @@
 """Store logs in memory, for tests and one-shot use. This is also the simplest implementation of the interface.
 
 Nothing survives the process. Logs of closed sessions remain until they are deleted. Events are stored as objects, so
-the log shares messages with the histories, and results with the ledgers. All users of one storage object are one host.
+the log shares messages with the histories, and results with the ledgers. All runtimes that share one storage object
+count as one host.
 """
 
 from collections.abc import Callable, Sequence
@@ -143,7 +144,7 @@ class MemoryStorage:
         return item_count(log)
 
     def read(self, session: str, after: int = 0) -> list[LogEvent]:
-        """Return a session's events after number `after`; an empty list for an unknown session."""
+        """Return a session's events after number `after`. The list is empty for an unknown session."""
         return list(from_index(self._logs.get(session, EMPTY), after))
 
     def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:

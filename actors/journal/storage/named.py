@@ -21,11 +21,11 @@ def create_storage(
     Args:
         where: A path, or an address `postgresql://...`.
         durability: The failure that acknowledged events survive.
-        lease: Seconds without a heartbeat after which a host counts as gone.
+        lease: Seconds after which a host that has not renewed its lease counts as gone.
 
     Raises:
-        ConfigError: `where` is neither a path nor such an address, the storage does not offer the durability, or an
-            extra is not installed.
+        ConfigError: `where` is neither a path nor a `postgresql://` address, the storage does not offer the durability,
+            or an extra is not installed.
     """
     scheme, colon, _ = str(where).partition("://")
     if scheme in _SCHEMES and colon:
@@ -74,17 +74,20 @@ def _missing_driver(error: ImportError) -> ConfigError:
     return ConfigError(f"A Postgres journal needs psycopg: pip install 'llm-actors[postgres]' ({error})")
 
 
-def choose_storage(given: str | PathLike[str] | Storage | None, settings: "JournalSettings") -> Storage:
-    """Return the journal of a runtime.
+def choose_storage(journal: str | PathLike[str] | Storage | None, settings: "JournalSettings") -> Storage:
+    """Return the storage for the journal of a runtime.
 
-    If the program passed a storage or the name of a storage, use it. Otherwise use the storage of the `[journal]`
-    table, or memory if the table names none.
+    If neither `journal` nor the settings name a storage, the logs are kept in memory.
+
+    Args:
+        journal: The storage, or its path or address. None means the storage that the settings name.
+        settings: The `[journal]` table of the configuration.
 
     Raises:
         ConfigError: `create_storage` failed, or the table has a durability or a retention without a path or a url.
     """
-    if given is not None:
-        return create_storage(given) if isinstance(given, str | PathLike) else given
+    if journal is not None:
+        return create_storage(journal) if isinstance(journal, str | PathLike) else journal
     if (where := settings.path or settings.url) is not None:
         return create_storage(where, settings.durability or "power", settings.lease)
     if settings.retention is not None:

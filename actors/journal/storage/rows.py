@@ -54,9 +54,10 @@ class SessionRow(Struct):
     folded: str = ""
     metadata: str = ""
 
-    def claim(self, before: str | None) -> Claim:
-        """Return the claim of the session by its owner. `before` is the previous owner, or None."""
-        return Claim(self.fence, self.last, before if before and before != self.owner else "")
+    def claim(self, previous_owner: str | None) -> Claim:
+        """Return the claim of the session by its current owner."""
+        taken_from = previous_owner if previous_owner and previous_owner != self.owner else ""
+        return Claim(self.fence, self.last, taken_from)
 
     @property
     def stored_session(self) -> StoredSession:
@@ -100,11 +101,11 @@ class SessionRow(Struct):
         where: JournalLocation,
         until: int | None = None,
     ) -> Iterator[bytes]:
-        """Yield the records numbered above `after`, after verifying them.
+        """Verify the records from number `after + 1` on, and yield them.
 
         Args:
-            found: The stored rows, oldest first, each with number, checksum and bytes.
-            after: The number before that of the first record.
+            found: The stored rows of the records, oldest first, each with number, checksum and bytes.
+            after: The number of the record before the first one.
             find_blob: Returns a blob by its hash, or None.
             where: The storage, for error messages.
             until: Number of the last record to yield; by default, the end of the log.
@@ -124,7 +125,7 @@ class SessionRow(Struct):
             raise self.record_damage(where, expected, f"record {expected} is missing")
 
     def is_intact_record(self, number: int, checksum: int, stored: bytes | None) -> bool:
-        """Return True if `stored` is record `number` of this session, unaltered, according to its `checksum`."""
+        """Return True if `checksum` proves that `stored` is record `number` of this session."""
         return stored is not None and record_checksum(self.key, number, stored) == checksum
 
     def _restore_blobs(
@@ -141,7 +142,7 @@ class SessionRow(Struct):
         return restore_blobs(stored, blob)
 
     def record_damage(self, where: JournalLocation, number: int, what: str) -> JournalDamaged:
-        """Return the error for a damaged record. `what`: the damage, such as "record 3 is missing"."""
+        """Return the error for a damaged record. `what` describes the damage, such as "record 3 is missing"."""
         return JournalDamaged(
             f"{where.name}: session {self.name!r}, {what}; {where.remedy}",
             session=self.name,
@@ -149,9 +150,11 @@ class SessionRow(Struct):
         )
 
     def leased_error(self, seconds: float, address: str) -> SessionLeased:
-        """Return the error for a claim by another host.
+        """Return the error for a claim by a host that does not own the session.
 
-        `seconds`: the remaining time of the owner's lease. `address`: the owner's address; empty if unknown.
+        Args:
+            seconds: The remaining time of the owner's lease.
+            address: The owner's address; empty if unknown.
         """
         host = self.owner or ""
         place = f"host {host} at {address}" if address else f"host {host}"
@@ -165,7 +168,7 @@ class SessionRow(Struct):
 
 
 def row_damage(name: str, where: JournalLocation) -> JournalDamaged:
-    """Return the error for a session's row with a wrong checksum."""
+    """Return the error for the session `name`, whose row has a wrong checksum."""
     name = name[:80]
     return JournalDamaged(
         f"{where.name}: session {name!r}: the entry in the directory is corrupt; {where.remedy}",

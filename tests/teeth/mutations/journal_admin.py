@@ -150,8 +150,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "backup: a cancelled caller waits for the end",
         "actors/journal/storage/calls.py:back_up",
-        "partial(storage.backup, path, check_unwanted)",
-        "partial(storage.backup, path, check_unwanted.__hash__)",
+        "partial(storage.backup, path, check_stopped)",
+        "partial(storage.backup, path, check_stopped.__hash__)",
         (f"{BACKUP}::test_cancelling_the_caller_stops_the_backup",),
     ),
     Mutation(

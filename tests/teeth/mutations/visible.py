@@ -119,8 +119,8 @@ MUTATIONS = (
     Mutation(
         "logging: a claim of an own session counts as a takeover",
         "actors/journal/storage/rows.py:SessionRow.claim",
-        "before and before != self.owner",
-        "before",
+        "previous_owner and previous_owner != self.owner",
+        "previous_owner",
         (
             "tests/runtime/test_takeover.py::test_a_stopped_host_writes_nothing_to_sessions_taken_over_meanwhile",
         ),

@@ -13,7 +13,7 @@ def connection_parameters(url: str, patience: float, name: str, silence: float =
     """Return the parameters for libpq: the parts of the address, and timeouts unless the address sets them.
 
     Args:
-        url: The address. libpq takes missing parts from `PGPASSWORD`, `~/.pgpass` and the like.
+        url: The address. For missing parts, libpq uses its defaults, such as `PGPASSWORD` and `~/.pgpass`.
         patience: Seconds to wait for a connection.
         name: The connection's name, which the server shows.
         silence: Seconds after which a server that does not confirm sent data counts as lost.
@@ -43,7 +43,7 @@ _UNREADABLE = (
 
 
 def database_label(parameters: dict[str, str]) -> str:
-    """Return the label of the database for messages: its name, host and port, without user and password."""
+    """Return the label of the database for messages: its name, host and port, but neither user nor password."""
     host, port = parameters.get("host", "local"), parameters.get("port", "5432")
     return (
         f"Postgres database {parameters.get('dbname', parameters.get('user', 'default'))!r} at {host}:{port}"

@@ -140,7 +140,7 @@ def _columns(rows: Sequence[tuple[object, ...]]) -> list[list[object]]:
 
 
 def row_checksum(row: SessionRow) -> int:
-    """Return the checksum of a row, which covers the session's name and key and the directory's data about its log."""
+    """Return the checksum of a row. It covers every field except the fencing number and the owner."""
     return crc32(msgpack.encode((row.name, row.key, *_log_summary(row), *row.labels)))
 
 
@@ -163,8 +163,12 @@ def refusal(entry: Entry, row: SessionRow | None, batch: Batch) -> Refusal | Non
 
 
 def rejection(entry: Entry, row: SessionRow, end: SessionEnd | None) -> Refusal:
-    """Return the error for an entry that was not written. `row` is the expected row of the session. `end` is the state
-    that is stored for the session, or None if the session is missing.
+    """Return the error for an entry that the statement did not write.
+
+    Args:
+        entry: The entry.
+        row: The session's row as this host knows it.
+        end: The state of the session in the database; None if the session is missing.
     """
     if end is None:
         return entry.missing()

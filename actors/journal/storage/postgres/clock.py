@@ -1,4 +1,4 @@
-"""Record the clock of a Postgres server in the journal; see `actors.journal.storage.clock`."""
+"""Record the clock of a Postgres server in the journal, as `actors.journal.storage.clock` describes."""
 
 from actors.journal.storage.clock import ObservedClock, decode_clock, encode_clock, observe
 from actors.journal.storage.postgres import statements as sql
@@ -6,10 +6,12 @@ from actors.journal.storage.postgres.connection import Connection
 
 
 def observe_clock(connection: Connection, now: int, elapsed: int) -> ObservedClock:
-    """Record the server's clock, or the host's clock (`now`) if that is earlier; return how far the clock can be
-    trusted.
+    """Record the earlier of the server's time and `now`, and return how far the recorded time can be trusted.
 
-    `elapsed`: seconds since this process last called the function, by a monotonic clock; 0 in its first call.
+    Args:
+        connection: The writing connection.
+        now: The time of this machine, in seconds since 1970.
+        elapsed: Seconds since this process last called the function, by a monotonic clock; 0 in its first call.
     """
     with connection.transaction():
         connection.execute(sql.LOCK_CLOCK)

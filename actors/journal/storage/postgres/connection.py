@@ -1,8 +1,9 @@
 """Manage one connection of a storage: restore it after a loss, and limit every wait.
 
 An operation that conflicts with a concurrent change is repeated at once, a few times. An operation that fails without a
-connection is repeated until `patience` seconds have passed since its call. If the server was unreachable before, the
-failure is reported at once. A server that is silent for too long counts as lost, whatever the cause.
+connection is repeated until `patience` seconds have passed since its call. If an earlier operation has already waited
+that long during the same outage, the failure is reported at once. A server that is silent for too long counts as lost,
+whatever the cause.
 """
 
 import random
@@ -86,7 +87,7 @@ def check_primary(connection: Connection, where: str) -> None:
 
 @contextmanager
 def allow_long_statements(connection: Connection, seconds: float) -> Generator[None]:
-    """Allow each statement of the block to take `seconds`, for operations that change many rows."""
+    """Let each statement of the block run for up to `seconds`. Operations that change many rows need this."""
     assert isinstance(connection, _BoundedConnection)
     before = connection.execute("SELECT current_setting('statement_timeout')").fetchone()
     silence, connection.silence = connection.silence, max(connection.silence, seconds + 1)
@@ -101,7 +102,7 @@ def allow_long_statements(connection: Connection, seconds: float) -> Generator[N
 
 
 class Link:
-    """A connection that one caller at a time can use, and that is opened again after a loss.
+    """A connection to the database, which is opened again after a loss. Only one caller at a time can use it.
 
     Args:
         parameters: The parameters for libpq.
@@ -249,4 +250,4 @@ def milliseconds(seconds: float) -> str:
 
 
 def only_connect(_: Connection) -> None:
-    """Do nothing. `Link.run` with this function only checks and prepares the connection."""
+    """Do nothing. `Link.run(only_connect)` opens the connection if there is none."""

@@ -73,8 +73,10 @@ def is_lost(connection: Connection[Any], error: BaseException) -> bool:
 def translate_error(error: Error, where: str, *, was_open: bool = False) -> ActorsError:
     """Return the error of this package for the error of a statement.
 
-    `where`: the name of the database. `was_open`: whether the journal was open before with this configuration, so that
-    the configuration is not the cause.
+    Args:
+        error: The error of psycopg.
+        where: The name of the database.
+        was_open: Whether the journal was open before. If so, an error in the configuration is not the cause.
     """
     code = error.sqlstate or ""
     said = f"{where}: {{}} (Postgres: {code} {error.diag.message_primary})" if code else f"{where}: {{}}"
@@ -99,7 +101,7 @@ def translate_error(error: Error, where: str, *, was_open: bool = False) -> Acto
 
 
 def translate_connect_error(error: Error, where: str) -> ActorsError:
-    """Return the error of this package for a failed connection attempt. `where`: the name of the database."""
+    """Return the error of this package for a failed connection attempt. `where` is the name of the database."""
     said = str(error)
     for part, why in _AT_CONNECT.items():
         if part in said and "No such file" not in said:

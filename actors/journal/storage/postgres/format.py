@@ -58,7 +58,7 @@ def prepare(connection: Connection[Any], where: str) -> None:
 
     Raises:
         ConfigError: The server is too old, or the database does not store Unicode.
-        JournalDamaged: The floor of fencing numbers is missing.
+        JournalDamaged: The floor, the highest fencing number of all removed sessions, is missing.
         JournalError: Another program or a newer version of this program created the tables.
     """
     _check_server(connection, where)
@@ -85,10 +85,12 @@ def check_tables(connection: Connection[Any], where: str) -> None:
 
 
 def check_version(connection: Connection[Any], where: str) -> None:
-    """Check that no newer version of this program has migrated the tables in the meantime, and that the floor exists.
+    """Check that no newer version of this program has migrated the tables in the meantime.
+
+    The check includes the floor, the highest fencing number of all removed sessions.
 
     Raises:
-        JournalDamaged: The floor of fencing numbers is missing.
+        JournalDamaged: The floor is missing.
         JournalUnavailable: A newer version has migrated the tables. The newer program can open the sessions that are
             open here.
     """
@@ -104,7 +106,7 @@ def _check_removed_fence(connection: Connection[Any], where: str) -> None:
 
 
 def has_removed_fence(connection: Connection[Any]) -> bool:
-    """Return True if the tables have the floor, above which the fencing numbers of new sessions begin."""
+    """Return True if the floor is stored. The fencing numbers of new sessions begin above this number."""
     return bool(connection.execute("SELECT FROM actors_meta WHERE key = 'floor'").fetchall())
 
 
@@ -118,8 +120,8 @@ def check_rights(connection: Connection[Any], where: str) -> None:
     """Check that the database user has the rights that a host needs.
 
     Raises:
-        ConfigError: A right is missing; the error has the statement that grants the right.
-        JournalUnavailable: The server, or this user, is read-only.
+        ConfigError: A right is missing. The message contains the statement that grants the right.
+        JournalUnavailable: The server is read-only, or read-only for this user.
     """
     is_read_only, user, missing, limited = _only_row(
         connection.execute(_RIGHTS, (list(_NEEDED), list(_NEEDED.values())))

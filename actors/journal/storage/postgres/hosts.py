@@ -11,9 +11,12 @@ from actors.journal.storage.postgres.removal import remove_unused_rows
 
 
 def remove_earlier_hosts(connection: Connection, name: str, status: HostStatus) -> None:
-    """Remove the rows that a new host replaces: of hosts that are long gone, and of an earlier host at its address.
+    """Remove the rows of hosts that are long gone, and of an earlier host with the same address as a new host.
 
-    `name`, `status`: the name and status of the new host.
+    Args:
+        connection: The writing connection.
+        name: The name of the new host.
+        status: The status of the new host.
     """
     connection.execute(sql.FORGET_OLD_HOSTS)
     if status.address:
@@ -62,7 +65,7 @@ def assign(connection: Connection, owner: str, session: str, fence: int, host: s
         where: The name of the database, for the error.
 
     Raises:
-        Fenced: The session was claimed with another number later, or has no log.
+        Fenced: `fence` is outdated because the session was claimed again, or the session has no log.
         HostUnavailable: The other host is gone or draining.
         JournalError: A newer version has migrated the tables.
     """

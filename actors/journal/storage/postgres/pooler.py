@@ -16,7 +16,7 @@ LOOKS = 8
 
 
 def check_direct(first: Connection[Any], second: Connection[Any], where: str) -> None:
-    """Check that two connections use separate server connections. The check sets and prepares nothing on them.
+    """Check that two connections use separate server connections, and always the same ones.
 
     Raises:
         ConfigError: A pooler shares the server connections.

@@ -14,9 +14,10 @@ from actors.journal.storage.rows import JournalLocation, SessionRow
 def stored_records(
     connection: Connection, place: JournalLocation, session: str, after: int, most: int | None = None
 ) -> tuple[SessionRow, Iterator[bytes]] | None:
-    """Return a session's row, and its records after number `after`; None for an unknown session.
+    """Return a session's row and its records after number `after`. Return None for an unknown session.
 
-    `most`: the maximum number of records, at most as many as fit into a page, but at least one; None for all records.
+    `most` is the maximum number of records. The result may contain fewer, but at least one, because a page is also
+    limited in bytes. None means all records.
     """
     with connection.transaction(), connection.pipeline():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -35,7 +36,7 @@ def stored_records(
 
 
 def _referenced_values(connection: Connection, stored_rows: Iterable[Sequence[Any]]) -> dict[bytes, bytes]:
-    """Return the large values that these records refer to, by hash."""
+    """Return the large values to which the records in `stored_rows` refer, by hash."""
     hashes = {digest for _, _, stored in stored_rows for digest in referenced_blobs(stored)}
     if not hashes:
         return {}
@@ -43,7 +44,7 @@ def _referenced_values(connection: Connection, stored_rows: Iterable[Sequence[An
 
 
 def _first_page(connection: Connection, stored_rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Return the first of these records: as many as fit into a page with their large values, at least one."""
+    """Return the first rows, as many as fit into a page together with their large values, but at least one."""
     referred = [referenced_blobs(stored) for _, _, stored in stored_rows]
     sizes = dict[bytes, int]()
     if hashes := {digest for digests in referred for digest in digests}:

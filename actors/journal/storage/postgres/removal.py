@@ -1,8 +1,9 @@
 """Delete logs, and then remove the rows of sessions without a log, in two transactions.
 
-A row is removed while the floor of fencing numbers is locked, which blocks claims of new sessions. The deletion of logs
-may take long, so a separate transaction deletes them first. Between both transactions, a session has no log. If the
-second transaction fails, another deletion of the session, or the next host that starts, completes the removal.
+The floor is the highest fencing number of all removed sessions. While a row is removed, the floor is locked, which
+blocks claims of new sessions. The deletion of logs may take long, so a separate transaction deletes them first. Between
+both transactions, a session has no log. If the second transaction fails, another deletion of the session, or the next
+host that starts, completes the removal.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,9 +19,9 @@ from actors.journal.storage.rows import SessionRow
 
 
 def release_session(connection: Connection, session: str, fence: int) -> None:
-    """Release a session for other hosts if `fence` is its current fencing number.
+    """Release a session so that other hosts can claim it. If the session has no log, remove it.
 
-    Remove the session if it has no log.
+    Nothing changes if `fence` is not the current fencing number of the session.
     """
     if connection.execute(sql.RELEASE, (session, fence)).fetchone() == (0,):
         remove_unused_rows(connection)
@@ -65,7 +66,11 @@ def _delete_logs(connection: Connection, rows: Sequence[SessionRow]) -> bool:
 
 
 def _remove_rows(connection: Connection, fences: Mapping[int, int]) -> None:
-    """Remove the rows with these keys and fencing numbers. Rows of sessions that were claimed since are kept."""
+    """Remove the rows of sessions that have neither an owner nor a log.
+
+    `fences` maps the key of each row to its fencing number. A row with a higher number now is kept, because its session
+    was claimed again.
+    """
     if fences and connection.execute(sql.REMOVE, (list(fences), list(fences.values()))).rowcount:
         connection.execute(sql.NOTE_DELETION)
 
@@ -76,7 +81,7 @@ def remove_unused_rows(connection: Connection) -> None:
 
 
 def describe_remaining_data(table: str, where: str) -> RemainingData:
-    """Describe a table that still contains deleted rows. `where`: the name of the database."""
+    """Describe a table that still contains deleted rows. `where` is the name of the database."""
     reason = (
         f"the server keeps deleted rows until VACUUM FULL {table} rewrites the table; its write-ahead log and backups "
         "contain deleted rows until you delete these files"

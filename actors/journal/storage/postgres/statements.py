@@ -3,8 +3,8 @@
 Each operation is a single statement, so it is atomic and holds no lock between two messages. The exceptions are the
 deletion of logs and the record of the clock.
 
-A row's checksum covers the directory's data about the log. It does not cover the fencing number and the owner, which
-change independently of the log.
+The checksum of a session's row covers every field except the fencing number and the owner, which change independently
+of the log.
 """
 
 from typing import LiteralString
@@ -165,10 +165,10 @@ BLOBS = "SELECT hash, bytes FROM actors_blob WHERE hash = ANY(%s)"
 
 
 def sessions(which: SessionFilter, after: object) -> LiteralString:
-    """Return the statement that lists sessions. It contains only the conditions that the filter sets, so that Postgres
-    can use an index.
+    """Return the statement that lists sessions.
 
-    Titles and metadata are not indexed.
+    The statement contains only the conditions that the filter sets, so that Postgres can use an index. Titles and
+    metadata are not indexed.
     """
     conditions: list[LiteralString] = ["bucket >= 0"]
     if which.tenant is not None:

@@ -23,7 +23,7 @@ _SUFFIXES = ("", "-wal", "-shm", "-part")
 
 
 def check_target(path: Path) -> None:
-    """Check that neither the copy nor one of its companion files exists.
+    """Check that a backup to `path` would replace no file, also not one of the files that SQLite creates next to it.
 
     Raises:
         ConfigError: One of these files exists.
@@ -36,7 +36,7 @@ def check_target(path: Path) -> None:
 
 
 def copy_into(connection: sqlite3.Connection, path: Path, check: Callable[[], object]) -> None:
-    """Copy a journal to a new file that only this user can read. The file gets its name when it is complete.
+    """Copy a journal to a new file that only this user can read. Until the copy is complete, it has a temporary name.
 
     Args:
         connection: A connection to the journal.
@@ -58,7 +58,7 @@ def copy_into(connection: sqlite3.Connection, path: Path, check: Callable[[], ob
 
 
 def _publish_copy(temporary: Path, path: Path) -> None:
-    """Give a complete copy, the file `temporary`, its final name without replacing an existing file.
+    """Rename the complete copy from `temporary` to `path`, but never replace an existing file.
 
     `rename` would replace a file. `link` does not, but some file systems lack links (FAT, many network shares). There,
     an empty file reserves the name, and the copy then replaces the empty file. A process that is killed in between
@@ -79,8 +79,8 @@ def _publish_copy(temporary: Path, path: Path) -> None:
 
 @contextmanager
 def _interruptible(connection: sqlite3.Connection, check: Callable[[], object]) -> Generator[None]:
-    """Call `check` repeatedly while statements of the block run. If it raises, interrupt the statement with its
-    exception.
+    """Call `check` repeatedly while the block runs statements. If `check` raises, stop the statement and raise the
+    exception of `check`.
     """
     failed = list[BaseException]()
 

@@ -51,9 +51,10 @@ class JournalFile:
         """Numbers of intact logs, records and blobs."""
 
     def _address(self) -> str:
-        """Return SQLite's address of the file for read-only access.
+        """Return the URI with which SQLite opens the file for reading.
 
-        If the file has no write-ahead log and no index can be created next to it, the file is opened as immutable.
+        To read a file, SQLite usually creates an index of the write-ahead log next to it. If this is not possible and
+        the file has no such log, SQLite opens the file as immutable.
         """
         has_log = self._path.with_name(f"{self._path.name}-wal").exists()
         is_fixed = not has_log and not os.access(self._path.parent, os.W_OK, effective_ids=True)
@@ -91,20 +92,20 @@ class JournalFile:
             except JournalError as error:
                 yield damage_from_error(error)
 
-    # Checks of one kind each
+    # One method per kind of damage
 
     def _check_write_ahead_log(self) -> Iterator[Damage]:
         check_wal_in_use(self._path)
         yield from ()
 
     def _check_pages(self) -> Iterator[Damage]:
-        """Yield the problems that SQLite's own integrity check finds."""
+        """Yield the problems that the integrity check of SQLite finds."""
         for (said,) in self._connection.execute(f"PRAGMA integrity_check({MOST})"):
             if said != "ok":
                 yield Damage(f"{self._path}: {said}")
 
     def _check_logs(self) -> Iterator[Damage]:
-        """Yield damage of the sessions' rows and records, and losses in their logs."""
+        """Yield damaged rows and records of sessions, and events that logs have lost."""
         entries = 0
         for (name,) in self._connection.execute("SELECT name FROM session ORDER BY name").fetchall():
             entries += 1
@@ -136,7 +137,7 @@ class JournalFile:
                 self.blobs += 1
 
     def _check_extra_records(self) -> Iterator[Damage]:
-        """Yield sessions with more records in the file than their logs have."""
+        """Yield sessions for which the file contains more records than their log has."""
         counted = "SELECT session, count(*) AS found FROM record GROUP BY session"
         for name, found, last in self._connection.execute(
             f"SELECT name, found, last FROM session JOIN ({counted}) ON session = key WHERE found > last"  # noqa: S608  inserts only constants
@@ -146,7 +147,7 @@ class JournalFile:
             yield Damage(f"{self._path}: session {session!r}: {what}", session)
 
     def _check_waypoints(self) -> Iterator[Damage]:
-        """Yield damage if waypoints refer to missing records."""
+        """Yield damage if waypoints, the stored places of some records, refer to missing records."""
         (count,) = self._connection.execute(
             "SELECT count(*) FROM waypoint AS w LEFT JOIN record AS r ON r.place = w.place "
             "WHERE r.session IS NOT w.session OR r.number IS NOT w.number"

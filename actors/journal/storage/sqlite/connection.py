@@ -1,8 +1,8 @@
-"""Manage the two connections of a storage: one writes, in transactions under the write lock, and the other reads.
+"""Manage the two connections of a storage: one for transactions that write, and one for reads.
 
-Neither connection checkpoints automatically. Both are closed under the write lock, because SQLite runs a checkpoint
-when the last connection closes. One thread may write while another reads. Code that needs both locks acquires the
-writer's lock first.
+A process holds the write lock while it writes, runs a checkpoint or closes a connection. Checkpoints never run
+automatically, except that SQLite runs one when the last connection closes. One thread may write while another reads.
+Each connection has a lock against other threads. Code that needs both acquires the lock of the writer first.
 """
 
 import os
@@ -74,11 +74,10 @@ class Connections:
 
     @contextmanager
     def transaction(self) -> Generator[sqlite3.Connection]:
-        """Provide a connection with a transaction that excludes all other writers, and commit the transaction at the
-        end.
+        """Provide a connection with a transaction that excludes all other writers.
 
-        With durability `power`, the commit is synced to the disk. A nested transaction is part of the outer
-        transaction.
+        The end of the block commits the transaction. With durability `power`, the commit is synced to the disk. A
+        nested transaction is part of the outer transaction.
         """
         self._database.check_own()
         with self._writing, translate_errors(str(self.path)):
@@ -115,10 +114,10 @@ class Connections:
             self._outer = None
 
     def remove_deleted(self, most: int | None) -> list[RemainingData]:
-        """Rewrite the file if a deletion requires it, while all other processes are excluded. Return the data that
-        remains.
+        """Remove the data of deleted sessions from the files, and return the data that could not be removed.
 
-        `most`: the size in bytes of the largest file to rewrite; None for no limit.
+        If sessions were deleted since the last rewrite, the file is rewritten. Other processes cannot write meanwhile.
+        `most` is the size in bytes of the largest file to rewrite. None means no limit.
         """
         self._database.check_own()
         with self._writing, translate_errors(str(self.path)), self._lock:
@@ -163,7 +162,7 @@ class Connections:
         )
 
     def _ensure_prepared(self) -> None:
-        """Before the first read, create the file if it is missing and check its version, with an empty transaction."""
+        """Create the file if it is missing, and check its version. Only the first read of a storage needs this."""
         self._database.check_own()
         if self._reader is None and self._writer is None:
             with self.transaction():
@@ -205,12 +204,12 @@ class Connections:
                     self._database.close(connection)
 
     def _checkpoint(self, connection: sqlite3.Connection) -> None:
-        """Move the write-ahead log into the file if the log is long. After a deletion, always do so and empty the log.
+        """Move the write-ahead log into the file if the log is long, or if it must be emptied because of a deletion.
 
-        Commits are durable in any case, so a failed checkpoint is not reported; it is retried after the next
-        transaction. A checkpoint fails if the disk is full, or if the log must be emptied while another process reads.
-        The checkpoint waits for the reader of this process only if the log must be emptied or has become too long. That
-        reader needs the time of one page at most.
+        A failed checkpoint is not reported, because commits are durable without it. The next transaction retries it. A
+        checkpoint fails if the disk is full, or if the log must be emptied while another process reads. The checkpoint
+        waits for the reader of this process only if the log must be emptied or is `OVERDUE`. That reader reads one page
+        at most.
         """
         if not self.deleted and self.pages < CHECKPOINT:
             return
@@ -234,10 +233,10 @@ class Connections:
             self.sizes = StorageSizes(file, log, min(log, _PAGE * (self._unmoved + self.pages)))
 
     def _extend_wal(self) -> None:
-        """If the write-ahead log has grown, append zeros up to twice its length.
+        """If the write-ahead log has grown, double its length by appending zeros, up to `LENGTHENED` bytes.
 
-        Later commits then overwrite zeros instead of extending the file. Syncing a changed file length costs several
-        times as much.
+        Later commits then overwrite zeros instead of extending the file. A sync takes several times as long if the
+        length of the file has changed.
         """
         if self._durability != "power" or (size := self._wal.stat().st_size) == self._long:
             return
@@ -260,9 +259,7 @@ class Connections:
             self._lock.close()
 
     def _open_writer(self) -> sqlite3.Connection:
-        """Open the writing connection, after checking the write-ahead log and creating the file and its tables if
-        necessary.
-        """
+        """Check the write-ahead log, and open the writing connection. Create the file and its tables if necessary."""
         self._check_wal()
         if self._wal.exists() and self._wal.stat().st_size:  # may contain data that a dead process deleted
             self.deleted = True
@@ -282,10 +279,13 @@ class Connections:
         return connection
 
     def _check_wal(self) -> None:
-        """Check the write-ahead log.
+        """Check the write-ahead log for damage.
 
-        If the log is damaged, raise under `power` durability; otherwise save a copy and continue without the damaged
-        end.
+        With durability `process`, damage is not an error. A copy of the files is saved, because SQLite will discard the
+        damaged end of the log.
+
+        Raises:
+            JournalDamaged: The log is damaged, and the durability is `power`.
         """
         try:
             check_wal(self.path)
@@ -323,7 +323,7 @@ class Connections:
 
 
 def _file_id(path: Path) -> FileId | None:
-    """Return the id of a file, which differs after the file was replaced; None if the file is missing."""
+    """Return the id of the file at `path`, or None if the file is missing. A file that replaces it has another id."""
     try:
         found = os.stat(path)
     except FileNotFoundError:

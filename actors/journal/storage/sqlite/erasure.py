@@ -2,11 +2,13 @@
 
 SQLite overwrites deleted rows (`secure_delete`). But when it splits or joins pages, copies of rows remain in unused
 parts of pages, and the write-ahead log contains older versions of pages. So a deleted session is erased in three steps:
-the rows are deleted; later, the file is rewritten from the remaining rows (`VACUUM`); then the log is moved into the
-file and emptied, which a reader may delay.
 
-`meta` counts the deletions, and the deletions before the last rewrite. So if a process is killed between two steps, the
-file is still known to need a rewrite.
+1. The rows are deleted.
+2. Later, the file is rewritten from the remaining rows (`VACUUM`).
+3. The log is moved into the file and emptied. A reader may delay this step.
+
+`meta` contains the number of all deletions and the number at the last rewrite. If they differ, the file needs a
+rewrite, even if a process was killed between two steps.
 """
 
 import glob
@@ -40,8 +42,8 @@ def find_remaining_data(
     Args:
         path: The journal file.
         connection: A connection to the file, while other writers are excluded.
-        is_emptied: Whether the write-ahead log was just moved into the file and emptied.
-        readers: Ids of the known processes that read the file.
+        is_emptied: Whether the write-ahead log is empty now.
+        readers: Ids of the processes that are known to read the file.
     """
     log = path.with_name(f"{path.name}-wal")
     if not is_emptied:

@@ -16,9 +16,10 @@ _PIECE = 1024 * 1024
 
 
 def copy_damaged_log(path: Path, damage: JournalDamaged) -> None:
-    """Copy the database `path` and its write-ahead log, once per damage, and log the location of the copy.
+    """Copy the database `path` and its write-ahead log, and report the location of the copy in the program's log.
 
-    The copy is a regular journal: `actors sessions fsck COPY --salvage NEW` saves its readable part.
+    The same damaged log is copied only once. The copy is a regular journal. The command
+    `actors sessions fsck COPY --salvage NEW` saves its readable part.
 
     Raises:
         OSError: The files could not be copied completely.
@@ -44,7 +45,7 @@ def _file_digest(path: Path) -> str:
 
 
 def _copy_file(source: Path, target: Path) -> None:
-    """Copy a file so that only this user can read the copy. The copy gets its name when it is complete."""
+    """Copy a file so that only this user can read the copy. An incomplete copy has a temporary name."""
     part = _sibling_path(target, "-part")
     with source.open("rb") as before, open(part, "wb", opener=_open_private_file) as after:
         copyfileobj(before, after, _PIECE)

@@ -2,12 +2,12 @@
 
 `flock` belongs to an open file description, which parent and child share, so a lock lasts until both have closed the
 file. A worker that outlives its killed parent would keep the parent's locks. So each child closes the lock files right
-after the fork. Record locks (`fcntl.lockf`) are no alternative: they are not inherited, but a process loses them when
+after the fork. Record locks (`fcntl.lockf`) are no alternative. They are not inherited, but a process loses them when
 it closes any descriptor of the file, such as a duplicate.
 
-SQLite does not support the use of a connection in a forked child, nor a new connection to the same file: it would treat
-the parent's locks as its own. Even closing a connection changes the index that all processes share, if a transaction
-was running. So a child keeps the connections open and unused, and refuses to use the journal.
+SQLite in a forked child cannot use an inherited connection or open a new one to the same file, because it would treat
+the parent's locks as its own. If a transaction was running, even closing a connection changes the index that all
+processes share. So a child keeps the connections open and unused, and refuses to use the journal.
 """
 
 import ctypes
@@ -94,7 +94,7 @@ class Database:
             _databases.discard(self)
 
     def abandon(self) -> None:
-        """In a forked child, keep the connections open forever, so that not even the end of the process closes them."""
+        """Keep the connections open until the process has ended. A forked child must call this."""
         _inherited.add(self._path)
         for connection in self._connections:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))

@@ -1,8 +1,8 @@
 """Define the file format: its tables, their version, and the numbers in `meta`.
 
-Only the directory has additional indexes. In all other tables, a row is found by its key. A missing row is noticed,
-because `meta` has the numbers of created sessions and of removed rows, and a session's row has the number of its
-records and the place of the last record.
+Only the directory, the table `session`, has additional indexes. In all other tables, a row is found by its key. The
+numbers in `meta` show how many sessions must have a row, and the row of a session shows how many records its log must
+have. So a missing row is noticed.
 """
 
 from pathlib import Path
@@ -95,7 +95,7 @@ def _count_tables(connection: Connection) -> int:
 
 
 def read_meta(connection: Connection, key: str) -> int | None:
-    """Return the number with this key in `meta`; 0 if it was never set, None if its checksum is wrong."""
+    """Return the number with the key `key` in `meta`: 0 if it was never set, None if its checksum is wrong."""
     row = connection.execute("SELECT value, checksum FROM meta WHERE key = ?", (key,)).fetchone()
     if row is None:
         return 0
@@ -103,7 +103,7 @@ def read_meta(connection: Connection, key: str) -> int | None:
 
 
 def write_meta(connection: Connection, key: str, value: int) -> None:
-    """Set the number with this key in `meta`, with its checksum."""
+    """Store a number and its checksum in `meta` under the key `key`."""
     connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?, ?)", (key, value, _checksum(key, value)))
 
 
@@ -126,7 +126,7 @@ def set_created_session_count(connection: Connection, value: int) -> None:
 
 
 def expected_session_count(connection: Connection, path: str) -> int:
-    """Return the number of sessions that should have a row: the created sessions without the removed ones.
+    """Return the number of sessions that should have a row: created sessions minus removed sessions.
 
     Raises:
         JournalDamaged: A number was altered.
@@ -144,8 +144,9 @@ def highest_removed_fence(connection: Connection, path: str) -> int:
 
 
 def record_removal(connection: Connection, path: str, fence: int) -> None:
-    """Count the removal of a session's row, and note its fencing number. Called in the transaction that removes the
-    row.
+    """Count the removal of a session's row, and store `fence` if it is the highest fencing number of all removed rows.
+
+    Call this function in the transaction that removes the row.
 
     Raises:
         JournalDamaged: An earlier number was altered.

@@ -1,8 +1,8 @@
 """List the sessions in the file, most recently used first.
 
-An index finds the sessions of a tenant or of a state, ordered by their buckets. Sessions of one bucket are then sorted.
-So the cost of a page depends on its length, not on the number of sessions. Titles and metadata are not indexed: the
-remaining sessions are examined in that order until the page is full.
+An index finds the sessions of a tenant or of a state, ordered by the bucket of their last use (`BUCKET` seconds).
+Sessions of one bucket are then sorted. So the cost of a page depends on its length, not on the number of sessions.
+Titles and metadata are not indexed, so a filter for them examines the sessions one by one until the page is full.
 """
 
 from sqlite3 import Connection

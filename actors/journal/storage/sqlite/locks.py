@@ -1,10 +1,10 @@
 """Lock files with locks of the operating system, which a process loses whenever it ends, even if it is killed.
 
 Versions of SQLite before 3.51.3 may corrupt a write-ahead log if two connections write or checkpoint at the same time.
-So a separate lock excludes other processes during both. Each host also locks a small file of its own. If that lock is
-free, the process of the host is gone.
+So a process holds a separate lock while it writes or runs a checkpoint. Each host also locks a small file. If the lock
+of this file is free, the process of the host is gone.
 
-`fcntl` is imported lazily, so that on a platform without it only this storage is missing.
+`fcntl` is imported only when it is needed, because some platforms lack it. Other storages work there.
 """
 
 import os
@@ -129,27 +129,28 @@ class HostLock:
 
 
 def find_writer(path: Path) -> int | None:
-    """Return the id of the process that holds SQLite's write lock on the database `path`; None if Linux does not show
-    it.
+    """Return the id of the process that holds SQLite's write lock on the database `path`, or None if it is unknown.
+
+    Only Linux shows this id.
     """
     return next(iter(_lock_holders(path, "WRITE", range(_WRITING, _WRITING + 1))), None)
 
 
 def find_readers(path: Path) -> list[int]:
-    """Return the ids of the processes that hold SQLite's read locks on the database `path`, if Linux shows them."""
+    """Return the ids of the processes that hold SQLite's read locks on the database `path`. Only Linux shows them."""
     return sorted(_lock_holders(path, "READ", _READING))
 
 
 def _lock_holders(path: Path, kind: str, places: range) -> set[int]:
     """Return the ids of the processes that have locked certain bytes of a `-shm` file, from `/proc/locks`.
 
-    To query the locks through the file, this process would have to open it, and closing the file would release SQLite's
-    locks of this process.
+    The file itself cannot be asked. This process would have to open and close it, and closing the file would release
+    the locks that SQLite holds in this process.
 
     Args:
         path: The database.
         kind: `READ` or `WRITE`.
-        places: The locked bytes.
+        places: The positions of the locked bytes.
     """
     found = set[int]()
     with suppress(OSError, ValueError):

@@ -75,7 +75,7 @@ class _Pages:
         return os.pread(self._file, self._size, (page_number - 1) * self._size)
 
     def _read_payload(self, page: bytes, offset: int, page_kind: int) -> bytes:
-        """Return the content of the cell at the offset `offset` of a page, including its overflow pages."""
+        """Return the content of the cell at `offset` in a page, including the content in overflow pages."""
         if page_kind == _INDEX_INTERIOR:
             offset += 4  # skip the number of the child page
         length, offset = _read_varint(page, offset)
@@ -97,9 +97,7 @@ class _Pages:
         return bytes(payload[:length])
 
     def _bytes_in_cell(self, length: int, page_kind: int) -> int:
-        """Return how many of the `length` bytes of a cell's content are in the cell itself; the rest is in overflow
-        pages.
-        """
+        """Return how many of the `length` bytes of content a cell contains. The other bytes are in overflow pages."""
         most = self._size - 35 if page_kind == _TABLE_LEAF else (self._size - 12) * 64 // 255 - 23
         if length <= most:
             return length
@@ -109,7 +107,7 @@ class _Pages:
 
 
 def _read_varint(data: bytes, offset: int) -> tuple[int, int]:
-    """Decode the varint at the offset `offset`; return the number and the offset after it."""
+    """Decode SQLite's variable-length integer at `offset`. Return the integer and the offset after it."""
     value = 0
     for byte in range(9):
         each = data[offset + byte]

@@ -1,7 +1,8 @@
 """Store records in the order of writing, each with a link to the previous record of its log.
 
-A session's row has the place of its last record, and a log is read backwards from there. So a commit with events of
-many sessions writes few pages, and no index of all records is needed. To read a page in the middle of a log, the search
+The place of a record is its number in the order of writing. A session's row has the place of its last record, and a log
+is read backwards from there. So a commit with events of many sessions writes few pages, and no index of all records is
+needed. A waypoint is the stored place of a record within a log. To read a page in the middle of a log, the search
 starts at the nearest waypoint after the page. A missing or wrong waypoint only makes the search longer.
 
 Places are not covered by checksums. Instead, each record is verified: it must belong to the session, have the expected
@@ -56,7 +57,7 @@ class PlacedRow(SessionRow):
 
     @property
     def values(self) -> tuple[object, ...]:
-        """The values to write: the fields, their checksum, the place, and the indexed columns."""
+        """The values of the row in the table `session`: the fields, their checksum, the place, the indexed columns."""
         *fields, place = astuple(self)
         _, bucket, lifecycle, _ = self.index_columns
         return (*fields, crc32(msgpack.encode(fields)), place, bucket, lifecycle)
@@ -68,7 +69,7 @@ class PlacedRow(SessionRow):
         return self.tenant, bucket, indexed_state(self.state), self.owner
 
     def append(self, stored: bytes, place: int) -> Written:
-        """Append a record at this place to the log. Return the row to write for the record."""
+        """Append a record to the log. `place` is the place of the record. Return the row of the record to write."""
         before, self.place = self.place, place
         self.last: int = self.last + 1
         return place, before, self.key, self.last, record_checksum(self.key, self.last, stored), stored
@@ -101,9 +102,9 @@ def last_place(connection: Connection) -> int:
 def read_records(
     connection: Connection, row: PlacedRow, after: int, where: JournalLocation, most: int | None = None
 ) -> Iterator[bytes]:
-    """Yield a session's records after number `after`, after verifying them.
+    """Verify a session's records from number `after + 1` on, and yield them.
 
-    `most`: the maximum number of records; None for all.
+    `most` is the maximum number of records. None means all records.
 
     Raises:
         JournalDamaged: A record is missing or was altered.
@@ -117,9 +118,9 @@ def read_records(
 
 
 def _stored_rows(connection: Connection, row: PlacedRow, after: int, until: int) -> list[Sequence[Any]]:
-    """Return the stored rows of a log's records from number `after + 1` to `until`, last record first.
+    """Return the rows of the records from number `after + 1` to `until`, last record first.
 
-    The rows end at the first broken link.
+    If a link to a previous record is broken, the earlier records are missing.
     """
     way = _log_parameters(row, after)
     if until < row.last:
@@ -153,5 +154,5 @@ def delete_records(connection: Connection, row: PlacedRow) -> None:
 
 
 def _log_parameters(row: PlacedRow, after: int) -> dict[str, int]:
-    """Return the SQL parameters for reading a session's log backwards, down to the record after number `after`."""
+    """Return the SQL parameters for reading a session's log backwards, down to record `after + 1`."""
     return {"key": row.key, "last": row.last, "place": row.place, "after": after}

@@ -41,14 +41,13 @@ WHERE placed.session = ? AND placed.number <= ? ORDER BY placed.number
 
 
 def salvage(path: Path, to: Storage) -> Iterator[tuple[str, int]]:
-    """Copy the readable beginning of every log to the storage `to`. Yield each session with the number of copied
-    events.
+    """Copy the readable beginning of every log to the storage `to`.
 
-    Events after the first unreadable record are omitted, as if they had never happened, so their tools may run again.
-    No program may write to the file in the meantime.
+    Yield the id of each session and the number of copied events. Events after the first unreadable record are omitted,
+    as if they had never happened, so their tools may run again. No program may write to the file in the meantime.
 
     Raises:
-        JournalError: Nothing is readable, or a session exists in the other journal.
+        JournalError: No record is readable, or a session already exists in `to`.
     """
     with _collect_rows(path) as connection:
         for events in ReadableLogs(connection, JournalLocation(str(path))):
@@ -111,7 +110,14 @@ def _fill_tables(connection: sqlite3.Connection, path: Path) -> int:
 
 
 class ReadableLogs:
-    """The readable beginnings of the logs in the tables of a connection. Iteration yields the events of each log."""
+    """The logs in a temporary database, each up to its first unreadable record.
+
+    Iteration yields the list of events of each log.
+
+    Args:
+        connection: A connection to the database, from `_collect_rows`.
+        where: The name of the damaged file, for error messages.
+    """
 
     def __init__(self, connection: sqlite3.Connection, where: JournalLocation) -> None:
         self._connection, self._where = connection, where

@@ -82,10 +82,12 @@ class SqliteStorage:
     """A storage in one file on a local disk, which several processes of this machine may share.
 
     Args:
-        path: The file. It is created if missing, but its folder is not. Further files have its name and a suffix.
-        durability: With `process`, acknowledged events survive `kill -9`; with `power`, also a loss of power, at the
-            cost of a sync per commit.
-        lease: Seconds without a heartbeat after which a host counts as gone. A killed process is noticed earlier.
+        path: The file, which is created if it is missing. Its folder must exist. SQLite and this storage create more
+            files in the folder, whose names begin with the name of the file.
+        durability: With `process`, acknowledged events survive `kill -9`. With `power`, they also survive a loss of
+            power, at the cost of a sync per commit.
+        lease: Seconds after which a host that has not renewed its lease counts as gone. A killed process is noticed
+            earlier.
         patience: Seconds to wait for another writing process before raising `JournalUnavailable`.
         clock: The wall clock, in seconds since 1970.
 
@@ -121,12 +123,12 @@ class SqliteStorage:
 
     @property
     def host(self) -> str:
-        """The name of this storage as a host; empty until this storage is a host."""
+        """The name under which this storage owns sessions; empty until it becomes a host."""
         return self._hosts.name
 
     @property
     def sizes(self) -> StorageSizes:
-        """Sizes of the file and its write-ahead log after this process's last transaction."""
+        """The sizes of the file and its write-ahead log after the last transaction of this storage."""
         return self._connections.sizes
 
     def open(self) -> None:
@@ -203,7 +205,7 @@ class SqliteStorage:
             return row.claim(before)
 
     def release(self, session: str, fence: int) -> None:
-        """Release the session for other hosts."""
+        """Release the session so that other hosts can claim it."""
         with self._connections.transaction() as connection:
             row = self._cached_row(connection, session)
             if row is not None and row.fence == fence and row.owner is not None:
@@ -262,9 +264,9 @@ class SqliteStorage:
             return decode_page(session, found, after, row.last)
 
     def delete(self, *sessions: str) -> None:
-        """Delete logs, the blobs that only they refer to, and their remains in the write-ahead log.
+        """Delete logs and the blobs that only these logs refer to, and empty the write-ahead log.
 
-        A reader in another process delays the last step. It is then repeated with the next write.
+        The write-ahead log cannot be emptied while another process reads. The next write then retries this.
         """
         with self._connections.transaction() as connection:
             for session in sessions:
@@ -306,8 +308,9 @@ class SqliteStorage:
     # Reading and writing rows
 
     def _cached_row(self, connection: Connection, session: str) -> PlacedRow | None:
-        """Return a session's row, from the cache or the file; None for an unknown session. The caller may change the
-        row within the current transaction.
+        """Return a session's row from the cache or the file, or None for an unknown session.
+
+        The caller may change the row within the current transaction.
         """
         if self._connections.changed or len(self._rows) > CACHED:
             self._connections.changed = False
@@ -319,7 +322,7 @@ class SqliteStorage:
         return row
 
     def _find_row(self, connection: Connection, session: str) -> PlacedRow | None:
-        """Read a session's row from the file; None for an unknown session."""
+        """Return a session's row from the file, or None for an unknown session."""
         values = connection.execute(_ROW, (session,)).fetchone()
         if values is None:
             self._check_no_row_is_missing(connection)
@@ -327,8 +330,12 @@ class SqliteStorage:
         return decode_row(values, JournalLocation(str(self.path)))
 
     def _check_no_row_is_missing(self, connection: Connection) -> None:
-        """Check that every session has a row with the right name. This runs once, before a session is first reported as
-        unknown.
+        """Check that no session's row is missing, before a session is reported as unknown.
+
+        The check runs only once per opened file.
+
+        Raises:
+            JournalDamaged: A row is missing, or was altered.
         """
         if self._is_searched:
             return
@@ -377,7 +384,7 @@ class SqliteStorage:
             self._release_claim(connection, row)
 
     def _release_claim(self, connection: Connection, row: PlacedRow) -> None:
-        """Release a session for other hosts, or remove it if it has no log."""
+        """Release a session so that other hosts can claim it. If the session has no log, remove it."""
         if row.last:
             self._set_owner(connection, row, row.fence, None)
         else:
@@ -395,7 +402,7 @@ class SqliteStorage:
         self._remove_row(connection, row)
 
     def _remove_row(self, connection: Connection, row: PlacedRow) -> None:
-        """Remove the row of a session that has no records, and note its fencing number."""
+        """Remove the row of a session that has no records. Record its fencing number in `meta`."""
         self._rows.pop(row.name, None)
         connection.execute("DELETE FROM session WHERE name = ?", (row.name,))
         record_removal(connection, str(self.path), row.fence)
@@ -411,7 +418,10 @@ class SqliteStorage:
     ) -> None:
         """Write records and update the rows of their sessions.
 
-        `rows`: each row with the number of the last record and the indexed columns that it had before the append.
+        Args:
+            connection: The writing connection.
+            written: The rows of the records.
+            rows: The row of each session, with its last number and its indexed columns before the append.
         """
         connection.executemany("INSERT INTO record VALUES (?, ?, ?, ?, ?, ?)", written)
         connection.executemany("INSERT OR REPLACE INTO waypoint VALUES (?, ?, ?)", waypoints(written))

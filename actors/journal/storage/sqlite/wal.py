@@ -25,7 +25,12 @@ _MAGIC = (0x377F0682, 0x377F0683)
 
 
 class _Flaw(NamedTuple):
-    """A defect of a log that begins with `header`: the number of the corrupt frame, or 0 for the header itself."""
+    """A defect of a write-ahead log.
+
+    Args:
+        header: The header of the log, which identifies the log.
+        frame: The number of the corrupt frame, counted from 1; 0 if the header is corrupt.
+    """
 
     header: bytes
     frame: int
@@ -44,7 +49,8 @@ def check_wal(path: Path) -> None:
 def check_wal_in_use(path: Path) -> None:
     """Check the write-ahead log of the database `path` while other processes may write.
 
-    A frame that was incomplete at the first reading is complete, or replaced by a new log, at the second reading.
+    The log is read until it has no defect, or two consecutive readings find the same defect. A frame that another
+    process is writing at the first reading is complete at the next one, or belongs to a new log.
 
     Raises:
         JournalDamaged: The log is damaged, and not only at its end.
@@ -60,8 +66,9 @@ def check_wal_in_use(path: Path) -> None:
 
 
 class WriteAheadLog:
-    """The write-ahead log of the database `path`, open for reading while no process writes. A missing log counts as
-    empty.
+    """The write-ahead log of the database `path`, open for reading. A missing log counts as empty.
+
+    No process may write to the log while it is open.
     """
 
     def __init__(self, path: Path) -> None:
@@ -77,10 +84,9 @@ class WriteAheadLog:
         self._open.close()
 
     def committed_pages(self, size: int) -> dict[int, int]:
-        """Return, for each committed page, its number and the position of its newest content in the log. Transactions
-        after any damage are ignored.
+        """Return the position of the newest committed content of each page in the log, by page number.
 
-        The result is empty if the pages of the log are not `size` bytes long.
+        Transactions after any damage are ignored. The dict is empty if the pages of the log are not `size` bytes long.
         """
         header = b"" if self._file is None else os.pread(self._file, _HEADER.size, 0)
         if self._file is None or len(header) < _HEADER.size or unpack_from(">I", header, 8)[0] != size:
@@ -155,8 +161,9 @@ class _Wal:
 
     @property
     def pages(self) -> dict[int, int]:
-        """The position of each page's newest content in the log, by page number. Only the transactions before any
-        damage count.
+        """The position of the newest committed content of each page in the log, by page number.
+
+        Transactions after any damage are ignored.
         """
         found, pending = dict[int, int](), dict[int, int]()
         place, sums = 0, self._sums
@@ -170,14 +177,13 @@ class _Wal:
         return {number: self._offset_of(place) + _FRAME.size for number, place in found.items()}
 
     def _offset_of(self, index: int) -> int:
-        """Return the position of a frame in the file. `index`: the index of the frame, from 0."""
+        """Return the position in the file of the frame with the index `index`, counted from 0."""
         return _HEADER.size + index * (_FRAME.size + self._page)
 
     def _frame_header(self, index: int) -> tuple[int, tuple[int, int]] | None:
-        """Return two values from the header of a frame: the database size, which is 0 unless the frame ends a
-        transaction, and the frame's checksum.
+        """Return the database size and the checksum from the header of a frame, or None if the log lacks the frame.
 
-        None if the log does not contain the frame. `index`: the index of the frame, from 0.
+        The size is 0 unless the frame ends a transaction. `index` is the index of the frame, counted from 0.
         """
         found = os.pread(self._file, _FRAME.size, self._offset_of(index))
         if len(found) < _FRAME.size:
@@ -191,21 +197,22 @@ class _Wal:
         return frame is not None and bool(frame[0])
 
     def _is_in_one_sector(self, index: int) -> bool:
-        """Return True if the header of a frame lies in one sector, so that the disk wrote it atomically. Otherwise its
-        commit field may be that of an older frame.
+        """Return True if the header of a frame lies in one sector, so that the disk wrote the header atomically.
+
+        Otherwise the field that marks a commit may be that of an older frame.
         """
         at = self._offset_of(index)
         return at // _SECTOR == (at + _FRAME.size - 1) // _SECTOR
 
     def _continues(self, checksum: tuple[int, int], index: int) -> bool:
-        """Return True if the frame with this index continues a log whose checksum up to there is `checksum`."""
+        """Return True if the frame at `index` is valid. `checksum` is the running checksum of all earlier frames."""
         found = os.pread(self._file, _FRAME.size + self._page, self._offset_of(index))
         if (frame := self._frame_header(index)) is None or len(found) < _FRAME.size + self._page:
             return False
         return frame[1] == self._add_checksum(self._add_checksum(checksum, found[:8]), found[_FRAME.size :])
 
     def _count_commits_from(self, first_index: int) -> int:
-        """Return the number of commits in the longest sequence of valid frames from the frame with this index on."""
+        """Count the commits in each sequence of valid frames from `first_index` on. Return the highest count."""
         most = count = 0
         before: tuple[int, int] | None = None
         for each in range(first_index, self._frames):
