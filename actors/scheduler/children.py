@@ -40,13 +40,14 @@ class ParentCall(Struct, frozen=True):
     show: Callable[[SessionEvent], None] | None = None
 
     def session_id(self, subagent_number: int) -> str:
-        """Return the id of a subagent session: the parent's id and the call's id, followed by the subagent's number if
-        it is greater than 1.
+        """Return the id of a subagent session, which contains the ids of the parent session and the call.
+
+        If `subagent_number` is greater than 1, the id also contains this number.
         """
         return subagent_id(self.session, self.call_id, subagent_number)
 
     def sink_for(self, session: str, sink: Sink) -> Sink:
-        """Return a sink that passes the events of a subagent's ask to `sink` and to the reader of the parent's ask."""
+        """Return a sink for an ask of the subagent `session`. It passes events to `sink` and to the parent's reader."""
         if self.show is None:
             return sink
         return _SubagentSink(sink, partial(self._show_subagent_event, session, self.show))
@@ -68,8 +69,8 @@ class _SubagentSink:
 
     is_watched = True
 
-    def __init__(self, own: Sink, show: Callable[[SessionEvent], None]) -> None:
-        self._own, self._show = own, show
+    def __init__(self, ask_sink: Sink, show: Callable[[SessionEvent], None]) -> None:
+        self._own, self._show = ask_sink, show
 
     def put(self, event: SessionEvent) -> None:
         self._show(event)
@@ -173,7 +174,7 @@ class Subagents:
     async def close(self, owned: OwnedSession) -> None:
         """Close one session, and wait until it has ended.
 
-        If the caller is interrupted, the end of the call closes the session.
+        If this method is interrupted, the session is closed at the end of the tool call.
         """
         try:
             await owned.close()

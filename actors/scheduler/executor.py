@@ -52,7 +52,8 @@ class ToolCallMarker(Struct, eq=False):
         system: The actor system of the runtime.
         session: Id of the session that made the call.
         outer: The marker of the call that opened this session, if the session is a subagent.
-        delegate: The child of the scheduler on whose behalf the tool asks actors.
+        delegate: Stands for the scheduler's child task that runs the call. A query that the tool sends to an actor
+            counts as a query of this task. None outside of actors.
         is_over: Whether the call has ended.
     """
 
@@ -149,8 +150,9 @@ class Executor:
         """Number of tools that have not ended, including tools whose calls were closed."""
 
     def mark_context(self, context: Context) -> ToolCallMarker:
-        """Mark a context as belonging to a call of this session, and return the marker. The tool then asks actors on
-        behalf of the current child.
+        """Store a marker for a new call of this session in `context`, and return the marker.
+
+        Queries that code in this context sends to actors count as queries of the current child task.
         """
         child = current_child()
         here = ToolCallMarker(
@@ -167,7 +169,7 @@ class Executor:
         return self._system.containment.start(work, partial(self._on_task_end, name), name, context, about)
 
     def start_separate_task(self, work: Work, name: str) -> None:
-        """Run work in a separate task, because the tool may have damaged its own task."""
+        """Run `work` in a separate task. Use this after a tool has ended, because a tool may damage its task."""
         self._system.tasks.start(work, partial(_log_crash, name), name)
 
     def now(self) -> float:
@@ -177,7 +179,7 @@ class Executor:
     def count_call(self, tool: str, start_time: float, *, failed: bool) -> None:
         """Count a call that has ended, with its duration.
 
-        `start_time`: start of the call on the event loop's clock, in seconds.
+        `start_time` is the start of the call on the event loop's clock, in seconds.
         """
         self._measures.record_call(tool, self.now() - start_time, failed=failed)
 
@@ -196,7 +198,7 @@ class Executor:
             self._on_failure(ToolFailure(self.session, call_id, tool, error))
 
     def _on_task_end(self, name: str, error: BaseException | None) -> None:
-        """Count the end of a tool's task, and log if the tool damaged the task."""
+        """Count the end of a tool's task. If the tool damaged the task, log this."""
         self.running -= 1
         if isinstance(error, RuntimeError):  # the tool exited a cancel scope that was not the innermost one
             logger.tool_spoiled(self.session, name, error)

@@ -26,20 +26,23 @@ LoopRegistration = Callable[[], AbstractContextManager[None]]
 
 
 def loop_context() -> LoopRegistration:
-    """Return a factory of context managers that register a thread as a worker thread of the running event loop."""
+    """Return a function that makes a tool's thread a worker thread of the running event loop.
+
+    The thread calls the function and enters the context manager that it returns.
+    """
     return partial(_enter_loop, current_token())
 
 
 @contextmanager
 def _enter_loop(token: EventLoopToken) -> Generator[None]:
-    """Register the current thread as a worker thread of this event loop, while the context manager is open."""
+    """Register the current thread as a worker thread of the event loop of `token` until the block ends."""
     backend = _exit_safe_backend(token.backend_class)
     with _eventloop.claim_worker_thread(backend, token.native_token), _register_with_trio(token.native_token):
         yield
 
 
 def run_in(context: Context, work: Callable[[], R]) -> R:
-    """Run `work` with a task's context variables, but outside the event loop, so that it may run its own loop."""
+    """Call `work` in `context`, the context of a task, but outside the event loop. `work` may then run another loop."""
     # anyio does not annotate the type of the token that this function returns
     context.run(_eventloop.set_current_async_library, None)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
     return context.run(work)
@@ -54,7 +57,7 @@ class _ExitException:
 
 @cache
 def _exit_safe_backend(backend: type[AsyncBackend]) -> type[AsyncBackend]:
-    """Return a subclass of an anyio backend whose event loop survives exit exceptions from a thread's functions."""
+    """Return a subclass of an anyio backend that raises exit exceptions in the tool's thread, not in the event loop."""
 
     class ExitSafeBackend(backend):  # type: ignore[misc,valid-type]  # the base class is known only at run time
         @classmethod
@@ -71,7 +74,7 @@ def _exit_safe_backend(backend: type[AsyncBackend]) -> type[AsyncBackend]:
 
 
 async def _await_call(function: Callable[..., Awaitable[object]], *args: object) -> object:
-    """Await a function in the event loop. Return an exit exception as a value instead of raising it."""
+    """Await a function in the event loop. Return an exit exception as a value, unless a signal has caused it."""
     try:
         return await function(*args)
     except (SystemExit, KeyboardInterrupt) as error:
@@ -81,7 +84,7 @@ async def _await_call(function: Callable[..., Awaitable[object]], *args: object)
 
 
 def _call_function(function: Callable[..., object], *args: object) -> object:
-    """Call a function in the event loop. Return an exit exception as a value instead of raising it."""
+    """Call a function in the event loop. Return an exit exception as a value, unless a signal has caused it."""
     try:
         return function(*args)
     except (SystemExit, KeyboardInterrupt) as error:
@@ -91,8 +94,9 @@ def _call_function(function: Callable[..., object], *args: object) -> object:
 
 
 def _value_or_raise(answer: object) -> object:
-    """Return the value of a function that ran in the event loop. If the function raised an exit exception, raise that
-    exception.
+    """Return `answer`, the result of a function that ran in the event loop.
+
+    If `answer` stands for an exit exception that the function raised, raise the exception.
     """
     if isinstance(answer, _ExitException):
         raise answer.error
@@ -101,8 +105,9 @@ def _value_or_raise(answer: object) -> object:
 
 @contextmanager
 def _register_with_trio(token: object) -> Generator[None]:
-    """Register the thread with trio if trio runs the event loop. The functions that the thread sends to the loop then
-    run in system tasks of trio.
+    """Register the current thread with trio until the block ends, if trio runs the event loop.
+
+    The functions that the thread sends to the loop then run in system tasks of trio.
     """
     trio = sys.modules.get("trio")
     if trio is None or not isinstance(token, trio.lowlevel.TrioToken):

@@ -18,7 +18,7 @@ class Quarantine:
     """The closed calls of a runtime whose tools still run.
 
     Args:
-        limit: The number of such calls of one tool at which the tool is disabled.
+        limit: The number of these calls at which their tool is disabled.
     """
 
     def __init__(self, limit: int) -> None:

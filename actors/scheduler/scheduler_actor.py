@@ -104,7 +104,7 @@ class RunBatch(Query[BatchEnded], frozen=True):
 class StopBatch(Command, frozen=True):
     """Stop the running batch, if there is one. The reply to its `RunBatch` follows within `GRACE` seconds.
 
-    `StopBatch` is not a control message, because it must not overtake the `RunBatch` that it stops.
+    `StopBatch` waits in the mailbox like other commands. A control message could overtake the `RunBatch` that it stops.
     """
 
     reason: Reason = "cancelled"
@@ -185,7 +185,7 @@ class SchedulerActor(Actor[SchedulerCommand]):
         """Check the calls and their arguments, and decide which calls run, wait or fail."""
         calls = command.calls
         called = dict.fromkeys([call.name for call in calls])
-        # The error message for an unknown tool lists all tools.
+        # If a tool is unknown, all tools are needed for the error message, which lists them.
         names = called if called.keys() <= self._tools.keys() else self._tools
         guarded = {name: _GuardedTool(self._tools[name]) for name in names}
         most = self._executor.limits.batch
@@ -372,7 +372,10 @@ def _close_open(calls: Sequence[CallExecution]) -> None:
 
 
 class _GuardedTool:
-    """A tool whose approval rule and types may raise. An exception denies the call or rejects its arguments."""
+    """A wrapper of a tool that catches exceptions of the tool's approval rule and parameter types.
+
+    An exception of the approval rule denies the call. An exception of a type rejects the arguments.
+    """
 
     def __init__(self, tool: Tool[..., Any]) -> None:  # Any: tools have functions of any type
         self.tool = tool

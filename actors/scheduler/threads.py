@@ -1,9 +1,9 @@
 """Run blocking code in bounded pools of daemon threads, which all runtimes of the process share.
 
-A thread cannot be killed. So neither leaving a runtime nor the exit of the process waits for these threads, as both
-would for worker threads of the event loop. The number of threads is bounded by slots. A call acquires a slot before it
-starts, and the slot becomes free when the thread has returned, even if the call was closed long before. A call without
-a slot waits for one. If threads of closed calls occupy all slots, the call fails at once.
+A thread cannot be killed, and leaving a runtime or the process would wait for worker threads of the event loop. So
+tools run in daemon threads instead, for which nothing waits. The number of threads is bounded by slots. A call acquires
+a slot before it starts. The slot becomes free when the thread has returned, even if the call was closed long before. A
+call without a slot waits for one. If threads of closed calls occupy all slots, the call fails at once.
 
 A free slot goes to one waiting call, in turn among tenants and their sessions, and only this call wakes up. If every
 waiting call woke up to check for a slot, n calls would need n * n checks.
@@ -101,7 +101,7 @@ class Threads:
         self.reset()
 
     def reset(self) -> None:
-        """Empty the pool, because it is new or because the process is a forked child.
+        """Empty the pool. A new pool and the pool of a forked child call this.
 
         A forked child has none of the parent's threads, and a lock that was held during the fork would never be
         released.
@@ -199,7 +199,7 @@ class Threads:
         self._answer_requests()
 
     def _answer_requests(self) -> None:
-        """Give free slots to waiting requests, reject requests that can get no slot, and notify both."""
+        """Give free slots to waiting requests, reject requests that can get no slot, and notify their calls."""
         while True:
             with self._lock:
                 answered = self._answer_waiting()

@@ -1,4 +1,4 @@
-"""Give a tool access to its call, its turn and its subagents: the session's side of `ToolContext`."""
+"""Give a tool access to its call, its turn and its subagents. `ToolContext` calls the objects of this module."""
 
 import threading
 from collections.abc import Callable
@@ -63,7 +63,9 @@ class OngoingCall(Protocol):
 
 
 class CallView:
-    """The state of a tool call behind its `ToolContext`. Created in the event loop, and safe to use in any thread.
+    """The part of a tool call's `ToolContext` that needs the session. Its methods may be called in any thread.
+
+    The object must be created in the thread of the event loop.
 
     Args:
         ongoing: The running call.
@@ -93,7 +95,7 @@ class CallView:
         return self._here.now()
 
     def progress(self, message: str, fraction: float | None) -> None:
-        """Publish the progress of the call, if the ask's stream has a reader and the call is not closed.
+        """Publish the progress of the call if the call is not closed and the stream of the ask has a reader.
 
         If a thread reports several times in one iteration of the event loop, only the last report is published.
         """
@@ -129,7 +131,10 @@ class CallView:
 
 
 def create_subagents(ongoing: OngoingCall, turn: TurnView, executor: Executor) -> Subagents:
-    """Return the subagents of a call. Their events are not published after the end of the call."""
+    """Return the object that opens and closes the subagents of a call.
+
+    Events of the subagents are not published after the call has ended.
+    """
     put = turn.put
 
     def show(event: SessionEvent) -> None:
@@ -143,7 +148,10 @@ def create_subagents(ongoing: OngoingCall, turn: TurnView, executor: Executor) -
 def create_tool_context(
     ongoing: OngoingCall, turn: TurnView, subagents: Subagents, executor: Executor, timeout: float | None
 ) -> ToolContext[Any]:  # Any: the host chooses the type of `deps`
-    """Return the `ToolContext` for a call that starts now. `timeout`: seconds until its deadline; None for no limit."""
+    """Return the `ToolContext` for a call that starts now.
+
+    `timeout` is the number of seconds until the deadline of the call. None means no deadline.
+    """
     view, call_id = CallView(ongoing, turn, subagents.open), ongoing.call.id
     deadline = None if timeout is None else view.now + timeout
     key = f"{executor.session}/{executor.key}/{call_id}"

@@ -100,7 +100,7 @@ class Watchdog:
         self.reset()
 
     def reset(self) -> None:
-        """Forget the thread and the watched runtimes, because a forked child has neither."""
+        """Forget the thread and the watched runtimes. A forked child calls this, because it has neither."""
         self._watches: WeakSet[LoopWatch] = WeakSet()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -116,7 +116,7 @@ class Watchdog:
             self._watches.discard(watch)
 
     def ensure_running(self) -> None:
-        """Start the watching thread if it does not run, because a tool has started."""
+        """Start the watching thread if it does not run. The start of each tool calls this."""
         if self._thread is not None:
             return
         with self._lock:
