@@ -73,8 +73,8 @@ def _emit_to_structlog(level: Level, event: str, logger: str, trace: str, fields
 def _structlog_logger(logger: str) -> Any:  # Any: the program configures the class of the logger
     """Return a structlog logger with the program's configuration.
 
-    An asynchronous logger would have to be awaited. If the program configured one, structlog's wrapper of `logging`
-    replaces it.
+    If the program has configured an asynchronous logger, the result is structlog's synchronous wrapper of `logging`
+    instead, because events are logged without `await`.
     """
     import structlog
 
@@ -101,8 +101,9 @@ def _logging_logger(name: str) -> "logging.Logger":
 
 
 def format_line(event: str, fields: Mapping[str, Value]) -> str:
-    """Return an event with its fields as one line. Strings become Python literals, so a value cannot imitate another
-    field.
+    """Return an event with its fields as one line.
+
+    Strings become Python literals, so the value of one field cannot imitate another field.
     """
     pairs = chain([("event", event)], fields.items())
     return " ".join(f"{name}={_format_literal(value)}" for name, value in pairs)

@@ -2,15 +2,20 @@
 
     Runtime(tracing=Tracing())
 
-This needs `opentelemetry-api` (extra `otel`). An ask is a span `invoke_agent`, a child of the caller's span. Each
-request is a `chat` span in it, and each tool call an `execute_tool` span. Spans that a tool creates are children of
-`invoke_agent`. Spans contain names, ids and token counts, and the backend that answered each request. They contain
-messages and tool arguments only with `content=True`.
+This needs `opentelemetry-api` (extra `otel`). There are three kinds of spans:
 
-Names are those of github.com/open-telemetry/semantic-conventions-genai as of November 2026 (`cache_write`, one counter
-for each kind of token). A `chat` span covers all attempts of its request: each failed attempt that is retried is an
-event `retry`, and `http.request.resend_count` is the number of retries. `error.type` is the HTTP status or the class of
-the exception. For a call or an ask that ended without an exception, it is the status (`refused`, `cancelled`).
+- `invoke_agent`: an ask, as a child of the caller's span
+- `chat`: a request, as a child of `invoke_agent`
+- `execute_tool`: a tool call, as a child of `invoke_agent`
+
+Spans that a tool creates are children of `invoke_agent`. Spans contain names, ids and token counts, and the backend
+that answered each request. They contain messages and tool arguments only with `content=True`.
+
+The names are those of github.com/open-telemetry/semantic-conventions-genai as of November 2026 (`cache_write`, one
+counter for each kind of token). A `chat` span covers all attempts of its request. Each failed attempt that is retried
+is an event `retry`, and `http.request.resend_count` is the number of retries. `error.type` is the HTTP status or the
+class of the exception. If a call or an ask ended without an exception, `error.type` is its status (`refused`,
+`cancelled`).
 
 The spans are derived from the events of the ask's stream, so tracing costs nothing when it is switched off.
 """
@@ -70,7 +75,7 @@ class Tracing:
 
     Args:
         tracer_provider, meter_provider: Receive the spans and metrics; by default, the program's global providers.
-        content: Whether spans contain messages, as the conventions' JSON, and the arguments of tool calls.
+        content: Whether spans contain the arguments of tool calls, and messages in the JSON format of the conventions.
 
     Raises:
         ConfigError: `opentelemetry-api` is not installed.
@@ -165,7 +170,7 @@ class AskSpans:
                 self._apply_request_event(event)
 
     def close(self, error: Exception | None = None) -> None:
-        """End all open spans, because the ask was rejected or its session ended before the ask ended."""
+        """End all open spans. This is called if the ask was rejected, or if the session ended before the ask."""
         if self._ask.is_recording():  # the sink of a rejected ask may be closed twice
             why = "session_closed" if error is None else type(error).__name__
             self._end_open_spans(why)
@@ -221,7 +226,7 @@ class AskSpans:
     def _record_attempt(self, error: str, wait: float | None) -> None:
         """Record a failed attempt of the current request.
 
-        `wait`: seconds until the retry; None if there is no retry.
+        `wait` is the number of seconds until the retry. None means that there is no retry.
         """
         if self._chat is None:
             return
@@ -259,7 +264,7 @@ class AskSpans:
             self._tracing._first.record(perf_counter() - self._chat.began, self._chat.about)
 
     def _end_request(self, error: str, usage: Usage | None = None) -> None:
-        """End the span of the current request and record its metrics. No effect if no request is open."""
+        """End the span of the current request and record its metrics. Do nothing if no request is open."""
         if self._chat is None:
             return
         request, self._chat = self._chat, None
@@ -282,7 +287,7 @@ class AskSpans:
             histogram.record(counts[kind], attributes)
 
     def _end_call(self, call_id: str, error: str) -> None:
-        """End the span of a tool call. `error`: why the call has no result; empty if it returned."""
+        """End the span of a tool call. `error` says why the call has no result. It is empty if the tool returned."""
         raised = self._raised.pop(call_id, "")
         if (span := self._calls.pop(call_id, None)) is not None:
             _set_error(span, raised if error == "failed" and raised else error)
@@ -322,7 +327,7 @@ def _provider_attributes(binding: Binding) -> dict[str, str]:
 
 
 def _token_counts(usage: Usage) -> dict[str, int]:
-    """Return the token counts of a request by their names in the conventions."""
+    """Return the token counts of a request. The keys are the names in the GenAI conventions."""
     return {
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
@@ -338,20 +343,20 @@ def _set_usage(span: "Span", usage: Usage) -> None:
 
 
 def _finish_reason(event: MessageEvent) -> str:
-    """Return the conventions' finish reason for the model's message."""
+    """Return the finish reason of a model's message, as the GenAI conventions name it."""
     if event.error:
         return "error"
     return "tool_call" if event.message.calls else _FINISH.get(event.incomplete or "", "stop")
 
 
 def _encode_message(role: str, blocks: Iterable[Block], reason: str = "") -> str:
-    """Encode one message as the conventions' JSON. `reason`: the finish reason of a model's message."""
+    """Encode one message in the JSON format of the GenAI conventions. `reason` is the finish reason of an answer."""
     message: dict[str, JsonValue] = {"role": role, "parts": [_encode_part(block) for block in blocks]}
     return dump([message | ({"finish_reason": reason} if reason else {})]).decode()
 
 
 def _encode_part(block: Block) -> JsonValue:
-    """Encode one block of a message as the conventions' JSON."""
+    """Encode one block of a message in the JSON format of the GenAI conventions."""
     match block:
         case Text(text=text):
             return {"type": "text", "content": text}
@@ -366,7 +371,7 @@ def _encode_part(block: Block) -> JsonValue:
 
 
 def _set_error(span: "Span", error: str) -> None:
-    """Mark a span as failed with this `error.type`. No effect if `error` is empty."""
+    """Mark a span as failed, with `error` as its `error.type`. Do nothing if `error` is empty."""
     if error:
         from opentelemetry.trace import StatusCode
 

@@ -3,7 +3,7 @@
     registry.register(PrometheusCollector(runtime.stats))
     generate_latest(registry)
 
-This needs `prometheus-client` (extra `prometheus`). The collector has no state of its own.
+This needs `prometheus-client` (extra `prometheus`). The collector stores nothing between scrapes.
 """
 
 from collections import Counter
@@ -65,7 +65,7 @@ _BUDGETS = {
 class PrometheusCollector:
     """A Prometheus collector that reads the statistics of a runtime at each scrape.
 
-    If a scrape runs in a thread other than the runtime's, its figures may come from slightly different moments.
+    If a scrape does not run in the thread of the runtime, its figures may come from slightly different moments.
 
     Raises:
         ConfigError: `prometheus-client` is not installed.
@@ -82,7 +82,7 @@ class PrometheusCollector:
         self._stats = stats
 
     def collect(self) -> "Iterator[Metric]":
-        """Yield the metrics. Their labels are configured names and values of fixed lists, never ids."""
+        """Yield the metrics. A label is a configured name or a value from a fixed list, and never an id."""
         stats = self._stats()
         yield from _ask_metrics(stats)
         yield from _backend_metrics(stats)
@@ -245,5 +245,5 @@ def _loop_counters(stats: RuntimeStats) -> tuple[tuple[str, str, float], ...]:
 
 
 def _read_value(backend: BackendStats, name: str) -> float:
-    """Return a statistic of a backend by its name; some statistics are in `backend.tools`."""
+    """Return the statistic `name` of a backend, or of `backend.tools` for the counters of tool calls."""
     return float(getattr(backend.tools if name in COUNTERS else backend, name))

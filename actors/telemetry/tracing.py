@@ -36,7 +36,7 @@ class RuntimeTracing:
     def attach(self, session: str, sink: Sink, variables: Variables) -> Sink:
         """Start the trace of an ask, and return a sink that passes the ask's events to `sink` and to the trace.
 
-        `variables`: the context variables in which the ask's tools run.
+        The tools of the ask must run with the context variables `variables`.
         """
         trace = self._listener.call(partial(self._tracer._start_ask_spans, session, variables))
         return sink if trace is None else _TracedSink(sink, trace, self._listener)
