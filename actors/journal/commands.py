@@ -76,10 +76,10 @@ class Append(Query[int], frozen=True):
 class LogQuery(Query[R], frozen=True):
     """A journal operation other than `Append`. It runs after all appends that were sent earlier.
 
-    `participle` completes the error message "The log of session 's' could not be ...", for example as `read`.
+    `failure` begins the error message if the operation fails. It may contain the session's id.
     """
 
-    participle: ClassVar[str]
+    failure: ClassVar[str]
     session: str
 
     def answer(self, answer: R) -> None:
@@ -91,7 +91,7 @@ class LogQuery(Query[R], frozen=True):
         if isinstance(error, JournalError | SessionLeased | HostUnavailable):
             self.reply.fail(error)
             return
-        why = f"The log of session {self.session!r} could not be {self.participle}: {type(error).__name__}: {error}"
+        why = f"{self.failure.format(session=self.session)}: {type(error).__name__}: {error}"
         self.reply.fail(JournalError(why[:500]))
 
 
@@ -106,7 +106,7 @@ class ReadLog(LogQuery[LogPage], frozen=True):
         urgent: Whether a session waits for the page. The read is then accepted even if the queue is full.
     """
 
-    participle = "read"
+    failure = "The log of session {session!r} could not be read"
     after: int = 0
     as_writer: bool = False
     most: int = PAGE
@@ -122,7 +122,7 @@ class ClaimSession(LogQuery[Claim], frozen=True):
             released.
     """
 
-    participle = "claimed"
+    failure = "Session {session!r} could not be claimed"
     existing: bool = False
     on_claim: Callable[[Claim], None] | None = None
 
@@ -136,14 +136,14 @@ class ClaimSession(LogQuery[Claim], frozen=True):
 class ReleaseSession(LogQuery[None], frozen=True):
     """Release a session that was claimed with the fencing number `fence`, so that other hosts can claim it."""
 
-    participle = "released"
+    failure = "Session {session!r} could not be released"
     fence: int
 
 
 class ListSessions(LogQuery[list[StoredSession]], frozen=True):
     """List the sessions that have a log; see `Storage.sessions`."""
 
-    participle = "listed"
+    failure = "The sessions of the journal could not be listed"
     which: SessionFilter = EVERY
     limit: int = 100
     page: Page | None = None
@@ -152,13 +152,13 @@ class ListSessions(LogQuery[list[StoredSession]], frozen=True):
 class FindSession(LogQuery[StoredSession | None], frozen=True):
     """Look up one session in the journal's directory. The answer is None if the session has no log."""
 
-    participle = "found"
+    failure = "Session {session!r} could not be looked up in the journal"
 
 
 class DeleteLog(LogQuery[None], frozen=True):
     """Delete the logs of a session and of the sessions in `others`. Either all logs are deleted or none."""
 
-    participle = "deleted"
+    failure = "The log of session {session!r} could not be deleted"
     others: tuple[str, ...] = ()
 
 
@@ -168,7 +168,7 @@ class Vacuum(LogQuery[Sequence[RemainingData]], frozen=True):
     `most` is the size in bytes of the largest file to rewrite. None means no limit.
     """
 
-    participle = "vacuumed"
+    failure = "Deleted data could not be removed from the journal"
     session: str = ""
     most: int | None = None
 
@@ -176,7 +176,7 @@ class Vacuum(LogQuery[Sequence[RemainingData]], frozen=True):
 class ObserveClock(LogQuery[ObservedClock], frozen=True):
     """Record the wall clock in the storage; see `Storage.look_at_clock` for the arguments and the answer."""
 
-    participle = "looked at"
+    failure = "The wall clock could not be recorded in the journal"
     session: str = ""
     now: int = 0
     elapsed: int = 0
@@ -188,7 +188,7 @@ class RenewLease(LogQuery[None], frozen=True):
     `status` is the new address, state and lag of the host. None keeps the previous status.
     """
 
-    participle = "kept"
+    failure = "The lease of this host could not be renewed"
     session: str = ""
     status: HostStatus | None = None
 
@@ -196,7 +196,7 @@ class RenewLease(LogQuery[None], frozen=True):
 class AssignSession(LogQuery[None], frozen=True):
     """Make the host named `host` the owner of a session that was claimed with `fence`."""
 
-    participle = "handed over"
+    failure = "Session {session!r} could not be handed over"
     fence: int
     host: str
 
@@ -204,21 +204,21 @@ class AssignSession(LogQuery[None], frozen=True):
 class ReleaseAll(LogQuery[None], frozen=True):
     """Release all sessions of this host, and mark the host as draining."""
 
-    participle = "released"
+    failure = "The sessions of this host could not be released"
     session: str = ""
 
 
 class ListHosts(LogQuery[Sequence[Host]], frozen=True):
     """Return the live hosts of the journal."""
 
-    participle = "read"
+    failure = "The hosts of the journal could not be listed"
     session: str = ""
 
 
 class ListOwned(LogQuery[Sequence[ClaimedSession]], frozen=True):
     """List the sessions that this host owns, one page at a time. The page begins after the id `after`."""
 
-    participle = "listed"
+    failure = "The sessions of this host could not be listed"
     session: str = ""
     after: str = ""
 
