@@ -150,7 +150,7 @@ class ListSessions(LogQuery[list[StoredSession]], frozen=True):
 
 
 class FindSession(LogQuery[StoredSession | None], frozen=True):
-    """Look up one session in the journal's directory. The answer is None if the session has no log."""
+    """Query the stored data about one session. The answer is None if the session has no log."""
 
     failure = "Session {session!r} could not be looked up in the journal"
 

@@ -45,7 +45,7 @@ class LiveEvents:
         self.is_idle, self._sink = True, None
 
     def publish(self, events: Sequence[LogEvent], last_seq: int) -> None:
-        """Publish events that have become durable. `last_seq`: the number of the last of these events in the log.
+        """Publish events that have become durable. `last_seq` is the number of the last one in the log.
 
         The terminal event of the ask is skipped. The session creates that event, because the log lacks some of its
         data.

@@ -43,7 +43,7 @@ class StorageThreads:
         self._meter.record_renewal_time(self._renewed_at)
 
     async def write(self, work: Callable[[], R]) -> R:
-        """Run a method that may change the storage in the writing thread, and return its result."""
+        """Call `work` in the writing thread, and return the result. `work` may change the storage."""
         lease = self._storage.lease
         if lease is not None and self._system.now() - self._renewed_at > lease / 2:
             self.begin_renewal()
@@ -51,5 +51,5 @@ class StorageThreads:
         return await anyio.to_thread.run_sync(call_storage, work, limiter=self._writing)
 
     async def read(self, work: Callable[[], R]) -> R:
-        """Run a method that only reads the storage in the reading thread, and return its result."""
+        """Call `work` in the reading thread, and return the result. `work` must only read the storage."""
         return await anyio.to_thread.run_sync(call_storage, work, limiter=self._reading)

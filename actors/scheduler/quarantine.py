@@ -18,7 +18,7 @@ class Quarantine:
     """The closed calls of a runtime whose tools still run.
 
     Args:
-        limit: The number of these calls at which their tool is disabled.
+        limit: A tool is disabled while it has at least this many closed calls that still run.
     """
 
     def __init__(self, limit: int) -> None:

@@ -226,7 +226,7 @@ class SchedulerActor(Actor[SchedulerCommand]):
 
 
 class _Batch:
-    """A batch of tool calls that is running."""
+    """A running batch of tool calls."""
 
     def __init__(
         self,
@@ -374,7 +374,7 @@ def _close_open(calls: Sequence[CallExecution]) -> None:
 class _GuardedTool:
     """A wrapper of a tool that catches exceptions of the tool's approval rule and parameter types.
 
-    An exception of the approval rule denies the call. An exception of a type rejects the arguments.
+    An exception of the approval rule denies the call. An exception of a parameter type rejects the arguments.
     """
 
     def __init__(self, tool: Tool[..., Any]) -> None:  # Any: tools have functions of any type

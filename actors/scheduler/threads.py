@@ -101,7 +101,7 @@ class Threads:
         self.reset()
 
     def reset(self) -> None:
-        """Empty the pool. A new pool and the pool of a forked child call this.
+        """Empty the pool. This is called for a new pool, and in a forked child.
 
         A forked child has none of the parent's threads, and a lock that was held during the fork would never be
         released.

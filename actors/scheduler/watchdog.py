@@ -100,7 +100,7 @@ class Watchdog:
         self.reset()
 
     def reset(self) -> None:
-        """Forget the thread and the watched runtimes. A forked child calls this, because it has neither."""
+        """Forget the thread and the watched runtimes. This is called in a forked child, which has neither."""
         self._watches: WeakSet[LoopWatch] = WeakSet()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -116,7 +116,7 @@ class Watchdog:
             self._watches.discard(watch)
 
     def ensure_running(self) -> None:
-        """Start the watching thread if it does not run. The start of each tool calls this."""
+        """Start the watching thread if it does not run. This is called when a tool starts."""
         if self._thread is not None:
             return
         with self._lock:

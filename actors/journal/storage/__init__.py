@@ -105,7 +105,7 @@ class Entry(Struct, frozen=True):
     def unassigned_error(self, fence: int | None) -> Fenced:
         """Return the error for a handover with a wrong fencing number.
 
-        `fence`: the session's fencing number, or None if the session has no log.
+        `fence` is the session's current fencing number, or None if the session has no log.
         """
         return self.missing() if fence is None else self.fenced_error(fence)
 
@@ -447,8 +447,8 @@ class Storage(Protocol):
         ...
 
     def find(self, session: str) -> StoredSession | None:
-        """Return a session's entry in the directory; None if the session has no log.
+        """Return the stored data about one session, or None if the session has no log.
 
         Raises:
-            JournalDamaged: The entry was altered.
+            JournalDamaged: The data was altered.
         """

@@ -48,7 +48,7 @@ def usage_bucket(used: float) -> int:
 
 
 def indexed_state(state: State) -> str:
-    """Return the state as indexes store it: `open` replaces the states that change with every turn."""
+    """Return the state in the form that indexes store. `open` stands for all states that change with every turn."""
     return state if state in ("awaiting", "closed") else "open"
 
 
@@ -128,7 +128,7 @@ EVERY = SessionFilter()
 
 
 class Summary(Struct):
-    """The directory's data about a log, except times and sizes.
+    """The data about a session that is derived from the events of its log.
 
     `folded` is the title in lower case, for searches. `metadata` is encoded as JSON.
     """

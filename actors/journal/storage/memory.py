@@ -192,7 +192,7 @@ class MemoryStorage:
         return sorted(wanted, key=lambda each: each.page)[:limit]
 
     def find(self, session: str) -> StoredSession | None:
-        """Return a session's entry in the directory; None if the session has no log."""
+        """Return the data about one session, or None if the session has no log."""
         return self._stored_session(session) if session in self._logs else None
 
     def _stored_session(self, session: str) -> StoredSession:

@@ -61,7 +61,7 @@ class SessionRow(Struct):
 
     @property
     def stored_session(self) -> StoredSession:
-        """The session's entry in the directory."""
+        """The data about the session that the storage returns to its caller."""
         return StoredSession(
             self.name,
             self.tenant,
@@ -82,7 +82,7 @@ class SessionRow(Struct):
         return self.title, self.folded, self.metadata
 
     def apply_events(self, events: Iterable[LogEvent], now: float) -> None:
-        """Update the row's directory data with events that are written at the time `now`."""
+        """Update the row for `events`, which are written at the time `now`, in seconds since 1970."""
         summary = Summary(self.tenant, self.target, self.state, *self.labels)
         if summary.apply_events(events):
             self.tenant, self.target, self.state = summary.tenant, summary.target, summary.state

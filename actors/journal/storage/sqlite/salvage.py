@@ -86,7 +86,7 @@ def _collect_rows(path: Path) -> Generator[sqlite3.Connection]:
 
 
 def _fill_tables(connection: sqlite3.Connection, path: Path) -> int:
-    """Fill the tables with the file's rows whose checksums match. Return the number of records."""
+    """Create and fill the tables with the rows of the file whose checksums match. Return the number of records."""
     for statement in _FOUND.split(";"):
         connection.execute(statement)
     connection.execute("BEGIN")

@@ -300,7 +300,7 @@ class SqliteStorage:
             return list_sessions(connection, which, limit, after, JournalLocation(str(self.path)))
 
     def find(self, session: str) -> StoredSession | None:
-        """Return a session's entry in the directory; None if the session has no log."""
+        """Return the stored data about one session, or None if the session has no log."""
         with self._connections.read_snapshot() as connection:
             row = self._find_row(connection, session)
             return row.stored_session if row is not None and row.last else None
