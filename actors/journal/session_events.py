@@ -25,7 +25,7 @@ from actors.journal.storage import PAGE, LogPage
 from actors.kernel import Ref
 
 BACK = 32
-"""Events per read while searching backwards for the start of an ask, and while reading forwards from there."""
+"""Maximum events per read when a reader searches backwards for the start of an ask and then reads forwards again."""
 
 
 class SessionEvents:

@@ -229,4 +229,4 @@ async def _refuse_subagents(parent_call: ParentCall, options: SubagentOptions) -
 
 
 NO_SUBAGENTS: OpenSubagent = _refuse_subagents
-"""Rejects all subagents. For sessions that run without a runtime, for example in tests."""
+"""Rejects all subagents. Sessions that run without a runtime use this, for example in tests."""

@@ -65,9 +65,9 @@ _PROVIDERS = {
     "kimi": "moonshot_ai",
     "xai": "x_ai",
 }
-"""The provider name of each dialect in the conventions. Other dialects use their own name."""
+"""The provider name of each dialect in the GenAI conventions. For other dialects, it is the dialect's name."""
 _FINISH = {"length": "length", "filter": "content_filter", "fault": "error"}
-"""The finish reason in the conventions for each reason of an incomplete answer."""
+"""The finish reason in the GenAI conventions for each reason of an incomplete answer."""
 
 
 class Tracing:

@@ -98,7 +98,7 @@ class PrometheusCollector:
 
 _LAG = "Delay of the event loop while turns compute."
 Labelled: TypeAlias = Iterable[tuple[tuple[str, ...], T]]
-"""Pairs of the label values of a sample and its value."""
+"""Samples of a metric. Each sample is a pair of its label values and its value."""
 
 
 def _counter(name: str, description: str, values: Labelled[float], *labels: str) -> "Metric":

@@ -13,7 +13,7 @@ restarts every day, a session may seem younger than it is, by at most the gaps t
 from typing import NamedTuple
 
 LEAP = 31 * 86_400
-"""Seconds that may have passed since the last use of a journal before a command with an age is rejected."""
+"""If more seconds have passed since the last use of a journal, a command with an age is rejected."""
 SLACK = 300
 """Seconds by which the clocks of hosts may differ. A clock that is set by no more than this causes no gap."""
 STEADY = 86_400

@@ -15,8 +15,8 @@ from actors.journal.storage.rows import COLUMNS
 
 # A literal except for the version number, which is a constant.
 _IS_OURS: LiteralString = f"(SELECT value FROM actors_meta WHERE key = 'version') = {VERSION}"  # noqa: S608  # pyright: ignore[reportAssignmentType]
-"""The condition that the tables have this program's version. A program that started before a newer version migrated
-the tables thus writes nothing. A migration locks `actors_meta` first, so no statement relies on an old version."""
+"""The condition that the tables have this program's version. So a program that started before a newer version migrated
+the tables writes nothing. A migration locks `actors_meta` first, so no statement relies on an old version."""
 
 SETTINGS = """
 SELECT set_config('statement_timeout', %s, false), set_config('lock_timeout', %s, false),
@@ -30,8 +30,8 @@ END_OTHERS = """
 SELECT pg_terminate_backend(pid, %s) FROM pg_stat_activity
 WHERE application_name = %s AND usename = current_user AND pid <> pg_backend_pid()
 """
-"""Ends all other connections with a name, and waits for their end. Their statements have then been committed, or never
-will be."""
+"""Ends all other connections with a given name, and waits for their end. After that, each of their statements has been
+committed or will never be."""
 
 IS_STANDBY = "SELECT pg_is_in_recovery()"
 
@@ -221,8 +221,8 @@ WITH given AS (
 DELETE FROM actors_session s USING floor, given g
 WHERE s.key = g.key AND s.fence = g.fence AND s.last = 0 AND s.owner IS NULL
 """  # noqa: S608  inserts only constants
-"""Locks the floor and deletes rows. This statement follows the deletion of the logs, which may take long, because
-claims of new sessions wait while the floor is locked."""
+"""Locks the floor and deletes rows. Claims of new sessions wait while the floor is locked. So the logs, whose deletion
+may take long, are deleted before this statement."""
 LOCK_BLOBS = """
 SELECT hash FROM actors_blob WHERE hash IN (SELECT hash FROM actors_blob_use WHERE session = ANY(%s))
 ORDER BY hash FOR UPDATE

@@ -18,7 +18,7 @@ from actors.journal.storage.sqlite.records import COLUMNS, PlacedRow, decode_row
 from actors.journal.storage.sqlite.wal import check_wal_in_use
 
 MOST = 100
-"""Maximum problems that SQLite's own check reports."""
+"""Maximum problems that SQLite's integrity check reports."""
 
 
 class JournalFile:

@@ -33,7 +33,10 @@ class Hosts:
         self.status: HostStatus = HostStatus()
         """The host's address, state and lag, which the row of the host contains."""
         self.name: str = ""
-        """The name of this host, chosen at its first claim, because the process may fork before; empty until then."""
+        """The name of this host; empty until the storage becomes a host.
+
+        The name contains the process id. It is chosen late, because the process may fork before.
+        """
 
     def become_host(self, connection: Connection) -> None:
         """Make this storage a host, unless it is one already, and remove the rows and lock files of dead hosts."""
