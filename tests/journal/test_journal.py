@@ -12,11 +12,12 @@ import pytest
 
 from actors.core.log.events import Closed, LogEvent
 from actors.errors import JournalError, JournalUnavailable, SessionLeased
-from actors.journal.commands import Append, ClaimSession, JournalCommand, ReadLog
+from actors.journal.commands import Append, ClaimSession, JournalCommand, ReadLog, ReleaseSession, Vacuum
 from actors.journal.journal_actor import BATCH, JournalActor
 from actors.journal.live_events import LiveEvents
 from actors.journal.outbox import Outbox
 from actors.journal.storage import Appended, Claim, Entry
+from actors.journal.storage.deletion import RemainingData
 from actors.journal.storage.memory import MemoryStorage
 from actors.kernel import Query, Ref, System
 from actors.kernel.system import SHARED
@@ -260,3 +261,29 @@ async def test_a_failure_callback_reports_an_event_that_was_not_written() -> Non
             while not failed:
                 await anyio.lowlevel.checkpoint()
     assert failed == ["Could not write SwitchApplied to the log of session 'bad': OSError: no room"]
+
+
+class BrokenStorage(MemoryStorage):
+    """A storage that can neither release a session nor remove deleted data."""
+
+    def release(self, session: str, fence: int) -> None:
+        raise OSError("no room")
+
+    def vacuum(self, most: int | None = None) -> Sequence[RemainingData]:
+        raise OSError("no room")
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        (ReleaseSession("s", fence=1), "Session 's' could not be released: OSError: no room"),
+        (Vacuum(), "Deleted data could not be removed from the journal: OSError: no room"),
+    ],
+)
+async def test_the_error_of_a_query_names_the_operation_that_failed(query: Query[Any], message: str) -> None:
+    with anyio.fail_after(60):
+        async with System() as system:
+            ref = journal(system, BrokenStorage())
+            with pytest.raises(JournalError) as error:
+                await ref.ask(query)
+    assert str(error.value) == message
