@@ -18,7 +18,7 @@ INPUT = {"function": "arguments", "custom": "input"}
 
 
 def why_no_object(text: JsonValue, *, strict: bool = True) -> str:
-    """Return the reason why `text` is not a string that contains a JSON object; empty if it is such a string."""
+    """Return the reason why `text` does not contain a JSON object, or an empty string if it contains one."""
     if type(text) is not str:
         return "not a string"
     try:
@@ -49,7 +49,7 @@ class CompleteMessagesState(CheckState):
             self.check_length(arguments, f"{where}.{key}")
 
     def checked_parts(self, content: JsonValue, where: str, rule: str) -> list[tuple[str, JsonValue]]:
-        """Return (path, part) pairs of a message's content; none if the content is a string."""
+        """Return (path, part) pairs of a message's content; an empty list if the content is a string."""
         if type(content) is str:
             self.check_length(content, where)
         elif type(content) is not list:

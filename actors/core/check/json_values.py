@@ -18,9 +18,9 @@ KINDS: Mapping[type, str] = {
 
 
 def shape(keys: str, **defaults: JsonValue) -> dict[str, JsonValue]:
-    """Return a shape with the keys in `keys`, separated by spaces.
+    """Return the keys that an object may have, each with its default value (a shape).
 
-    A key that is not in `defaults` has the default null.
+    `keys` contains the keys, separated by spaces. A key that is not in `defaults` has the default null.
     """
     return dict.fromkeys(keys.split()) | defaults
 
