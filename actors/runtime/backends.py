@@ -1,7 +1,6 @@
-"""Manage the backends of one runtime: resolvers of targets, provider actors, prices and budgets.
+"""Manage the backends of one runtime, with their provider actors, prices and budgets.
 
-The counters of a backend and the facts learned about it belong to the runtime, so all sessions of the runtime share
-them.
+All sessions of the runtime share the counters of a backend and the facts learned about it.
 """
 
 from collections.abc import Mapping
@@ -46,7 +45,7 @@ class RuntimeBackends:
     Args:
         config: Contains the backends and pools.
         transport: Sends the requests.
-        random: Source of the jitter of retries, and of the first members of pools.
+        random: Draws the jitter of retries, and the member with which a pool starts.
         is_seeded: Whether `random` has a seed. If so, pools start with their first member.
         prices, compaction, budgets: The arguments of `Runtime`, which take precedence over the configuration file.
         on_refusal: Called with each transcript that was refused for its structure.

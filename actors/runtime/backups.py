@@ -1,4 +1,4 @@
-"""Back up a journal. However the caller is cancelled, the backup then stops and leaves no file.
+"""Back up a journal. If the caller is cancelled, the backup stops and its file is removed.
 
 anyio notifies a worker thread of a cancelled scope, but not of a native cancellation, such as by `asyncio.timeout`,
 which ends only the caller's wait. So a task of the host waits for the thread, and the caller waits for this task. A
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class _Backup:
-    """A backup in progress. If it is abandoned, `abandon` or the thread removes the copy, whichever finishes last."""
+    """A backup that a thread is making. An abandoned backup leaves no file, even if the thread has just finished."""
 
     def __init__(self, host: SessionHost, path: "Path") -> None:
         self._host, self._path = host, path
         self._unwanted, self._lock, self._is_complete = Event(), Lock(), False
 
     async def run(self) -> None:
-        """Copy the journal in a thread, and wait for the thread."""
+        """Copy the journal in a thread, and return when the thread has finished."""
         try:
             await anyio.to_thread.run_sync(self._copy_journal, limiter=anyio.CapacityLimiter(1))
         except BaseException:

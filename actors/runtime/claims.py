@@ -1,8 +1,8 @@
-"""Track the owner of a claim, from the journal's answer until a session takes over the claim.
+"""Claim sessions in the journal, and release each claim that no session takes over.
 
-The journal makes a claim even if the caller no longer waits for the answer. A claim without an owner excludes every
-other host for as long as this host lives. A cancellation between the answer and the caller's next step loses the
-answer, so ownership cannot depend on the answer. Instead, the journal's own task passes each new claim to the caller's
+A claim gives one host the exclusive right to write a session's log. The journal makes a claim even if the caller no
+longer waits for the answer, and a claim that nobody releases excludes every other host for as long as this host lives.
+A cancelled caller may not receive the answer. So the journal's task passes each new claim to the caller's
 `_PendingClaim`, which releases the claim if the caller has been cancelled.
 """
 
@@ -54,8 +54,8 @@ async def claim_session(host: SessionHost, session: str, *, existing: bool = Fal
     Args:
         host: The host that claims the session.
         session: Id of the session.
-        existing: Claim the session only if it has a log. Without a log, `last` of the claim is 0, and the claim needs
-            no release.
+        existing: Claim the session only if it has a log. If it has none, the returned claim has `last` 0 and need not
+            be released.
 
     Raises:
         SessionLeased: Another host has claimed the session.
@@ -89,8 +89,8 @@ async def claim_existing(host: SessionHost, session: str, wait: float) -> Claim:
 class Claims:
     """The ids that one caller has reserved and claimed, and the logs that the caller has written.
 
-    A session that starts takes over its claim (`hand_over`). If the caller's block fails, the logs of sessions that
-    have not started are deleted.
+    A session that starts takes over its claim (`hand_over`). If the block of `claiming` fails, the logs of sessions
+    that have not started are deleted.
 
     Args:
         host: Claims the sessions and writes the logs.
@@ -144,7 +144,10 @@ class Claims:
         return name
 
     async def claim_any(self, requested_id: str) -> bool:
-        """Reserve and claim a session; return True if it has a log. An ended log in memory is deleted first."""
+        """Reserve and claim a session. Return True if it has a log.
+
+        A journal in memory first deletes the log of a session that has ended.
+        """
         name = self._reserve(requested_id)
         claim = await self._claim(name)
         if claim.last and not self._host.is_durable and await _has_closed(self._host, name, claim.last):
@@ -197,7 +200,7 @@ class Claims:
 
 @asynccontextmanager
 async def claiming(host: SessionHost, registry: SessionRegistry) -> AsyncGenerator[Claims]:
-    """Return an object that tracks the claims of a caller. If the block fails, the logs that it wrote are deleted.
+    """Return the `Claims` of a caller. If the block fails, the logs that it wrote are deleted.
 
     A cancelled caller does not wait for the deletion.
     """

@@ -26,7 +26,7 @@ END_TRIES = 8
 
 
 class ClosableSession(Protocol):
-    """The members of a session that its close uses. `actors.runtime.lifecycle` implements them."""
+    """A session that `close_session` can close. `actors.runtime.lifecycle` implements it."""
 
     @property
     def actors(self) -> SessionActors | None:
@@ -50,10 +50,10 @@ class ClosableSession(Protocol):
 
 
 async def close_session(session: ClosableSession, in_order: bool) -> None:
-    """Close a session. `in_order`: whether to cancel the ask in flight first, and to log the end of the session.
+    """Stop a session's actors, and end the session. If `in_order`, first cancel its ask in flight and log its end.
 
     Raises:
-        JournalUnavailable: The end cannot be logged. The session stays open, without its earlier asks.
+        JournalUnavailable: The end cannot be logged. The session stays open, but its asks have ended.
         Fenced: Another host has claimed the session, so it has ended here.
     """
     goes_on = False
@@ -71,7 +71,7 @@ async def close_session(session: ClosableSession, in_order: bool) -> None:
 
 
 async def _log_end(session: ClosableSession) -> None:
-    """Log the end of a session. Try again after a crash, or if the log has lost its last events."""
+    """Log the end of a session. Retry if the session actor crashes or the storage has lost events."""
     for left in reversed(range(END_TRIES)):
         await session.actors_ended()
         try:

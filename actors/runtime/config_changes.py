@@ -1,6 +1,6 @@
 """Open the toolsets of a configuration change, before the session's actors apply the change.
 
-The program changes a session with `Session.configure`, and a model with a call of a `handoff` tool.
+A change comes from the program (`Session.configure`) or from a model that calls a `handoff` tool.
 """
 
 from collections.abc import Iterable

@@ -84,7 +84,7 @@ async def delete_unused(
 
     Args:
         journal: The journal actor.
-        sessions: By id, the number of the session's last event when the session was listed.
+        sessions: Maps the id of each session to the number that its last event had when the session was listed.
         reserve: Reserves ids in this runtime, so that the sessions are not opened. Returns False if one of them is in
             use.
 
@@ -176,7 +176,7 @@ async def ids_with_subagents(journal: Ref[JournalCommand], session: str, throttl
 
 
 async def existing_parent(journal: Ref[JournalCommand], session: str) -> str | None:
-    """Return the id of a subagent's parent, if the parent has a log; None for other sessions."""
+    """Return the id of a subagent's parent. Return None if the parent has no log, or the session is no subagent."""
     beginning, behind = split_id(session)
     if not behind:
         return None
@@ -188,11 +188,11 @@ async def existing_parent(journal: Ref[JournalCommand], session: str) -> str | N
 
 
 class Branch(Struct, frozen=True):
-    """A session's log, reduced to the values that are needed to find its subagents.
+    """The values from a session's log that are needed to find its subagents.
 
     Args:
         name: Id of the session.
-        last: Number of the last readable event of its log; 0 without a log.
+        last: Number of the last readable event of its log; 0 if there is no log.
         key: The session's key, which the logs of its subagents contain.
         calls: The calls that may have opened subagents.
     """

@@ -98,7 +98,10 @@ class SessionCaller:
     async def _run_operation(
         self, operation: HostCall | HostCompaction | HostRewind, text: str = ""
     ) -> AskResult:
-        """Queue an operation like an ask, and return its result. Readers of the session see a `text`."""
+        """Queue an operation like an ask, and return its result.
+
+        If `text` is not empty, readers of the session's events see the operation as an ask with this message.
+        """
         self._check_caller()
         sink = AnswerSink(self._ended_error)
         heard = self._lifecycle.host.readers.shared_sink(self.id, sink) if text else sink
@@ -132,7 +135,8 @@ class SessionCaller:
         """Return a function that submits an ask, or results and decisions, with the context variables of this call.
 
         Raises:
-            ConfigError, NotAwaited, DecisionRefused: As `check_ask_arguments` and `resolutions`.
+            ConfigError: An argument is invalid, or the arguments cannot be combined.
+            NotAwaited, DecisionRefused: A result or a decision is invalid.
         """
         check_ask_arguments(message, results, approvals, settings, output, key)
         if message is not None:
@@ -170,7 +174,7 @@ class SessionCaller:
         )
 
     async def _deliver(self, command: Submit | Resolve) -> None:
-        """Send a command that has a sink. If the command is rejected, close the sink with the error."""
+        """Send a command. If the session rejects it, close the command's stream with the error, and raise the error."""
         try:
             await self._send(command, lambda actors: actors.session)
         except ActorsError as error:

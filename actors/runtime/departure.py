@@ -105,7 +105,10 @@ async def _end_turn(lifecycle: SessionLifecycle, error: ActorsError, timeout: fl
 
 
 async def _end(lifecycle: SessionLifecycle, error: ActorsError) -> None:
-    """End the session with an error for later uses. Stop the session's actors, which may exist if a tool still runs."""
+    """End the session on this host, and stop its actors, which exist if a tool still runs.
+
+    Later uses of the session raise `error`.
+    """
     actors = lifecycle.actors
     lifecycle.end(error)
     if actors is not None:

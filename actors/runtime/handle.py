@@ -122,10 +122,10 @@ class Session(SessionCaller):
                 which the call failed.
             approvals: Decisions about calls that need approval, by call id.
             key: An idempotency key of 1 to 200 characters, for callers that repeat an ask after a lost connection or
-                host. An ask with the key and message of an earlier ask of the session, on any host, starts nothing new:
-                the ask joins the earlier one while that is queued or runs, and otherwise returns its result. If the
-                host of the earlier ask ended before the answer, the ask continues in a further turn. A session
-                remembers its last 256 keys.
+                host. If the session, on any host, has already accepted an ask with this key and message, no new ask
+                starts. While the earlier ask is queued or runs, the call waits for its result; afterwards, the call
+                returns this result at once. If the host of the earlier ask ended before the answer, the ask continues
+                in a further turn. A session remembers its last 256 keys.
             output: The type of the answer (a pydantic model, a dataclass, a `TypedDict`, any annotation) or its JSON
                 Schema. The value is `AskResult.output`. The model may correct an invalid answer a limited number of
                 times; then the ask fails.
@@ -175,8 +175,8 @@ class Session(SessionCaller):
         events too, it receives a `status` event `resync`. Entering the block and reading the events raise the errors of
         `ask`, except `AskFailed`: a failed ask ends with an `error` event.
 
-        The stream of a repeated ask (`key`) contains the durable events of the first ask, from the log; or, if that ask
-        is in flight, its events from then on.
+        If an ask is repeated (`key`), the stream contains the durable events of the first ask, from the log. If the
+        first ask is still in flight, the stream contains its events from now on.
         """
         self._check_caller()
         sink, submit = self._prepare_stream(message, results, approvals, settings, output, key)
@@ -304,7 +304,7 @@ class Session(SessionCaller):
         return await self._query(Cancel())
 
     async def history(self) -> History:
-        """Return the conversation so far, with every tool result after its call. Running calls are marked as running.
+        """Return the conversation so far. Each tool call is followed by its result, or is marked as running.
 
         The `report` of the history lists the changes to the session's initial messages, and `system` is the system
         prompt.

@@ -58,7 +58,7 @@ class SessionOpening(Coroutine[Any, Any, Session]):  # Any: defined by the event
 
 
 async def _open_and_hold(opening: Coroutine[Any, Any, Session]) -> Session:  # Any: defined by the event loop
-    """Open a session, and count the caller as one that holds it."""
+    """Open a session, and add 1 to the number of callers that hold it."""
     session = await opening
     session._lifecycle.handles += 1
     return session

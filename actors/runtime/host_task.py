@@ -1,7 +1,7 @@
 """Run work that outlives a cancelled caller, such as deletions and backups, in a task of the session host.
 
-The event loop reports the end of each task, even if the task was cancelled before its first step. `HostTask` takes the
-outcome from that report and not from the work itself, so a caller never waits for work that did not start.
+A task that is cancelled before its first step never runs its work. The event loop reports the end of such a task too.
+`HostTask` takes the outcome from this report, so a caller never waits for work that did not start.
 """
 
 import anyio

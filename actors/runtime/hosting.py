@@ -38,7 +38,7 @@ def make_host(
 ) -> SessionHost:
     """Return a session host, and spawn the journal actor, which writes to the storage.
 
-    `on_session_end`, `open_subagent`, `on_tool_failure` and `address`: as in `SessionHost`.
+    `SessionHost` describes `on_session_end`, `open_subagent`, `on_tool_failure` and `address`.
     """
     limits, readers = config.limits, Readers()
     kept = SizeLimits(max_bytes=limits.result_bytes, max_string=limits.result_bytes)

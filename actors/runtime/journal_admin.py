@@ -46,7 +46,7 @@ class HostAccess(NamedTuple):
 
     Args:
         running: Raises an error unless the runtime is running.
-        opening: Also raises an error while the runtime is being left, or when it accepts no new sessions.
+        opening: Raises an error unless the runtime is running and accepts new sessions.
     """
 
     running: Callable[[], SessionHost]
@@ -227,7 +227,7 @@ class JournalAdmin:
         If the caller is cancelled, the deletion of the current session continues, and no other session is deleted.
 
         Args:
-            ids: Ids of the sessions; without ids, all sessions that meet the other conditions.
+            ids: Ids of the sessions. Without ids, all sessions that meet the other conditions are deleted.
             tenant: Only sessions of this tenant; `""` for sessions without a tenant.
             older_than: Only sessions that were last used before this time, or at least this long ago.
             dry_run: Delete nothing, and return the sessions that would be deleted.
@@ -264,7 +264,7 @@ class JournalAdmin:
         return await vacuum(self._host().journal)
 
     async def _cutoff_time(self, older_than: datetime | timedelta | None) -> float | None:
-        """Convert a time, or an age before now, to seconds since 1970; return None for None.
+        """Convert a time or an age to seconds since 1970. Return None if `older_than` is None.
 
         Raises:
             ConfigError: The value is an age, and the clock differs too much from the last use of the journal.

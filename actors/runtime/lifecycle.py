@@ -2,8 +2,8 @@
 
 `actors.core.session.lifecycle` is the table of states, and this module carries out its actions. Most sessions are idle.
 An idle session first gives up its actors, and later the state and lanes that are rebuilt from its log. With a durable
-journal, memory then contains only the values that no log contains. The next use creates actors from the same log, and
-therefore with the same state. The host's residency decides how much of an idle session stays in memory
+journal, memory then contains only the values that the log does not contain. The next use creates actors with the same
+state from the log. The host's residency decides how much of an idle session stays in memory
 (`actors.runtime.residency`).
 
 If an event cannot be written, the state of the session's actors is newer than the log. So the actors are stopped at
@@ -60,13 +60,14 @@ class SessionLifecycle:
         configuration: The session's target, system prompt and tools. The session's toolsets are released when the
             session ends.
         replay: The state, ledger and lanes rebuilt from the session's log.
-        resolver: The session's resolver, kept with the replay for the first use.
-        pending: The asks of a turn that waits for its caller, if the answer has a type, which no log contains.
+        resolver: Resolves the session's target. It is kept with the replay until the first use.
+        pending: The asks of a turn that waits for its caller. They are needed only if the answer has a type, because
+            the log does not contain the type.
 
-    `above`: the call that opened the session, if it is a subagent. `used`: the session's usage when its actors last
-    ended. `end_error`: the error that later uses of the session raise, if the session ended because another host has
-    claimed it or may claim it. `departure`: the task that releases the session or hands it over
-    (`actors.runtime.departure`). `handles`: the number of callers that hold the session (`actors.runtime.handles`).
+    Further attributes: `above` is the call that opened the session, if it is a subagent. `used` is the session's usage
+    when its actors last ended. `end_error` is the error that later uses of the session raise after another host has
+    claimed it or may claim it. `departure` is the task that releases the session or hands it over
+    (`actors.runtime.departure`). `handles` is the number of callers that hold the session (`actors.runtime.handles`).
     """
 
     __slots__ = (
@@ -265,9 +266,7 @@ class SessionLifecycle:
             self._count_evicted()
 
     def _count_evicted(self) -> None:
-        """Reduce the counted bytes of a session whose replay was removed. If its log is in memory, the log still
-        counts.
-        """
+        """Reduce the counted bytes of a session whose replay was removed. A log in memory still counts."""
         self.holding.record_size("lanes", 0)
         self.holding.record_size("objects", 0)
         if self.host.is_durable:
@@ -276,8 +275,8 @@ class SessionLifecycle:
     def _handle_actors_end(self, error: JournalError | None) -> None:
         """Suspend the session if the journal failed; otherwise end the session.
 
-        The session ends if another host has claimed it, or if its actors crashed too often. `error`: the error of the
-        journal, if the actors ended because of one.
+        The session ends if another host has claimed it, or if its actors crashed too often. `error` is the journal's
+        error that ended the actors; None if they crashed.
         """
         if error is None or isinstance(error, Fenced):
             self.end(error)
@@ -289,10 +288,7 @@ class SessionLifecycle:
         self.host.residency.remove_active(self)
 
     def end(self, error: ActorsError | None = None) -> None:
-        """End the session on this host without logging an event.
-
-        `error`: the error that later uses of the session raise.
-        """
+        """End the session on this host without logging an event. Later uses of the session raise `error`."""
         was, action = self._state, self._apply_event("end")
         if action == "nothing":
             return
@@ -311,7 +307,7 @@ class SessionLifecycle:
     # Asks, changes and callers
 
     def sink_with_readers(self, sink: Sink, variables: Context) -> Sink:
-        """Return the sink for an ask: `sink` of its caller, combined with the session's readers and tracing."""
+        """Return a sink that passes the events of an ask to `sink`, to the session's readers and to tracing."""
         sink = sink if self.above is None else self.above.sink_for(self.name, sink)
         shared, tracing = self.host.readers.shared_sink(self.name, sink), self.host.tracing
         return shared if tracing is None else tracing.attach(self.name, shared, variables)
@@ -334,9 +330,7 @@ class SessionLifecycle:
             self.host.start(self._hibernate_if_unused, f"{self.name}/unused")
 
     async def _hibernate_if_unused(self) -> None:
-        """Let a session that no caller holds hibernate. If its log is in memory, close the session instead, provided
-        that it is idle.
-        """
+        """Let a session that no caller holds hibernate. If the session is idle and its log in memory, close it."""
         if self.handles or self.is_over:
             return
         if self.host.is_durable:
@@ -385,7 +379,7 @@ class SessionLifecycle:
             self.actors.pending.drop_queued(error)
 
     async def wait_for_ask_end(self, seconds: float) -> None:
-        """Wait until an ask has ended or its turn waits for its caller. `seconds`: the maximum time to wait."""
+        """Wait at most `seconds` seconds until an ask has ended or its turn waits for its caller."""
         self._ask_end = anyio.Event()
         with anyio.move_on_after(seconds):
             await self._ask_end.wait()
@@ -431,7 +425,7 @@ class SessionLifecycle:
                 an open turn is closed when the log is next read.
 
         Raises:
-            JournalUnavailable: The end cannot be logged. The session stays open, without its earlier asks.
+            JournalUnavailable: The end cannot be logged. The session stays open, but its asks have ended.
             Fenced: Another host has claimed the session, so it has ended here.
             ShuttingDown: The close itself was cancelled. The session stays open.
         """

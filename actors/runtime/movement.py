@@ -53,9 +53,8 @@ class OtherHosts:
     def __init__(self, host: SessionHost) -> None:
         self._host = host
         self._others: dict[str, Host] = {}
-        self._moving = Counter[
-            str
-        ]()  # by host, the sessions in movement, which the journal may not count yet
+        # the number of sessions that are moving to each host; the journal may not count them yet
+        self._moving = Counter[str]()
         self._refreshing = anyio.Lock()
         self._until = 0.0
         self.own: Host | None = None
@@ -78,7 +77,7 @@ class OtherHosts:
         self._until = anyio.current_time() + REFRESH
 
     async def choose(self, below: float | None = None) -> Host | None:
-        """Return the host with the fewest sessions, and count one more session for this host. None if there is no host.
+        """Return the host with the fewest sessions, or None. Count one more session for the returned host.
 
         Call `finish` after the movement.
 
@@ -113,8 +112,8 @@ class SessionMover:
         rate: Maximum number of sessions per second.
         timeout: Seconds to wait for the turn of a session before the turn is cancelled.
 
-    `below`: sessions are handed over only to hosts that have fewer sessions than this number; if there is no such host,
-    a session stays. If `below` is None, sessions are handed over to any host, and released if there is no host.
+    Only hosts with fewer sessions than the attribute `below` receive sessions. If there is no such host, a session
+    stays. If `below` is None, every host receives sessions; if there is no other host, a session is released.
     """
 
     below: float | None = None
@@ -144,7 +143,9 @@ class SessionMover:
         for claimed in sessions:
             await self._keep_rate()
             assign, release = partial(self._assign, claimed), partial(self._release, claimed)
-            with suppress(ActorsError):  # the session was claimed in the meantime, or stays
+            with suppress(
+                ActorsError
+            ):  # a caller has claimed the session in the meantime, or it cannot be moved
                 await self._transfer(claimed.id, assign, release)
 
     async def _assign(self, claimed: ClaimedSession, other: Host) -> None:
@@ -174,7 +175,9 @@ class SessionMover:
         try:
             if (session := self._registry.open.get(name)) is not None:
                 moving, timeout = session._lifecycle, self._timeout
-                with suppress(ActorsError):  # the session stays, as `movement` reports, or has ended
+                with suppress(
+                    ActorsError
+                ):  # the session has ended, or stays here and is listed by `movement`
                     await self._transfer(
                         name,
                         lambda other: departure.hand_over(moving, other, timeout),
@@ -267,10 +270,10 @@ class SessionMovement:
         """Move all sessions to other hosts, and open no more sessions. Call this method before you leave the runtime.
 
         From the call on, `open`, `resume` and `claim` raise `HostDraining` for sessions that are not open in this
-        runtime, and no host hands sessions over to this runtime. An open session can be used until it is handed over,
-        as by `hand_over`, to the serving host with the fewest sessions. If no other host with an address is serving,
-        the session is released, as by `Session.release`. If you leave a runtime without this method, all sessions are
-        released at once.
+        runtime, and no host hands sessions over to this runtime. Each open session is handed over, as by `hand_over`,
+        to the serving host with the fewest sessions; until then, it can be used. If no other host with an address is
+        serving, the session is released, as by `Session.release`. If you leave a runtime without calling this method,
+        all sessions are released at once.
 
         With a journal in memory, sessions stay in this runtime, because no other host could read them.
 
@@ -335,7 +338,7 @@ class SessionMovement:
         return mover.movement
 
     async def _move_idle(self, mover: SessionMover, most: int) -> None:
-        """Move unopened sessions, and then idle open sessions. `most`: the maximum number of sessions to move."""
+        """Move at most `most` sessions: first unopened sessions, then idle open sessions."""
         async with aclosing(mover.unopened()) as pages:
             async for page in pages:
                 if most <= 0:
@@ -355,7 +358,10 @@ class SessionMovement:
 
 
 def _first_to_move(registry: SessionRegistry) -> list[str]:
-    """Return the open sessions. Subagents are omitted while other sessions are open, whose tools may use subagents."""
+    """Return the open sessions that are not subagents. If only subagents are open, return them.
+
+    Subagents move last, because tools of their parents may use them.
+    """
     parents = [name for name, session in registry.open.items() if session._lifecycle.above is None]
     return parents or [*registry.open]
 

@@ -47,7 +47,7 @@ from actors.tools.toolsets import SessionTools, ToolItem
 
 
 class SessionConfig(Struct, frozen=True):
-    """The settings of a session that no log contains. The caller passes them to `open`, and again to `resume`.
+    """The settings of a session that its log does not contain, so `open` and `resume` both need them.
 
     Args:
         tools: The tools that the model may call.
@@ -102,7 +102,7 @@ class NewSession(Struct, frozen=True):
 async def make_new_session(
     target: str, system: str | None, messages: Iterable[Message], fields: SessionFields
 ) -> NewSession:
-    """Return the content of a new session with an initial history. `system`: replaces the prompt of `messages`.
+    """Return the content of a new session with an initial history. A `system` prompt replaces the one in `messages`.
 
     Raises:
         ConfigError: `system` is not a string.
@@ -210,11 +210,11 @@ class SessionOpener:
         opened = opened_event(name, new.target, new.history)
         key, above = self._registry.draw_key(), parent_key()
         opened = replace(opened, key=key, above=above, **asdict(new.fields))
-        async with self._open_tools(opened, config) as (offer, resolver):
+        async with self._open_tools(opened, config) as (session_tools, resolver):
             opened = replace(opened, preamble=resolver.config_digest)
             await claims.write(name, (opened,))
             replay = make_replay((opened,), *rebuild((opened,), self._host.backends.rules))
-            return self._start(claims, opened, replay, config, offer, resolver)
+            return self._start(claims, opened, replay, config, session_tools, resolver)
 
     async def _resume(
         self,
@@ -239,8 +239,11 @@ class SessionOpener:
         opened = replace(opened, system=system, target=target or state.target)
         pending, broken = unfinished_asks(replay, form, self._host.most_waiting)
         # A paused session has an open turn, which continues in its own dialect. So do not check the number of tools.
-        async with self._open_tools(opened, config, fits=state.pause is None) as (offer, resolver):
-            session = self._start(claims, opened, replay, config, offer, resolver, pending)
+        async with self._open_tools(opened, config, check_count=state.pause is None) as (
+            session_tools,
+            resolver,
+        ):
+            session = self._start(claims, opened, replay, config, session_tools, resolver, pending)
         async with _end_on_failure(session._lifecycle):
             if broken is not None:
                 session._lifecycle.activate()  # the new actors close the interrupted turn
@@ -252,24 +255,24 @@ class SessionOpener:
 
     @asynccontextmanager
     async def _open_tools(
-        self, opened: Opened, config: SessionConfig, *, fits: bool = True
+        self, opened: Opened, config: SessionConfig, *, check_count: bool = True
     ) -> AsyncGenerator[tuple[SessionTools, Resolver]]:
         """Open the toolsets of a session, and return its tools and its resolver.
 
-        If the block fails, the toolsets are closed. `fits`: whether to check that the target accepts this number of
-        tools.
+        If the block fails, the toolsets are closed. If `check_count`, also check that the target accepts this number
+        of tools.
         """
         host, resolvers = self._host, list[Resolver]()
 
         def resolve_tools(tools: Toolset) -> None:
             resolvers.append(host.backends.resolver(tools, opened.system))
-            check_prices(resolvers[0], opened.target, opened.tenant, opened.budget, must_fit=fits)
+            check_prices(resolvers[0], opened.target, opened.tenant, opened.budget, must_fit=check_count)
 
-        offer = await host.toolsets.open(config.tools, resolve_tools)
+        session_tools = await host.toolsets.open(config.tools, resolve_tools)
         try:
-            yield offer, resolvers[0]
+            yield session_tools, resolvers[0]
         except BaseException:
-            host.toolsets.release(offer.owners)
+            host.toolsets.release(session_tools.owners)
             raise
 
     def _start(
@@ -278,7 +281,7 @@ class SessionOpener:
         opened: Opened,
         replay: Replay,
         config: SessionConfig,
-        offer: SessionTools,
+        session_tools: SessionTools,
         resolver: Resolver,
         pending: PendingAsks | None = None,
     ) -> Session:
@@ -296,7 +299,7 @@ class SessionOpener:
             caller_depth(),
             host.bounds.with_repeats(config.on_repeat),
         )
-        configuration = Configuration(opened.target, opened.system, offer, host.toolsets)
+        configuration = Configuration(opened.target, opened.system, session_tools, host.toolsets)
         session = Session(SessionLifecycle(spec, host, configuration, replay, resolver, pending))
         self._registry.open[name] = session
         return session
@@ -314,8 +317,7 @@ async def _end_on_failure(lifecycle: SessionLifecycle) -> AsyncGenerator[None]:
 
 
 def _check_tenant(name: str, session_tenant: str, caller_tenant: str) -> None:
-    """Check that the session `name` of the tenant `session_tenant` may be used by a caller of the tenant
-    `caller_tenant`.
+    """Raise `SessionExists` if a session belongs to another tenant than the caller.
 
     A caller without a tenant may use the sessions of all tenants.
     """

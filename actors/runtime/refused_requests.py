@@ -1,6 +1,6 @@
 """Keep the last requests that were refused for their structure, and write a dump of each if the program wants dumps.
 
-Such a refusal is a bug in this library, so the runtime keeps the evidence.
+A request with an invalid structure is a bug in this library, so the runtime keeps the evidence.
 """
 
 from collections import deque
@@ -27,8 +27,8 @@ class RefusedRequests:
         config: Defines the dialects of the requests.
         dumps: Writes dumps; None if the program did not set `on_refusal`.
 
-    `last`: the last refused requests, oldest first. `count`: the number of refused requests. `start_dump`: starts the
-    task that writes a dump; None while the runtime is not running.
+    The attribute `last` contains the last refused requests, oldest first, and `count` is the number of all refused
+    requests. `start_dump` starts the task that writes a dump; it is None while the runtime is not running.
     """
 
     def __init__(self, config: "Config", dumps: "Dumps | None") -> None:

@@ -34,7 +34,7 @@ class SessionRemoval:
     async def delete(self, name: str, before: float | None) -> Collection[str]:
         """Close a session, delete its log and the logs of its subagents, and return the deleted ids.
 
-        A session that was used at `before` or later is kept: it may have been used after it was listed. See
+        If `before` is set, a session that was used at this time (in seconds since 1970) or later is kept. See
         `JournalAdmin.delete`.
         """
         host, registry = self._host, self._registry
@@ -63,9 +63,9 @@ class SessionRemoval:
         return deleted
 
     async def delete_unused(self, stored: Iterable[StoredSession]) -> Collection[str]:
-        """Delete the logs of sessions, with their subagents, that are unchanged since they were listed; return the ids.
+        """Delete the logs of listed sessions and their subagents; return the deleted ids.
 
-        A session that is open in this runtime, or that was used since, is kept.
+        A session is kept if it is open in this runtime, or was used after it was listed.
         """
         host, registry = self._host, self._registry
         names = {each.id: each.events for each in stored if not registry.is_taken(each.id)}

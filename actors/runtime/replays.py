@@ -86,9 +86,15 @@ def awaited_output(state: SessionState, output: Any) -> Output[Any] | None:  # A
 def unfinished_asks(
     replay: Replay, output: Output[Any] | None, most_waiting: int
 ) -> tuple[PendingAsks | None, AnswerSink | None]:  # Any: the type of the answer is not known here
-    """Return the pending asks of a resumed session, and the sink of its interrupted ask. Both values may be None.
+    """Return the pending asks of a resumed session, and the sink that receives the result of its interrupted ask.
 
-    The interrupted ask ends as if the session's actors had crashed while it was in flight.
+    The interrupted ask ends as if the session's actors had crashed while it was in flight. The sink is None if no ask
+    was interrupted. The pending asks are None if, in addition, no `output` is given.
+
+    Args:
+        replay: The state, ledger and lanes rebuilt from the log.
+        output: The output type of the waiting or interrupted ask.
+        most_waiting: Maximum number of queued asks.
     """
     if not needs_recovery(replay.state):
         return None if output is None else PendingAsks(most_waiting, form=output), None

@@ -22,7 +22,7 @@ TRIES = 64
 
 
 class HostedSession(Protocol):
-    """The methods of a session that its host uses. `actors.runtime.lifecycle` implements them."""
+    """A session as its host sees it. `actors.runtime.lifecycle` implements it."""
 
     handles: int
 
@@ -52,7 +52,9 @@ class HostedSession(Protocol):
 
 
 class Residency(Struct):
-    """The sessions of one host that are in memory, in three orders, each with the least recently used session first.
+    """The sessions of one host that are in memory.
+
+    The sessions are in three groups. Each group lists the least recently used session first.
 
     Args:
         limits: The number of sessions that keep their actors, and the bytes that all sessions may use.
@@ -108,13 +110,14 @@ class Residency(Struct):
         self.unused[session.name] = session
 
     def forget(self, session: HostedSession) -> None:
-        """Remove a session that has ended from all three orders."""
+        """Remove a session that has ended from all three groups."""
         for sessions in (self.active, self.folded, self.unused):
             sessions.pop(session.name, None)
 
     def trim(self) -> None:
-        """End actors of idle sessions if too many sessions have actors or memory is short. Called when an ask has
-        ended.
+        """End actors of idle sessions if too many sessions have actors or memory is short.
+
+        The lifecycle of a session calls this method when an ask has ended.
         """
         for oldest in tuple(islice(self.active.values(), 2)):
             if len(self.active) > self.limits.active:

@@ -156,7 +156,7 @@ async def vacuum(journal: Ref[JournalCommand], max_bytes: int | None = None) -> 
 async def _matching_ids(
     journal: Ref[JournalCommand], names: Sequence[str], tenant: str | None, before: float | None
 ) -> AsyncGenerator[str]:
-    """Yield the ids of the sessions that meet every condition. `delete_all` describes the conditions."""
+    """Yield the ids of the sessions that meet all conditions, as described in `delete_all`."""
     if not names:
         async with aclosing(list_sessions(journal, tenant, before)) as sessions:
             async for each in sessions:

@@ -165,7 +165,7 @@ class Runtime(SessionAccess):
     def _create_backends(
         self, prices: Prices | None, compaction: Compaction | None, budgets: Mapping[str, Budget] | None
     ) -> RuntimeBackends:
-        """Return the backends of the configuration. The arguments are those of the constructor."""
+        """Return the backends of the configuration, with the prices and limits passed to the constructor."""
         return RuntimeBackends(
             self.config,
             self._transport,

@@ -191,7 +191,7 @@ class SessionAccess(SessionMovement):
     def _resuming(
         self, system: str | EllipsisType | None, wait: float, config: SessionConfig
     ) -> tuple[SessionOpener, SessionConfig]:
-        """Check the arguments of `resume` and `claim`. Return the opener of sessions, and the configuration."""
+        """Check the arguments of `resume` and `claim`. Return the session opener and the configuration to use."""
         host = self._opening_host()
         if not isinstance(system, str | EllipsisType | None):
             raise ConfigError(f"system= takes a string, not {type(system).__name__}")

@@ -223,9 +223,9 @@ class SessionActors:
         return session
 
     def _make_ledger_actor(self) -> LedgerActor:
-        """Create the ledger actor.
+        """Create the ledger actor. If the log must be read again, also begin a new generation of the session's actors.
 
-        The ledger actor is created first, so this method also begins a new generation if the log must be read again.
+        The ledger actor is created first, so the other actors join this generation.
         """
         if not self._state.session:
             replay, self._replay = self._replay, None
@@ -239,9 +239,8 @@ class SessionActors:
         return SchedulerActor(self.active_config.tools, ledger, self._executor, self._spec.approve)
 
     def _make_session_actor(self) -> "SessionActor":
-        from actors.session.session_actor import (
-            SessionActor,  # imported with the first session, so that `import actors` stays fast
-        )
+        # imported with the first session, so that `import actors` stays fast
+        from actors.session.session_actor import SessionActor
 
         self._made = SessionActor(
             self._state,

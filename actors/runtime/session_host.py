@@ -72,7 +72,7 @@ class SessionHost(Struct):
         turnstile: Limits the tasks that compute between two polls of the event loop.
         running: False once the runtime is being left, and no more actors may be created.
         loop: The event loop that entered the runtime.
-        advise: Returns only the advice of the `AskFailed` error for a failed ask.
+        advise: Returns the advice for the result of a failed ask: `AskFailed.advice`.
         address: The address at which other programs reach this host; empty if unknown.
         state: Whether the host accepts more sessions.
         lag: Seconds by which the event loop delayed the last renewal of the lease.
@@ -114,7 +114,7 @@ class SessionHost(Struct):
 
     @property
     def status(self) -> HostStatus:
-        """The host's address, state and lag, which its row in the journal contains."""
+        """The host's address, state and lag, as stored in the host's row of the journal."""
         return HostStatus(self.address, self.state, self.lag)
 
     def check_serving(self) -> None:
@@ -212,7 +212,7 @@ class SessionHost(Struct):
                 self.start(partial(self._release, command), f"{session}/release")
 
     async def _release(self, command: ReleaseSession) -> None:
-        """Send a release to the journal when its mailbox was full."""
+        """Release a claim, waiting while the journal's mailbox is full."""
         with suppress(ActorStopped, ShuttingDown):  # a journal that has ended has released all sessions
             await self.journal.send(command)
 

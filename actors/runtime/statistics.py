@@ -13,7 +13,7 @@ def runtime_stats(host: SessionHost, open_sessions: int, refusals: int, stalls: 
         host: The host of the runtime's sessions.
         open_sessions: The number of open sessions.
         refusals: The number of requests that providers refused because of their structure.
-        stalls: The counters of the times that the event loop was blocked.
+        stalls: Counts how often and how long the event loop was blocked.
     """
     meters, storage, residency = host.backends.meters, host.storage, host.residency
     journal = meters.journal.stats(

@@ -1,5 +1,4 @@
-"""Open and close the storage of a runtime. An opened storage is always closed, no matter when its callers are
-cancelled.
+"""Open and close the storage of a runtime. An opened storage is closed even if a caller is cancelled.
 
 A blocking storage is opened and closed in threads, and a thread continues when its caller is cancelled. So both threads
 use a lock: the close waits for an opening in progress, and an opening that starts after the close does nothing.
@@ -20,7 +19,7 @@ from actors.telemetry import logger
 class StorageOwner:
     """The owner of a runtime's storage, which is opened and closed at most once.
 
-    With an address, the storage becomes a host as soon as it is open.
+    If `address` is set, opening the storage also registers this process as a host with that address.
     """
 
     def __init__(self, storage: Storage, address: str = "") -> None:
@@ -62,5 +61,6 @@ class StorageOwner:
         with self._lock:
             if not self._is_closed:
                 self._is_closed = True
-                # Acknowledged events are written. If the close fails, other hosts must wait for the lease to expire.
+                # All acknowledged events are written already. After a failed close, other hosts must wait until the
+                # lease expires.
                 call_host(self._storage.close, logger.journal_unclosed)

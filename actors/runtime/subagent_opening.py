@@ -70,9 +70,7 @@ _PARENT_KEY: ContextVar[str] = ContextVar("parent_key", default="")
 
 
 async def _open_numbered(call: ParentCall, key: str, opening: Callable[..., Awaitable[Session]]) -> Session:
-    """Open a session under the first id of a call that is not in use. An id is in use as long as a log with this id
-    exists.
-    """
+    """Open a session under the first free id of a call. An id is free if no log has it."""
     token = _PARENT_KEY.set(key)
     try:
         for number in count(call.number):

@@ -89,7 +89,7 @@ _ARGUMENT_TYPES: Mapping[str, _ArgumentType] = {
 
 
 def check_types(**arguments: object) -> None:
-    """Check the type of each argument, which is passed under its own name. None is always accepted.
+    """Check the type of arguments, passed as `name=value`. None is always accepted.
 
     Raises:
         ConfigError: An argument has a wrong type.
@@ -108,10 +108,10 @@ def check_wait(wait: object) -> None:
 
 
 def check_nonnegative(**arguments: object) -> None:
-    """Check that each argument, which is passed under its own name, is a number that is 0 or more.
+    """Check that arguments, passed as `name=value`, are numbers that are 0 or more.
 
     Raises:
-        ConfigError: An argument is not such a number.
+        ConfigError: An argument is not a number, or is negative.
     """
     for name, value in arguments.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
@@ -146,7 +146,7 @@ def checked_session_id(value: object) -> str:
 
 
 def seconds_since_1970(time: datetime | None) -> float | None:
-    """Convert an `older_than=` time to seconds since 1970; None stays None.
+    """Convert an `older_than=` time to seconds since 1970. Return None if `time` is None.
 
     Raises:
         ConfigError: The system's clock cannot represent the time.
@@ -165,7 +165,7 @@ def refusal_dumps(on_refusal: "OnRefusal") -> "Dumps":
 
 
 def load_configuration(config: "str | PathLike[str] | Config | None", environ: Mapping[str, str]) -> "Config":
-    """Return `config` if it is a `Config`; otherwise load a configuration. The import is slow, so it is deferred."""
+    """Return `config` if it is a `Config`. Otherwise load it from the file, or from the environment if it is None."""
     from actors.config import Config, load
 
     return config if isinstance(config, Config) else load(config, environ)

@@ -41,8 +41,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "hosts: a session with an open turn is refused by the current limits of its target",
         "actors/runtime/opening.py:SessionOpener._resume",
-        "self._open_tools(opened, config, fits=state.pause is None)",
-        "self._open_tools(opened, config, fits=True)",
+        "self._open_tools(opened, config, check_count=state.pause is None)",
+        "self._open_tools(opened, config, check_count=True)",
         (f"{OWN}::test_an_open_turn_continues_on_a_host_that_rejects_new_turns",),
     ),
     Mutation(
