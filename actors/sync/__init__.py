@@ -11,8 +11,8 @@ A `BlockingRuntime` starts a thread with an event loop that hosts an `actors.Run
 the caller's context variables, while the caller waits. Any thread may call, even one with a running event loop of its
 own, as in a notebook. An interrupt (Ctrl-C) that reaches the caller of an ask cancels that ask.
 
-A runtime that is still open when the main thread ends is closed then, even if other threads use it. So let the main
-thread wait for these threads.
+When the main thread ends, each open runtime is closed, even if other threads use it. So let the main thread wait for
+these threads.
 """
 
 from actors.sync.once import run

@@ -20,7 +20,7 @@ class InterruptibleAsk:
 
     Args:
         session: The session of the ask.
-        is_shared: Whether the ask has a key, so that other callers may wait for it. Then it is not cancelled.
+        is_shared: True if the ask has a key. Other callers may wait for it, so an interrupt does not cancel it.
     """
 
     def __init__(self, session: Session, *, is_shared: bool = False) -> None:
@@ -65,7 +65,7 @@ class InterruptibleAsk:
 
 
 async def final_result(events: AsyncIterator[SessionEvent]) -> AskResult:
-    """Read all events of an ask, and return the result in the last event."""
+    """Read all events of an ask, and return the result that the last event contains."""
     result: AskResult | None = None
     async for event in events:
         if isinstance(event, CompleteEvent | ErrorEvent):

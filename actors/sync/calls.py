@@ -19,8 +19,7 @@ INTERRUPT_TIMEOUT = 5.0
 class BlockingCalls:
     """The blocking calls of one runtime: each runs a function on the event loop's thread while its caller waits.
 
-    The runtime and its sessions share this object. The loop is stopped when the program has no reference to them any
-    more.
+    The runtime and its sessions share this object. When the program has no reference to them any more, the loop stops.
     """
 
     def __init__(self, loop: LoopThread) -> None:
@@ -29,9 +28,9 @@ class BlockingCalls:
         finalize(self, loop.stop).atexit = False
 
     def wait(self, function: Callable[[], Awaitable[R]], ask: InterruptibleAsk | None = None) -> R:
-        """Run an async function on the loop, and wait for it.
+        """Run an async function on the loop, and return its result.
 
-        If the caller is interrupted, `ask` is cancelled, or the function itself if there is no `ask`.
+        An interrupt of the caller cancels `ask`. If there is no `ask`, it cancels the function.
         """
         if ask is None:
             return self._loop.call(function)

@@ -1,4 +1,4 @@
-"""Give the blocking variant of an async method the signature of that method."""
+"""Copy the signature of an async method to its blocking variant."""
 
 from collections.abc import Callable
 from inspect import signature
@@ -7,8 +7,7 @@ from inspect import signature
 def copy_documentation(
     call: Callable[..., object], method: Callable[..., object], result: str | None = None
 ) -> None:
-    """Give the blocking variant of an async method the signature and name of that method, and a docstring that refers
-    to it.
+    """Copy the name and signature of an async method to its blocking variant, with a docstring that refers to it.
 
     Args:
         call: The blocking variant.

@@ -1,4 +1,4 @@
-"""Ask a single question without an event loop, as `actors.runtime.once` does with one."""
+"""Run a single ask from a program without an event loop."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import closing, nullcontext

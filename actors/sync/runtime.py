@@ -33,8 +33,8 @@ class BlockingRuntime:
     """An `actors.Runtime` with its own thread and event loop, which run from the call of this class until `close`.
 
     A `with` block closes the runtime on exit. The runtime is also closed when the main thread ends, and when the
-    program has no reference to the runtime or its sessions any more. Half a second after closing, calls that are still
-    running are cancelled and raise `KernelError`.
+    program has no reference to the runtime or its sessions any more. Calls that still run half a second after the
+    close are cancelled, and raise `KernelError`.
 
     Args:
         runtime: An `actors.Runtime` that has not been entered, or the `config` argument of a new one.
@@ -42,9 +42,9 @@ class BlockingRuntime:
 
     Raises the errors of creating and entering an `actors.Runtime`, and `KernelError` if the main thread has ended.
 
-    Every call raises `KernelError` once the runtime is closed. A call raises `WrongEventLoop` on the runtime's own
-    event loop (in an async tool), where the call would wait for itself, and in a forked process, where the thread does
-    not exist.
+    Every call raises `KernelError` once the runtime is closed. A call on the runtime's own event loop (in an async
+    tool) would wait for itself, so it raises `WrongEventLoop`. A call in a forked process also raises
+    `WrongEventLoop`, because the thread does not exist there.
     """
 
     def __init__(self, runtime: Any = None, *, backend: Backend = "asyncio") -> None:

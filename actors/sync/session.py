@@ -59,7 +59,7 @@ class BlockingSession:
 
     The methods are those of `actors.Session`, where they are documented; each method waits for the result. If the
     caller of `ask`, `stream` or `stream_text` is interrupted while it waits, the ask is cancelled and its calls are
-    closed; a second interrupt does not wait for them. Leaving a stream early does not stop the turn.
+    closed. A second interrupt ends the wait for these calls. Leaving a stream early does not stop the turn.
     """
 
     def __init__(self, calls: BlockingCalls, session: Session) -> None:
