@@ -1,9 +1,9 @@
 """Define tools: functions that a model may call, with a name, a description and an argument schema.
 
 Sessions use this package to declare tools and to validate arguments. `@tool` builds a JSON Schema from a function's
-signature and docstring. Providers receive that schema; the model's arguments are validated against it, and pydantic
-then converts them to the function's types. `Tool.from_schema` accepts an explicit schema. A `Toolset` is an ordered set
-of tools.
+signature and docstring. Providers receive this schema. The model's arguments are validated against the schema, and
+pydantic then converts them to the function's types. `Tool.from_schema` accepts an explicit schema. A `Toolset` is an
+ordered set of tools.
 
 The scheduler runs tools: it awaits async functions and runs the others in a worker thread. pydantic and the JSON Schema
 validator are imported when the first tool is defined.

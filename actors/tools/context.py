@@ -21,7 +21,7 @@ Deps = TypeVar("Deps")
 
 
 class Subagent(Protocol):
-    """A child session that a tool has opened, with some of the methods of `Session`."""
+    """A child session that a tool has opened. It has some of the methods of `Session`."""
 
     @property
     def id(self) -> str:
@@ -62,7 +62,7 @@ class Subagent(Protocol):
         ...
 
     async def history(self) -> History:
-        """Return the conversation so far, with every tool result after its call."""
+        """Return the conversation so far. See `Session.history`."""
         ...
 
 
@@ -75,7 +75,7 @@ class SubagentOptions(Struct, frozen=True):
 
 
 class SessionLink(Protocol):
-    """The functions of a session that a `ToolContext` uses. All except `subagent` may be called in any thread."""
+    """The interface through which a `ToolContext` uses its session. Only `subagent` must run in the event loop."""
 
     @property
     def is_cancelled(self) -> bool:
@@ -146,8 +146,8 @@ class ToolContext(Generic[Deps]):
         deps: The object that the program passed to `Runtime.open(deps=...)`.
         session_id: Id of the call's session.
         call_id: The canonical id of the call.
-        idempotency_key: Unique to this call, and the same each time the call runs: for services that deduplicate
-            requests.
+        idempotency_key: A key for services that deduplicate requests. It is unique to this call, and the same each time
+            the call runs.
         deadline: Time at which the call is ended, on the clock of `anyio.current_time()`; None if only cancellation
             ends the call.
     """
@@ -161,12 +161,15 @@ class ToolContext(Generic[Deps]):
 
     @property
     def cancelled(self) -> bool:
-        """True if the call was cancelled or has passed its deadline. A function in a thread must check this itself."""
+        """True if the call was cancelled or has passed its deadline.
+
+        A function that runs in a thread is not interrupted, so it should check this property.
+        """
         return self._link.is_cancelled
 
     @property
     def remaining(self) -> float | None:
-        """Seconds until the deadline, at least 0; None without a deadline. May be read in any thread."""
+        """Seconds until the deadline, at least 0; None if there is no deadline. Any thread may read this property."""
         return None if self.deadline is None else max(0.0, self.deadline - self._link.now)
 
     @property
@@ -177,8 +180,8 @@ class ToolContext(Generic[Deps]):
     def progress(self, message: str = "", fraction: float | None = None) -> Awaitable[None]:
         """Report the progress of the call in the ask's stream, as a `status` event `progress`.
 
-        The report is published before this method returns, in any thread, so a function that is not async need not
-        await it. A report never waits for a reader: of several pending reports, a reader may receive only the last.
+        The report is published before this method returns. So a function that is not async can call it from a thread
+        without awaiting it. A slow reader may receive only the last of several reports.
 
         Args:
             message: A short description, which is cut to 500 characters.
@@ -198,7 +201,7 @@ class ToolContext(Generic[Deps]):
 
         The child has its own log, ledger and lanes, and its parent's `deps` and approvals. Without an `approve`
         function in the parent, calls that need approval are denied. The parent's stream also contains the events of the
-        child's asks. The child is closed when its block or the call ends, and the call does not end before that.
+        child's asks. The child is closed when the block ends, or when the call is about to end.
 
         Args:
             target: The child's target; the parent's target by default.

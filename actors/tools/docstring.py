@@ -14,7 +14,7 @@ _REST = re.compile(r":param\s+(?:[^:]*\s)?(\w+):\s*(.*)$")
 
 
 def parse_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:  # Any: functions of any type
-    """Return two parts of a function's docstring: the description, and the notes on parameters by parameter name.
+    """Return the description in a function's docstring, and the notes on its parameters, by parameter name.
 
     The description ends at the first section, such as `Args:`.
     """
@@ -24,7 +24,7 @@ def parse_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
 
 
 def _parameter_notes(lines: Iterable[str]) -> dict[str, str]:
-    """Return the notes on parameters in the sections of a docstring, by the parameter's name."""
+    """Return the notes on parameters, by parameter name, from the lines of a docstring."""
     notes: dict[str, str] = {}
     current, indent, is_open = "", 0, False
     for line in lines:

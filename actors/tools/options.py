@@ -24,13 +24,14 @@ class ToolOptions(TypedDict, total=False):
     """Options of a tool in addition to its schema. Names and defaults are the same as in `Tool`.
 
     Args:
-        approval: `allow`, the default, runs a call at once, `ask` waits for a decision, `deny` never runs it. Or a
-            function that returns one of these values for the arguments of a call.
-        timeout: Seconds that one call may take; None, the default, for no limit.
-        effects: Effects of a call on the outside world: `pure` (none), `idempotent`, or `once`, the default: a call
-            never runs again.
-        resources: Names of the resources that a call writes to, or a function that returns them for the arguments of a
-            call. Calls of a session with a common resource run one after another, in call order. By default, none.
+        approval: `allow`, the default, runs a call at once. `ask` waits for a decision, and `deny` never runs a call. A
+            function may return one of these values for the arguments of each call.
+        timeout: Seconds that one call may take. None, the default, means no limit.
+        effects: The effects of a call on the outside world: `pure` means none, and `idempotent` that a call may run
+            again. With `once`, the default, a call never runs again.
+        resources: Names of the resources that a call writes to, or a function that returns these names for the
+            arguments of a call; none by default. Calls of a session that write to the same resource run one after
+            another, in call order.
     """
 
     approval: ApprovalRule

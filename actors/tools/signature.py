@@ -41,7 +41,7 @@ class Parameters(Struct, frozen=True):
     def from_function(
         cls, function: Callable[..., Any], name: str, notes: Mapping[str, str]
     ) -> "Parameters":  # Any: functions of any type
-        """Return the parameters of a tool's function. `notes` contains descriptions by parameter name.
+        """Return the parameters of the function of the tool `name`. `notes` contains descriptions by parameter name.
 
         Raises:
             ToolDefinitionError: A parameter cannot be passed by name, or its type has no JSON Schema.
@@ -114,7 +114,7 @@ def context_parameter(function: Callable[..., Any], name: str) -> str | None:  #
         hints = {**written, **_type_hints(function, name)}
     except ToolDefinitionError:
         if not any(isinstance(each, str) and "ToolContext" in each for each in written.values()):
-            return None  # the unresolved annotations do not mention a context
+            return None  # an annotation cannot be resolved, but no annotation mentions a context
         raise
     found = [key for key in written if _is_context(hints[key])]
     if len(found) > 1:
@@ -263,15 +263,13 @@ def _clean_generated_schema(schema: Any) -> Any:  # Any: parsed JSON
 def _schema_error(
     name: str, parameters: Iterable[str], hints: Mapping[str, Any], error: BaseException
 ) -> str:  # Any: an annotation may be any object
-    """Return the message of the error for a schema that cannot be generated. The message names the parameter that
-    causes the error.
-    """
+    """Return an error message for a schema that cannot be generated. It names the parameter that causes the error."""
     from pydantic import TypeAdapter
 
     for key in parameters:
         try:
             TypeAdapter(hints.get(key, Any)).json_schema()
-        except BaseException as failure:  # this parameter causes the error of the complete model
+        except BaseException as failure:  # this parameter causes the error
             if is_from_signal(failure):
                 raise
             hint = inspect.formatannotation(hints[key])

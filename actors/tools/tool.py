@@ -48,14 +48,15 @@ class Tool(Generic[P, R]):
         description: The description for the model.
         parameters: JSON Schema of the arguments, an object.
         function: Called with one keyword argument for each field of the arguments.
-        approval: `allow` runs a call at once, `ask` waits for a decision, `deny` never runs it. Or a function that
-            returns one of these values for the arguments of a call.
-        timeout: Seconds that one call may take; None for no limit.
-        effects: Effects of a call on the outside world. `pure`: none, so a call may run again, or be answered with the
-            result of an equal call. `idempotent`: repeated runs with the same idempotency key have the effect of one
-            run. `once`: a call never runs again.
-        resources: Names of the resources that a call writes to, or a function that returns them for the arguments of a
-            call. Calls of a session with a common resource run one after another, in call order.
+        approval: `allow` runs a call at once, `ask` waits for a decision, and `deny` never runs a call. A function may
+            return one of these values for the arguments of each call.
+        timeout: Seconds that one call may take; None means no limit.
+        effects: The effects of a call on the outside world. `pure` means none, so a call may run again, or receive the
+            result of an equal call. `idempotent` means that repeated runs with the same idempotency key have the effect
+            of one run. With `once`, a call never runs again.
+        resources: Names of the resources that a call writes to, or a function that returns these names for the
+            arguments of a call. Calls of a session that write to the same resource run one after another, in call
+            order.
 
     Raises:
         ToolDefinitionError: The name, the function or an option is invalid.
@@ -129,8 +130,8 @@ class Tool(Generic[P, R]):
             name: The name for the model, as in `Tool`.
             description: The description for the model.
             parameters: JSON Schema of the arguments. Arguments are validated as for every tool.
-            read_only: Whether a call changes nothing. If True, `effects` is `pure` and calls need no approval, unless
-                `approval` is set; otherwise calls need approval.
+            read_only: True if calls change nothing. Then `effects` is `pure` by default. By default, only calls of pure
+                tools run without approval.
             options: Fields of `Tool`.
 
         Raises:
@@ -154,14 +155,13 @@ class Tool(Generic[P, R]):
     def approval_of(self, arguments: dict[str, JsonValue]) -> Approval:
         """Return the approval for a call with these arguments.
 
-        If the rule is a function, an unknown return value means `deny`, and its exceptions propagate.
+        If the approval is a function, an unknown return value means `deny`, and the function's exceptions propagate.
         """
         said = self.approval if isinstance(self.approval, str) else self.approval(arguments)
         return said if said in ("allow", "ask", "deny") else "deny"
 
     def keys_of(self, arguments: dict[str, JsonValue]) -> tuple[str, ...]:
-        """Return the names of the resources that a call with these arguments writes to: the keys under which calls are
-        serialised.
+        """Return the names of the resources that a call with these arguments writes to.
 
         If `resources` is a function, its exceptions propagate.
         """

@@ -37,7 +37,8 @@ def stdio(
     Args:
         command: The program, searched in `PATH`.
         args: Arguments of the program.
-        env: Environment variables in addition to `PATH`, `HOME` and a few more; no other variable is inherited.
+        env: Environment variables for the program. Of the host's variables, it inherits only `PATH`, `HOME` and a few
+            more.
         cwd: Working directory of the program.
         log: A file to which the program's standard error is appended. If the server cannot be opened, the error
             contains its last lines.

@@ -25,7 +25,13 @@ _LATER = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
 
 def clean_result(method: str, result: Fields, on_dropped: OnDroppedTool) -> Fields:
-    """Return the result of a request in the form that the SDK accepts. `method` is the method of the request."""
+    """Return the result of a request in a form that the SDK accepts.
+
+    Args:
+        method: The method of the request, such as `tools/list`.
+        result: The result from the server.
+        on_dropped: Called with the name of each invalid tool and the reason.
+    """
     match method:
         case "initialize":
             return {"capabilities": {}, "serverInfo": {"name": "", "version": ""}, **result}

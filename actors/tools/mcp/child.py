@@ -1,4 +1,4 @@
-"""Connect to a server in a child process: JSON-RPC messages, one per line, over the standard streams.
+"""Connect to an MCP server in a child process. Each line of its standard streams is one JSON-RPC message.
 
 `actors.mcp.stdio` uses this transport. The SDK's own transport buffers lines of any length and drops standard error.
 This transport rejects lines above the limit without buffering them, and keeps the last lines of standard error for
@@ -46,12 +46,12 @@ Item = SessionMessage | Exception
 
 
 class ChildServer:
-    """A server in a child process. The context manager `open` starts the process and stops it on exit.
+    """A server in a child process. The context manager `open` starts the process, and stops it at the end of the block.
 
     Args:
         command, args, env, cwd: As in `actors.mcp.stdio`.
         log: A file to which standard error is appended.
-        limits: Limits of one line.
+        limits: Limits of the size of one line.
         name: The server's name in the log.
     """
 
@@ -92,7 +92,7 @@ class ChildServer:
             raise ToolsetDown(f"{failure_reason(error)}; {self._describe_exit(code, tail)}") from error
 
     async def _start(self) -> Process:
-        """Start the process, in a session of its own, so that its descendants can be stopped too."""
+        """Start the process as the leader of a new process group, so that its descendants can be stopped too."""
         command = self._command
         if sys.platform == "win32":
             from mcp.os.win32.utilities import get_windows_executable_command
@@ -124,7 +124,7 @@ async def _run_streams(
     log: str | Path | None,
     name: str,
 ) -> AsyncGenerator[TransportStreams]:
-    """Return the streams of messages of a process. Stop the process afterwards, even if the caller is cancelled."""
+    """Connect the SDK's message streams to a process. On exit, stop the process, even if the caller is cancelled."""
     incoming_send, incoming = anyio.create_memory_object_stream[Item](0)
     outgoing_send, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
     flushed = anyio.Event()
@@ -238,7 +238,7 @@ class LineParser:
         self._add_to_line(rest)
 
     def _add_to_line(self, data: bytes) -> None:
-        """Add bytes to the current line. Of a line that is too long, only the start and the end are kept."""
+        """Add bytes to the current line. If the line is too long, keep only its start and end."""
         self._line += data
         size = len(self._line)
         if size > self._limits.max_bytes or self._dropped:
@@ -290,7 +290,10 @@ def _request_id(start: bytes, end: bytes) -> RequestId | None:
 
 
 async def _exit_code(process: Process, tail: StderrTail) -> int | None:
-    """Return the exit code of a process after reading its standard error; None if the process has not exited."""
+    """Return the exit code of a process that has ended or is about to end; None if it still runs.
+
+    Before that, the rest of its standard error is read into `tail`.
+    """
     if not await _has_ended(process, FLUSH):
         return None
     with anyio.move_on_after(FLUSH):  # a child of the process may keep the pipe open for ever

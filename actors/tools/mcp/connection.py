@@ -1,8 +1,8 @@
 """Manage one connection to an MCP server: convert its tools, run their calls, and detect the loss of the connection.
 
-The block of the toolset keeps the connection open; calls run in the tasks of tools. When a call is cancelled, the SDK
-notifies the server. If the connection is lost during a call, the call fails with an error that says whether the call
-may have run.
+The task that opened the toolset keeps the connection open. Each call runs in the task of its tool. When a call is
+cancelled, the SDK notifies the server. If the connection is lost during a call, the call fails with an error that says
+whether the call may have run.
 """
 
 from collections import Counter
@@ -125,7 +125,7 @@ class ServerTools:
         self._changed.set()
 
     async def _refresh(self) -> None:
-        """Read the list of tools within the time limit, and convert the tools that the host wants to use."""
+        """Read the list of tools within the time limit, and convert the tools that the options select."""
         with anyio.fail_after(self._server.listing):
             listed = await self._read_list()
         only = self._server.only
@@ -227,7 +227,7 @@ class ServerTools:
 
 
 def effects_of(listed: Listed) -> Effects:
-    """Return the effects of a server's tool according to its annotations; `once` without annotations."""
+    """Return the effects of a server's tool according to its annotations. Without annotations, return `once`."""
     hints = listed.annotations
     if hints is None:
         return "once"
@@ -242,12 +242,11 @@ def _input_schema(listed: Listed) -> dict[str, JsonValue]:
 
 
 def assign_names(listed: Iterable[Listed]) -> Iterator[tuple[str, Listed]]:
-    """Yield the tools of a server, each with a name that a model accepts. The names do not depend on the order of the
-    list.
+    """Yield the tools of a server, each with a name that a model accepts.
 
-    A valid name is kept. An invalid name is changed; if two names become equal, each ends with a digest of the server's
-    name for the tool. If two tools have the same name on the server, the server can call only one of them, so the other
-    is dropped.
+    A valid name is kept. An invalid name is changed. If two changed names are equal, a digest of the server's name is
+    appended to each. If the server lists a name twice, only one of the two tools can be called, so the other is
+    dropped. The names do not depend on the order of the list.
     """
     tools: dict[str, Listed] = {}
     for each in listed:
@@ -260,9 +259,7 @@ def assign_names(listed: Iterable[Listed]) -> Iterator[tuple[str, Listed]]:
 
 
 def _unique_name(valid: str, server_name: str, taken: Collection[str]) -> str:
-    """Return a name that no other tool has: the start of `valid`, followed by a digest of the server's name for the
-    tool.
-    """
+    """Return a name that is not in `taken`: the start of `valid`, followed by a digest of `server_name`."""
     digest = content_name(server_name)
     tries = (valid_name(f"{valid[:40]}_{digest[:size]}") for size in range(8, len(digest) + 1))
     return next(each for each in tries if each not in taken)

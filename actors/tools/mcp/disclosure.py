@@ -1,4 +1,4 @@
-"""Remove secrets from addresses and from standard error, before errors contain them."""
+"""Remove secrets from addresses and from standard error, before they become part of an error."""
 
 import os
 import re
@@ -18,15 +18,14 @@ def public_url(url: str) -> str:
 
 
 def may_be_secret(text: str) -> bool:
-    """Return True if a string may be a token, a key or a UUID: it has at least 8 characters, among them letters and
-    digits.
-    """
+    """Return True if a string may be a token, a key or a UUID: 8 or more characters, with letters and digits."""
     return len(text) >= 8 and any(map(str.isdigit, text)) and any(map(str.isalpha, text))
 
 
 def find_secrets(args: Iterable[str], env: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the values to hide in errors, longest first: the values of all variables, and the arguments that may be
-    secrets.
+    """Return the values to hide in errors, longest first.
+
+    They are the values of all environment variables, and the arguments that may be secrets.
     """
     found = set(env.values())
     is_named = False

@@ -1,9 +1,9 @@
 """Limit the answers that the SDK's HTTP client reads: reject compressed answers, and answers above a size limit.
 
-`RemoteServer` gives this transport to the SDK, whose own client expanded 292 KB of gzip to 1.5 GB. Requests accept no
-encoding, and encoded answers are rejected. A JSON body or an event of a stream is buffered up to the limit and checked
-before the SDK reads it. The SDK receives a JSON-RPC error in place of a rejected answer, so the connection stays
-usable.
+`RemoteServer` gives this transport to the SDK, because the SDK's default client expanded 292 KB of gzip to 1.5 GB.
+Requests ask for uncompressed answers, and compressed answers are rejected. A JSON body or an event of a stream is
+buffered up to the limit and checked before the SDK reads it. The SDK receives a JSON-RPC error in place of a rejected
+answer, so the connection stays usable.
 """
 
 import json
@@ -23,7 +23,7 @@ from actors.tools.mcp.limits import McpLimits
 from actors.tools.mcp.refusals import encode_error, error_answer
 
 _BLANK = re.compile(rb"\r\n\r\n|\n\n|\r\r|\r\n\n|\n\r\n")  # matches the blank line at the end of an event
-# Headers that describe the body as it was sent, and not as it is passed on.
+# Headers that are wrong for the body that is passed on, because it is checked and complete.
 _FRAMING = ("content-length", "transfer-encoding", "content-encoding")
 
 
@@ -32,7 +32,7 @@ class GuardedTransport(AsyncBaseTransport):
 
     Args:
         inner: The transport that sends the requests.
-        limits: Limits of a body or an event.
+        limits: Limits of the size of one body or event.
         name: The server's name in the log.
         query: The query to add to the address of each request. The SDK logs the address without it.
     """
@@ -147,7 +147,7 @@ class BoundedEvents(AsyncByteStream):
             self._searched = len(self._buffer)
 
     def _event_error(self, event: bytes) -> AnswerTooLarge | None:
-        """Return the error for an event whose data exceed a limit; None for other events."""
+        """Return an error if the data of an event exceed a limit; otherwise None."""
         lines = [line.removeprefix(b"data:") for line in event.splitlines() if line.startswith(b"data:")]
         return self._limits.excess_error(b"\n".join(lines).strip())
 
@@ -189,7 +189,7 @@ def _request_id(request: Request) -> RequestId | None:
 
 
 def _unframed_headers(response: Response) -> Headers:
-    """Return the headers of an answer without the headers that describe the length or encoding of its body."""
+    """Return the headers of an answer, except those that describe the length or the encoding of its body."""
     return Headers([(key, value) for key, value in response.headers.multi_items() if key not in _FRAMING])
 
 

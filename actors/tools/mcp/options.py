@@ -46,7 +46,7 @@ class Sampling:
         server: The server's name.
         messages: The conversation that the model should continue.
         system: The requested system prompt, or None.
-        max_tokens: Maximum tokens of the answer.
+        max_tokens: Maximum number of tokens of the answer.
     """
 
     server: str
@@ -67,11 +67,11 @@ class McpOptions(TypedDict, total=False):
         approval: The approval for all tools, or by tool name, where `*` stands for the other tools. By default, tools
             that the server declares as read-only run at once and the others need approval.
         timeout: Seconds that one call may take.
-        elicit: Answers the server's requests for user input. Without it, the server is informed that they are not
-            supported.
-        sample: Answers the server's requests for a model's answer. Without it, the server is informed that they are not
-            supported.
-        max_bytes: Maximum bytes of one message: a line, a body, an event. 8 MiB by default.
+        elicit: A function that answers the server's requests for user input. Without it, the server learns that the
+            host does not support them.
+        sample: A function that answers the server's requests for a model's answer. Without it, the server learns that
+            the host does not support them.
+        max_bytes: Maximum bytes of one message (a line, a body or an event); 8 MiB by default.
         max_blocks: Maximum content blocks of one result; 1,000 by default.
         max_values: Maximum JSON values of one message, approximately; 100,000 by default. A message above a limit is
             not parsed, and its call fails with `AnswerTooLarge`.
@@ -95,7 +95,7 @@ class McpOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class McpServer:
-    """The validated options of one server, with the same fields as `McpOptions` and the following ones.
+    """The validated options of one server. The fields are those of `McpOptions` and the following ones.
 
     Args:
         name: The server's name in errors and logs.

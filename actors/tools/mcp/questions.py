@@ -1,4 +1,4 @@
-"""Answer a server's requests during a call: for user input (elicitation), or for a model's answer (sampling).
+"""Answer the requests of a server for user input (elicitation) or for a model's answer (sampling) during a call.
 
 The functions that the host passes as `elicit=` and `sample=` give the answers. Without them, the SDK does not declare
 the capability and rejects the requests. If a function raises, the server learns only that the host could not answer.

@@ -73,14 +73,14 @@ def _convert_block(block: ContentBlock) -> Iterable[str | Media]:
 
 
 def _link_text(link: ResourceLink) -> str:
-    """Return a text for a link to a resource, with the details from which a model can choose."""
+    """Return a text for a link to a resource, with the details that help a model decide whether to read it."""
     about = {"title": link.title, "type": link.mime_type, "description": link.description}
     more = "".join(f"; {key}: {' '.join(text.split())}" for key, text in about.items() if text)
     return f"[Resource {link.name}: {link.uri}{more}]"
 
 
 def _convert_resource(resource: TextResourceContents | BlobResourceContents) -> Iterable[str | Media]:
-    """Convert an embedded resource to its text, or to a line with its address and its media."""
+    """Convert an embedded resource to its text, or to its media with a line that gives its address."""
     if isinstance(resource, TextResourceContents):
         yield f"[Resource {resource.uri}]\n{resource.text}"
     else:
@@ -89,7 +89,7 @@ def _convert_resource(resource: TextResourceContents | BlobResourceContents) -> 
 
 
 def _is_repeated(structured: object, texts: list[str]) -> bool:
-    """Return True if the texts contain the structured content, or the value in `{"result": value}`."""
+    """Return True if the texts contain the structured content, or only its value if it is `{"result": value}`."""
     wrapped = structured
     if is_object(structured) and structured.keys() == {"result"}:
         wrapped = structured["result"]
@@ -100,7 +100,7 @@ def _is_repeated(structured: object, texts: list[str]) -> bool:
 
 
 def _without_repeated_texts(parts: list[str | Media], structured: object) -> list[str | Media]:
-    """Remove each text that repeats the structured content, except the first."""
+    """Keep only the first of the texts that repeat the structured content."""
     repeats = [at for at, part in enumerate(parts) if isinstance(part, str) and _is_text_of(part, structured)]
     return [part for at, part in enumerate(parts) if at not in repeats[1:]]
 

@@ -1,8 +1,8 @@
 """Import the MCP SDK in a thread when the first server is opened, so that the event loop keeps running.
 
-The import takes about a second. All tasks that need it share it, in every event loop. Cancelling a waiting task does
-not stop the import, and the next task uses its result. If the import fails, the next task tries again. The wait counts
-towards the toolset's `opening` timeout.
+The import takes about a second. All waiting tasks share one import, even in different event loops. Cancelling a waiting
+task does not stop the import, and the next task uses its result. If the import fails, the next task tries again. The
+time counts towards the toolset's `opening` timeout.
 """
 
 import threading
@@ -58,9 +58,7 @@ class SdkImport:
             raise error
 
     def _add_waiter(self, notify: Callable[[BaseException | None], None]) -> None:
-        """Start the import unless it is running. When the import has ended, `notify` is called in the thread of the
-        import.
-        """
+        """Start the import unless it is running. The thread of the import calls `notify` when the import has ended."""
         with self._lock:
             self._waiting.append(notify)
             is_first = len(self._waiting) == 1

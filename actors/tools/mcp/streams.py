@@ -20,7 +20,7 @@ from actors.tools.mcp.answers import clean_result
 
 
 class OpenRequests:
-    """The requests that the server has not answered yet: their methods, by request id."""
+    """The requests that the server has not answered yet, with the method of each."""
 
     def __init__(self) -> None:
         self._methods: dict[RequestId, str] = {}
@@ -31,7 +31,7 @@ class OpenRequests:
         return tuple(self._methods)
 
     def record(self, message: object) -> None:
-        """Add the request that is being sent, or remove the request that is being cancelled."""
+        """Note a message to the server: add a request, or remove the request that a notification cancels."""
         if isinstance(message, JSONRPCRequest):
             self._methods[message.id] = message.method
         elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
@@ -99,7 +99,7 @@ class IncomingStream(ReadStream[SessionMessage | Exception]):
         return item if isinstance(item, Exception) else self._clean_answer(item)
 
     def _clean_answer(self, item: SessionMessage) -> SessionMessage:
-        """Clean the result of an answer according to the method of its request."""
+        """Return an answer with a result that the SDK accepts (`actors.tools.mcp.answers`)."""
         message = item.message
         if isinstance(message, JSONRPCResponse):
             method = self._requests.remove(message.id)

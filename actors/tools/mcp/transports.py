@@ -30,10 +30,10 @@ READ_TIMEOUT = 300.0  # maximum seconds without data from a server while a reque
 
 
 class RemoteServer:
-    """A server at a URL.
+    """An MCP server at a URL.
 
-    The SDK and its client log addresses, and their errors contain them. So they receive the address without user,
-    password and query, and the underlying transport adds the query to each request.
+    The SDK and its HTTP client write addresses to logs and errors. So they receive the address without user, password
+    and query, and the transport below them adds the query to each request.
     """
 
     def __init__(self, url: str, headers: Mapping[str, str], limits: McpLimits, name: str) -> None:
@@ -56,7 +56,7 @@ class RemoteServer:
                 AsyncClient(
                     headers=dict(self._headers), timeout=timeout, auth=auth, transport=guarded
                 ) as client,
-                # None switches off the SDK's limit, because the guard limits the events
+                # None switches off the SDK's limit; `GuardedTransport` limits the events
                 streamable_http_client(plain, http_client=client, max_sse_event_size=None) as streams,
             ):
                 yield wrap_streams(streams, requests, on_end, self._name)

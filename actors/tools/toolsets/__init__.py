@@ -35,7 +35,8 @@ class Toolsets:
 
     Args:
         system: Owns the tasks and deadlines of the toolsets.
-        configured: Returns the toolset of a configured MCP server; always the same object for the same name.
+        configured: Returns the toolset of an MCP server in the configuration. Called with its name; must return the
+            same object for the same name.
     """
 
     def __init__(self, system: System, configured: Callable[[str], ToolSource]) -> None:
@@ -52,8 +53,8 @@ class Toolsets:
     async def open(self, items: Iterable[ToolItem], check: Callable[[Toolset], object]) -> SessionTools:
         """Open the toolsets among `items`, and return the tools of a session.
 
-        `check` raises an error if the session cannot have these tools. Sessions with the same tools share the result.
-        If the caller is cancelled, toolsets that only this session would have used are closed.
+        `check` is called with the tools, and raises an error if the session cannot have them. Sessions with the same
+        tools share the result. If the caller is cancelled, toolsets that no other session uses are closed.
 
         Raises:
             ToolDefinitionError: An item is invalid, or two of the host's own tools have the same name.
@@ -84,11 +85,11 @@ class Toolsets:
         return known
 
     def _shared_toolset(self, tools: Toolset) -> Toolset:
-        """Return the set of another session that contains the same tools; `tools` itself if there is no such set."""
+        """Return the equal set of another session, to save memory. If there is none, return `tools`."""
         return self._toolsets.setdefault(tuple(map(id, tools)), tools)
 
     async def _resolve_item(self, item: ToolItem) -> AnyTool | ToolsetOwner:
-        """Convert an entry of `tools=` to a tool or to the owner of a toolset, and count the caller as a user."""
+        """Convert an entry of `tools=` to a tool or to the owner of a toolset. Increment the users of the owner."""
         if isinstance(item, str):
             item = self._configured(item)
         if (source := toolset_source(item)) is None:
@@ -114,7 +115,7 @@ class Toolsets:
         """End a session's use of these toolsets, and start to close the toolsets that no session uses any more.
 
         Returns:
-            An event that is set when they are closed, or when the time for closing is over. Waiting is optional.
+            An event that is set when the toolsets are closed or the time for closing is over. The caller need not wait.
         """
         unused: list[ToolsetOwner] = []
         for owner in owners:

@@ -3,8 +3,9 @@
 In:  tools and owners of toolsets, in the order of `tools=`.
 Out: a `Toolset`, and a new one whenever a toolset has changed its tools.
 
-A known tool keeps its place and its name, so that as much as possible of a provider's cached prefix stays valid. New
-tools are appended. If two tools have the same name, the later one is renamed to `TOOLSET__TOOL`.
+When the tools change, each remaining tool keeps its place and its name, and new tools are appended. So as much as
+possible of a provider's cached prefix stays valid. If two tools have the same name, the later one is renamed to
+`TOOLSET__TOOL`.
 """
 
 import re
@@ -32,7 +33,7 @@ class SessionTools:
 
     Args:
         parts: Tools of the host and owners of toolsets, in the order of `tools=`.
-        share: Returns a set with the same tools that is already in use, or else its argument.
+        share: Returns the equal set of another session, to save memory; if there is none, its argument.
     """
 
     __slots__ = ("__weakref__", "_names", "_parts", "_share", "_versions", "owners", "tools")
@@ -84,11 +85,11 @@ class SessionTools:
 
     @property
     def arrangement(self) -> Arrangement:
-        """The state before a `refresh`, which `restore` accepts."""
+        """A snapshot of the tools. After a `refresh`, pass it to `restore` to undo the refresh."""
         return self._versions, self._names, self.tools
 
     def restore(self, arrangement: Arrangement) -> None:
-        """Return to the state before a `refresh`. The next `refresh` makes the change again."""
+        """Undo a `refresh`. The next `refresh` makes the same change again."""
         self._versions, self._names, self.tools = arrangement
 
     async def catch_up(self) -> bool:
@@ -116,7 +117,7 @@ class SessionTools:
         return is_of_a_toolset, key[0], key[1] if is_of_a_toolset else ""
 
     def _unused_name(self, key: ToolKey) -> str:
-        """Return a name for a tool under which no other tool is declared."""
+        """Return a name for a tool that no other tool of the session has."""
         part, name = self._parts[key[0]], key[1]
         taken = set(self._names.values())
         if name not in taken:
@@ -128,13 +129,13 @@ class SessionTools:
         return next(each for each in tries if each not in taken)
 
     def _bind_tool(self, key: ToolKey, name: str, tool: AnyTool) -> AnyTool:
-        """Return the session's version of a tool. Only tools of toolsets need a version for the session."""
+        """Return the tool to declare under this name: a copy if it is a toolset's tool, otherwise the tool itself."""
         part = self._parts[key[0]]
         return bind_tool(part, key[1], name, tool) if isinstance(part, ToolsetOwner) else tool
 
 
 def bind_tool(owner: ToolsetOwner, tool_name: str, declared_name: str, tool: AnyTool) -> AnyTool:
-    """Return a copy of a toolset's tool for sessions. Each call runs the current version of the toolset's tool.
+    """Return a copy of a toolset's tool, with the name that sessions declare. Calls run the tool's current version.
 
     Sessions share the copy as long as the toolset's tool stays the same.
     """
@@ -193,10 +194,10 @@ def _thread_caller(
 
 
 def _current_function(checked: AnyTool, current: AnyTool) -> Callable[..., Any]:  # Any: functions of any type
-    """Return the function of the tool `current`, if its definition still equals the definition of the tool `checked`.
+    """Return the function of the tool `current`, which must have the same definition as the tool `checked`.
 
     Raises:
-        ToolChanged: The definition differs from the definition that validated and approved the call.
+        ToolChanged: The definitions differ. The call was validated and approved with the definition of `checked`.
     """
     if current is checked or _definition(current) == _definition(checked):
         return current.function

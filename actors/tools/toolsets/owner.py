@@ -38,8 +38,7 @@ State: TypeAlias = Literal["opening", "up", "down", "failed", "closed"]
 
 
 class ToolsetOwner:
-    """The owner of one toolset. Creating an owner starts to open its toolset; `wait_open` waits until the toolset is
-    open.
+    """The owner of one toolset. A new owner starts to open its toolset; `wait_open` waits until the toolset is open.
 
     Args:
         source: Describes the toolset.
@@ -86,8 +85,9 @@ class ToolsetOwner:
             raise ToolsetFailed(f"Toolset {self.source.name!r} cannot be opened: {self._down_reason}")
 
     async def refresh_tools(self) -> None:
-        """Set `tools` to the toolset's current tools. While the toolset reads its list of tools, wait up to `waiting`
-        seconds first.
+        """Set `tools` to the toolset's current tools.
+
+        If the toolset is reading its list of tools, first wait up to `source.waiting` seconds.
         """
         with anyio.move_on_after(self.source.waiting):
             await self._changes.wait_until(lambda: not self._is_reading)
@@ -110,8 +110,8 @@ class ToolsetOwner:
 
         Args:
             name: Name of the tool.
-            after_opening: Number of an opening of the toolset. The tool of this opening or of an earlier opening is not
-                returned: wait until the toolset has been opened again.
+            after_opening: The number of an opening that has been lost. Wait until the toolset has been opened again
+                since then.
 
         Raises:
             ToolsetDown: The toolset did not open in time, or no longer has the tool.
@@ -130,7 +130,7 @@ class ToolsetOwner:
         return self._find_tool(name)
 
     def _is_up(self, after_opening: int = 0) -> bool:
-        """Return True if the toolset is open, and the number of its opening is above `after_opening`."""
+        """Return True if the toolset is open, and this opening is later than the opening number `after_opening`."""
         return self.state == "up" and self.openings > after_opening
 
     def _find_tool(self, name: str, after_opening: int = 0) -> Tool[..., Any]:  # Any: functions of any type
@@ -214,10 +214,7 @@ class ToolsetOwner:
             self._changes.notify()
 
     def _publish_tools(self, opened: Any) -> None:  # Any: foreign code may yield any value
-        """Set `tools` to the tools that a toolset yielded.
-
-        If the difference is visible to a model, increment `version`.
-        """
+        """Set `tools` to the tools that a toolset yielded. If a model would see a difference, increment `version`."""
         if not is_tool_list(opened):
             raise ToolDefinitionError(
                 f"the toolset yielded {type(opened).__name__} instead of a list of tools"
@@ -296,14 +293,12 @@ def _is_same_for_model(
 
 
 def _declaration(tool: Tool[..., Any]) -> tuple[object, ...]:  # Any: functions of any type
-    """Return the fields of a tool that a model sees. Versions of a tool with equal fields look the same to a model."""
+    """Return the fields of a tool that a model sees. A change of its other fields is invisible to the model."""
     return tool.description, tool.parameters, tool.approval, tool.timeout, tool.effects, tool.resources
 
 
 def root_error(error: BaseException | None) -> BaseException | None:
-    """Return the first exception in nested exception groups that is not a group. An exception that is not a group is
-    returned unchanged.
-    """
+    """Return the first exception in nested exception groups that is not a group; return other exceptions unchanged."""
     while is_group(error) and error.exceptions:
         error = error.exceptions[0]
     return error

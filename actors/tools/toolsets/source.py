@@ -23,9 +23,9 @@ class LiveTools(Protocol):
     A context manager may yield a plain iterable instead. Then the tools never change, and the toolset is lost only when
     an error ends its block.
 
-    If `tools` is updated some time after a change, because the list is read from a server, the object may also have an
-    attribute `is_changing`, which is true during that time. A turn waits for the update if the toolset is declared
-    `within_turn`.
+    If the tools are read from a server, `tools` is updated some time after a change. The object may have an attribute
+    `is_changing`, which is true in the meantime. If the toolset is declared `within_turn`, a turn then waits for the
+    update.
     """
 
     @property
@@ -54,15 +54,15 @@ class ToolSource:
     after the last. Several runtimes may use the same object; each opens its own toolset.
 
     Args:
-        open: Returns the async context manager that yields the tools. Called for each opening, also after a loss, so
-            the function must return a new context manager if a context manager can be entered only once.
+        open: Returns the async context manager that yields the tools. The function is called for each opening, also
+            after a loss. If a context manager can be entered only once, the function must return a new one each time.
         name: The name in errors, and the prefix of a tool whose name is already in use.
         shared: Whether sessions share the toolset. Otherwise each session opens its own toolset.
         opening: Seconds that opening may take.
         waiting: Seconds that a call waits while the toolset is being opened again.
         closing: Seconds that closing may take before it is cancelled.
-        within_turn: Whether tools that a call changed are declared from the turn's next request on. Otherwise the
-            changed tools are declared from the next ask on, which keeps the turn's cached prefix valid.
+        within_turn: If True, a change of the tools takes effect from the turn's next request on. If False, it takes
+            effect from the next ask on, which keeps the turn's cached prefix valid.
 
     Raises:
         ToolDefinitionError: A field is invalid.
@@ -117,7 +117,7 @@ def check_tool_list(items: object) -> Iterable[ToolItem]:
 
 
 def _example_name(item: object) -> str:
-    """Return a name for an invalid `tools=` value, to show how to put it into a list."""
+    """Return a name for an invalid `tools=` value, for the example in the error message."""
     if isinstance(item, str):
         return repr(item[:80])
     name = getattr(item, "__name__", getattr(item, "name", ""))
