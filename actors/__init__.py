@@ -146,7 +146,7 @@ if not TYPE_CHECKING:  # hidden from type checkers, which would otherwise accept
         return sorted([*__all__, "__version__", *(name for name in globals() if name.startswith("__"))])
 
     def _submodule_hint(name: str) -> str:
-        """Return the end of an error message that names the submodule with this public name, or "" if there is none."""
+        """Return a hint for an error message: the submodule that has this public name. Return "" if none has it."""
         # `from actors import sync` looks for an attribute before it imports the submodule.
         if name.startswith("_") or find_spec(f"{__name__}.{name}") is not None:
             return ""

@@ -283,7 +283,7 @@ class OverBudget(SessionError):
 
 
 class NotAwaited(SessionError):
-    """No turn waits for this call, or the turn waits for the other kind of answer: a result or a decision."""
+    """No turn waits for this call, or a result was passed where the turn waits for a decision, or the reverse."""
 
 
 class DecisionRefused(SessionError):
@@ -346,8 +346,8 @@ class ToolsetFailed(ActorsError):
 class ToolsetDown(ActorsError):
     """A toolset is disconnected, so a call of one of its tools did not run, or its result was lost.
 
-    A tool of a toolset may raise this error too. When the toolset is open again, the call is repeated once if that is
-    safe.
+    Tools of a toolset may raise this error too. If repeating the call is safe, it is repeated once, when the toolset is
+    open again.
 
     Args:
         message: One line. The model receives it too.
@@ -464,7 +464,7 @@ class AskTimeout(KernelError):
 
 
 class AskOrderError(KernelError):
-    """An actor asked another actor against the fixed order of actors, which prevents deadlocks."""
+    """An actor asked an actor that precedes it in the fixed order of actors. The order prevents deadlocks."""
 
 
 class WrongEventLoop(KernelError):

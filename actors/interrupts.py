@@ -16,10 +16,11 @@ _RAISE = opmap["RAISE_VARARGS"]
 
 
 def is_from_signal(error: BaseException) -> bool:
-    """Return True if a signal handler raised this error, or any error of this group, rather than the running code.
+    """Return True if a signal handler, and not the running code, raised this error.
 
-    Python's SIGINT handler adds no frame and executes no `raise`. Other handlers, such as those of event loops and of
-    the program, appear as frames in the traceback.
+    For a group, return True if a signal handler raised any error in the group. Python's SIGINT handler adds no
+    frame and executes no `raise`. Other handlers, such as those of event loops and of the program, appear as frames in
+    the traceback.
     """
     if is_group(error):
         return any(map(is_from_signal, error.exceptions))

@@ -181,7 +181,7 @@ class AnswerDecoder(Protocol):
 
     @property
     def late(self) -> Iterable[StreamEvent]:
-        """The events that `close` found in addition to those that `feed` returned."""
+        """The events of the last bytes, which only `close` could decode."""
         ...
 
     @property
@@ -205,12 +205,12 @@ def from_wire(transcript: object, name: str | None = None) -> tuple[History, Led
 
     Args:
         transcript: A list of messages in one provider's format, or a complete request body.
-        name: The dialect of the messages: `openai`, `anthropic`, ... By default, the only dialect whose format the
-            messages match; `history.report` names it.
+        name: The dialect of the messages: `openai`, `anthropic`, ... By default, the dialect is detected; the messages
+            must match exactly one dialect, and `history.report` names it.
 
-    Calls get canonical ids in order of appearance. A result is paired with the latest call that has its native id. A
-    result that may belong to a different call is kept as a note (`actors.core.normalize.pairing`). `history.system` is
-    the system prompt of the transcript. `history.report` lists each problem and its resolution, and the omitted
+    Calls get canonical ids in order of appearance. A result is paired with the latest call that has its native id. If
+    a result may belong to a different call, it becomes a note (`actors.core.normalize.pairing`). `history.system` is
+    the system prompt of the transcript. `history.report` lists the problems with their resolutions, and the omitted
     content.
 
     Raises:
@@ -274,7 +274,7 @@ def encode(
 
     Args:
         rendered: The return value of `render`.
-        model: The provider's name of the model.
+        model: The name that the provider uses for the model.
         tools: Tools to declare: `@tool` functions, `ToolSpec`, or `{"name", "description", "parameters"}`.
         system: System prompt. By default, that of the history; `""` sends none.
         max_tokens: Most tokens of the answer, at least 1; None for the default of the dialect.
@@ -307,7 +307,7 @@ def request_for(rendered: Rendered, settings: Settings, cache_key: str = "") -> 
     """Return the request for a rendered transcript, with a list of the settings that were omitted or assumed.
 
     Raises:
-        Fault: As for `encode`.
+        Fault: The judge rejected the transcript or the tools; see `encode`.
     """
     if rendered.report.faults:
         raise rendered.report.faults[0]
