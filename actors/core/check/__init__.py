@@ -1,8 +1,8 @@
 """Check encoded request bytes against the rulebook, independently of the renderer and the encoders.
 
-`check` checks a complete request body. A lane is checked incrementally: the lane keeps the check state after the
-messages that it has sent, and before the next request only the new fragment is checked, so the cost depends only on the
-new messages.
+`check` checks a complete request body. The transcript that a session has sent (its lane) is checked incrementally. The
+lane keeps the check state after the last sent message, and only the new fragment is checked before the next request. So
+the cost depends only on the new messages.
 
     state = initial_state(dialect)
     state, faults = check_fragment(state, fragment)  # for each fragment of the `messages` array, in order
@@ -15,13 +15,13 @@ then `,{...}`. In the other families, the last message stays open in its list of
 `{"role":"user","content":[{...}` first, then `,{...}` for more blocks and `]},{"role":"assistant","content":[{...}` for
 the next message.
 
-A fragment is first parsed with a fast parser, which takes half the time of the strict parser. The fast parser misses
+A fragment is first parsed with a fast parser, which takes half the time of the strict parser. The fast parser accepts
 duplicate keys, a NUL in a key, numbers beyond 64 bits, and excessive depth, in the fragment and in arguments that are
 strings. Ingestion excludes all of these (`actors.core.data.jsonio`), and `check` detects them. If the fast pass finds a
-fault, the fragment is checked again with the strict parser, whose result counts. If a long text is a piece of its own,
-only its end is parsed, because ingestion has already encoded the text as a valid JSON string.
+fault, the fragment is checked again with the strict parser, and only the second result counts. If a long text is a
+separate piece, only its end is parsed, because ingestion has already encoded the text as a valid JSON string.
 
-Faults are returned in the order of their discovery, never raised. Their `call_ids` are the ids on the wire;
+Faults are not raised, but returned in the order of their discovery. Their `call_ids` are the ids in the request;
 `with_canonical_ids` replaces them by the ids of the history.
 """
 
@@ -94,7 +94,7 @@ def check_fragment(state: CheckState, *pieces: bytes, strict: bool = False) -> t
         state: The state before the fragment. It is not changed.
         pieces: The appended fragment, in one or more pieces. A piece that begins with a quotation mark is one JSON
             string from ingestion.
-        strict: True to use only the strict parser, for example after a refusal.
+        strict: Use only the strict parser, for example after a provider has rejected the request.
 
     If the fragment is not valid JSON, the state is returned unchanged, with the fault.
     """
@@ -111,7 +111,7 @@ def check_fragment(state: CheckState, *pieces: bytes, strict: bool = False) -> t
 
 
 def check_quickly(state: CheckState, *pieces: bytes) -> CheckState | None:
-    """Check a fragment with the fast parser. Return the next state, or None if the fragment may contain a fault."""
+    """Check a fragment with the fast parser. Return the next state, or None if the strict parser must decide."""
     text = _as_message_array(
         state, b"".join([piece if len(piece) < _LONG else _shortened(piece) for piece in pieces])
     )
@@ -123,12 +123,12 @@ def check_quickly(state: CheckState, *pieces: bytes) -> CheckState | None:
 
 
 def _shortened(piece: bytes) -> bytes:
-    """Return a short string in place of a long text, for the fast parser. Other pieces are returned unchanged.
+    """Return a short string in place of a long text, for the fast parser. Return other pieces unchanged.
 
-    The rules for texts only check whether a text is blank, how it ends, and whether it is too long, and the short
-    string does not change these results. If the piece is not a text but, for example, an id, the short string breaks a
-    rule, so that the strict parser checks the fragment again. The text is cut at a space, because a space is never part
-    of an escape sequence or of a longer character.
+    The rules about texts check whether a text is blank, how it ends, and whether it is too long. In these respects, the
+    short string equals the text. If the piece is not a text but, for example, an id, the short string breaks a rule.
+    The fragment is then checked again with the strict parser. The text is cut at a space, because a space is never part
+    of an escape sequence or of another character.
     """
     if piece[:1] != b'"' or piece[1] not in _VISIBLE or len(piece) > _TOO_LONG:
         return piece
@@ -147,8 +147,9 @@ def check_strictly(state: CheckState, fragment: bytes) -> CheckState:
 
 
 def finish_check(state: CheckState, *, manual_thinking: bool = False) -> list[Fault]:
-    """Return the faults of a request that ends here, such as calls without results, a wrong last role, or no message.
+    """Return all faults of a request that ends after the checked messages.
 
+    They include calls without a result, a wrong role of the last message, and a request without messages.
     `manual_thinking` is True if the request sets thinking of type `enabled` (ANT-40).
     """
     end = state.copy()
@@ -159,8 +160,8 @@ def finish_check(state: CheckState, *, manual_thinking: bool = False) -> list[Fa
 def check(body: bytes, dialect: Dialect) -> list[Fault]:
     """Return every fault of a complete request body. An empty list means that the request may be sent.
 
-    `check` never raises, for any bytes. It does not check rules about facts that only the provider knows (signatures,
-    its models, token counts); docs/reference/rulebook.md marks these rules.
+    `check` never raises, whatever the bytes are. It does not check rules about facts that only the provider knows, such
+    as signatures, its models and token counts; docs/reference/rulebook.md marks these rules.
     """
     state = _state_class(dialect.family)(dialect)
     try:
@@ -188,13 +189,13 @@ def with_canonical_ids(
     canonical_id_of: Callable[[str], str | None],
     all_call_ids: Callable[[], Sequence[str]],
 ) -> list[Fault]:
-    """Return the faults with the canonical ids of their calls, in place of the ids on the wire.
+    """Return the faults with the canonical ids of their calls, in place of the ids in the request.
 
     Args:
-        faults: The faults of a request, with ids on the wire.
-        canonical_id_of: Returns the canonical id for an id on the wire, or None if the id is unknown.
-        all_call_ids: Returns the canonical ids of all calls in the request, in order. They identify calls that have no
-            id on the wire.
+        faults: The faults of a request, with ids as in the request.
+        canonical_id_of: Returns the canonical id for an id in the request, or None if the id is unknown.
+        all_call_ids: Returns the canonical ids of all calls in the request, in order. They are used for calls that have
+            no id in the request.
     """
     return [
         _with_canonical_ids(fault, canonical_id_of, all_call_ids) if fault.call_ids else fault
@@ -206,7 +207,7 @@ def _with_canonical_ids(
     fault: Fault, canonical_id_of: Callable[[str], str | None], all_call_ids: Callable[[], Sequence[str]]
 ) -> Fault:
     ids = [canonical_id_of(call_id) or call_id for call_id in fault.call_ids]
-    # in a request without call ids, `#3` stands for the call with index 3
+    # if calls have no ids in the request, a fault names the call with index 3 as `#3`
     if any(call_id.startswith("#") for call_id in ids):
         numbered = {f"#{number}": call_id for number, call_id in enumerate(all_call_ids())}
         ids = [numbered.get(call_id, call_id) for call_id in ids]
@@ -214,7 +215,7 @@ def _with_canonical_ids(
 
 
 def _as_message_array(state: CheckState, fragment: bytes) -> bytes:
-    """Return a fragment as one JSON array of messages. A 0 stands for messages or blocks that were checked before."""
+    """Complete a fragment to a JSON array of messages. Insert a 0 in place of messages or blocks checked before."""
     if state.opens is None:
         return b"[0%b]" % fragment if state.message_count else b"[%b]" % fragment
     if state.role is None:
@@ -224,7 +225,7 @@ def _as_message_array(state: CheckState, fragment: bytes) -> bytes:
 
 
 def _check_parsed_fragment(state: CheckState, messages: JsonValue, *, strict: bool) -> CheckState:
-    """Return the state after checking the parsed messages of a fragment that `_as_message_array` completed."""
+    """Check the parsed messages of a fragment, as completed by `_as_message_array`, and return the next state."""
     assert type(messages) is list
     read, resumes = state.copy(), state.opens is not None and state.role is not None
     read.strict = strict
@@ -238,7 +239,7 @@ def _check_parsed_fragment(state: CheckState, messages: JsonValue, *, strict: bo
 
 
 def _json_faults(state: CheckState, text: bytes, where: str, refused: JsonRefused) -> list[Fault]:
-    """Return the fault of bytes that are not strict JSON or contain a lone surrogate."""
+    """Add the fault for bytes that the strict parser has refused, and return the faults of `state`."""
     if _LONE.search(_PAIRED.sub(b"-", text)):
         state.fault("ALL-12", where, "the text contains a lone surrogate")
     else:

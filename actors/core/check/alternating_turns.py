@@ -10,14 +10,14 @@ from actors.core.data.jsonio import JsonValue
 class AlternatingTurnsState(CheckState):
     """The check state shared by `anthropic`, `gemini` and `converse`.
 
-    In these families, two roles take turns, and results are blocks of user messages. Results must come first in the
-    user message after the calls. The last message of a fragment may be incomplete, so checks of complete messages run
-    when the next message begins, or at the end.
+    In these families, two roles take turns, and results are blocks of user messages. After a message with calls, the
+    next user message must begin with their results. The last message of a fragment may be incomplete, so checks of
+    complete messages run when the next message begins, or at the end.
 
     Attributes:
         model_role: The model's role on the wire.
         may_end_empty: Whether the last message of the model may be empty.
-        has_other_blocks: Whether the last user message contains other blocks than results.
+        has_other_blocks: Whether the last user message contains blocks that are not results.
         follows_unanswered: Whether the last user message follows another user message that left calls without a result.
     """
 

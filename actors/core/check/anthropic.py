@@ -1,7 +1,7 @@
 """Check the messages and fields of Anthropic Messages requests, block by block.
 
-The provider merges adjacent messages of one role, and some compatible hosts reject them. This module reports such
-messages as one fault and then treats them as one merged message, so that one mistake causes one fault.
+The provider merges adjacent messages of one role, but some compatible hosts reject them. This module reports adjacent
+messages of one role as one fault, and then treats them as one merged message. So one mistake causes only one fault.
 """
 
 import re
@@ -79,7 +79,7 @@ class Anthropic(AlternatingTurnsState):
         loop_thinks: Whether the message that opened the current tool loop begins with thinking; None before its first
             block.
         pending_server_calls: The ids of server tool calls without a result.
-        request_mark: The cache mark of the complete request, which applies to its last block, after all other marks.
+        request_mark: The cache mark of the complete request. It applies to the last block of the request.
         leading_block_count: The number of provider-specific blocks at the beginning of the last message.
         is_pausable: Whether the last message uses the provider's tools, so that the provider may have paused the
             answer.
@@ -165,7 +165,10 @@ class Anthropic(AlternatingTurnsState):
         return None
 
     def read_other_role(self, message: dict[str, JsonValue], role: JsonValue) -> bool:
-        """Check a system message between turns, which must follow a user message or a provider's tool (ANT-S07)."""
+        """Check a system message between turns. It must follow a user message or a call of a provider's tool (ANT-S07).
+
+        Return False for any other role.
+        """
         if role != "system":
             return False
         self.allow_only(self.message_path, message, _SYSTEM)
@@ -361,7 +364,7 @@ class Anthropic(AlternatingTurnsState):
         return None
 
     def _check_route_fields(self, body: dict[str, JsonValue]) -> None:
-        """Check the keys, the model and the version, which depend on the operation that is requested (ANT-60)."""
+        """Check the fields that depend on the requested operation: the keys, the model and the version (ANT-60)."""
         assert isinstance(self.dialect, AnthropicDialect)
         route = self.dialect.request.route
         self.allow_only("request", body, _KEYS[route])

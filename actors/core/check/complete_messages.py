@@ -1,4 +1,4 @@
-"""Check the messages of the families `openai_chat` and `responses`: complete messages, and arguments as strings."""
+"""Check the messages of the families `openai_chat` and `responses`, in which a fragment has only complete messages."""
 
 import sys
 
@@ -18,7 +18,7 @@ INPUT = {"function": "arguments", "custom": "input"}
 
 
 def why_no_object(text: JsonValue, *, strict: bool = True) -> str:
-    """Return the reason why `text` does not contain a JSON object, or an empty string if it contains one."""
+    """Return the reason why `text` is not a string with a JSON object. Return "" if it is a string with an object."""
     if type(text) is not str:
         return "not a string"
     try:
@@ -29,14 +29,14 @@ def why_no_object(text: JsonValue, *, strict: bool = True) -> str:
 
 
 class CompleteMessagesState(CheckState):
-    """The check state shared by OpenAI's two protocols, which have complete messages and arguments as strings."""
+    """The check state shared by OpenAI's two protocols, in which the arguments of a call are a string."""
 
     def __init__(self, dialect: Dialect) -> None:
         super().__init__(dialect)
         self.max_length: int = dialect.turns.max_string or sys.maxsize
 
     def check_arguments(self, name: JsonValue, arguments: JsonValue, key: str, where: str) -> None:
-        """Check the tool name of a call, and its arguments, which were sent under `key`."""
+        """Check the tool name and the arguments of a call. `key` is the name of the field with the arguments."""
         if type(name) is not str or not self.is_name(name):
             self.check_tool_name(name, where)
         if key == "arguments":
@@ -49,7 +49,7 @@ class CompleteMessagesState(CheckState):
             self.check_length(arguments, f"{where}.{key}")
 
     def checked_parts(self, content: JsonValue, where: str, rule: str) -> list[tuple[str, JsonValue]]:
-        """Return (path, part) pairs of a message's content; an empty list if the content is a string."""
+        """Return (path, part) pairs of a message's content. Return an empty list if the content is a string."""
         if type(content) is str:
             self.check_length(content, where)
         elif type(content) is not list:

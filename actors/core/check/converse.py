@@ -36,7 +36,8 @@ class Converse(AlternatingTurnsState):
 
     Attributes:
         has_reasoning: Whether the last message contains reasoning.
-        has_text, has_document: Whether the last message contains a text, and whether it contains a document.
+        has_text: Whether the last message contains a text.
+        has_document: Whether the last message contains a document.
         document_names: The names of all documents.
         has_tool_blocks: Whether any message contains a call or a result.
         declares_tools: Whether the request declares tools; True while only messages have been checked.

@@ -1,8 +1,9 @@
 """Check requests of Google's generateContent, part by part.
 
-Calls and results are paired by position: the user content after a model content begins with the results of its calls,
-in call order, with the names of the tools. Ids are optional, but if they are sent, they must match. As in ProtoJSON,
-keys have two spellings, `functionCall` and `function_call`, and enumerations are case-insensitive.
+Gemini calls a message a content. Calls and results are paired by position: the user content after a model content
+begins with the results of its calls, in call order, with the names of the tools. Ids are optional, but if they are
+sent, they must match. As in ProtoJSON, keys have two spellings, `functionCall` and `function_call`, and enumerations
+are case-insensitive.
 """
 
 import re
@@ -69,7 +70,7 @@ class Gemini(AlternatingTurnsState):
     has_other_blocks: bool
 
     def continues_turn(self, role: str) -> bool:
-        """Return True for the role `model`, because clients that stream send an answer as several contents."""
+        """Return True for the role `model`, because streaming clients send each piece of an answer as a message."""
         return role == "model"
 
     def begin_message(self, role: str) -> None:
@@ -181,7 +182,7 @@ class Gemini(AlternatingTurnsState):
         return None
 
     def _answered_call(self, call_id: str) -> tuple[str, tuple[str, JsonValue]]:
-        """Return the open call that a response belongs to: the call with the same id, else the first open call."""
+        """Return the open call of a response: the call with this id, or the first open call if no call has this id."""
         opened = iter(self.open_calls.items())
         first = next(opened)
         return next((call for call in (first, *opened) if call_id and call[1][0] == call_id), first)

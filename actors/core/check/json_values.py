@@ -1,4 +1,4 @@
-"""Describe the JSON values of a request: the keys of an object, and the words for a value in error messages."""
+"""Describe the JSON values of a request: the keys of an object, and how error messages name a value."""
 
 from collections.abc import Mapping
 from typing import TypeAlias
@@ -18,9 +18,9 @@ KINDS: Mapping[type, str] = {
 
 
 def shape(keys: str, **defaults: JsonValue) -> dict[str, JsonValue]:
-    """Return the keys that an object may have, each with its default value (a shape).
+    """Return the keys of an object with their default values.
 
-    `keys` contains the keys, separated by spaces. A key that is not in `defaults` has the default null.
+    `keys` contains names separated by spaces. A key that is not in `defaults` has the default null.
     """
     return dict.fromkeys(keys.split()) | defaults
 

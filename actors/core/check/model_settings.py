@@ -1,7 +1,7 @@
 """Check the settings of a complete request against the facts of its model (`actors.core.models`).
 
-A table contains the path of each setting in each wire family, so the checks themselves are shared by all families. Only
-`check` uses this module, because the fragments of a lane contain no settings.
+A table gives the path of each setting in each wire family, so all families share the checks. Only `check` uses this
+module, because fragments of messages contain no settings.
 """
 
 from collections.abc import Iterator, Mapping
@@ -50,7 +50,7 @@ _PATHS: Mapping[str, Mapping[str, SettingPath]] = {
 }
 """The path of each setting in a request, by family and setting."""
 
-# the values assumed for facts about which sources disagree
+# replaces the facts about which sources disagree
 _ACCEPTED = ModelFacts(forced_choice="without_thinking")
 _UNFORCED = ("auto", "none", "validated")  # tool choices that force nothing
 
@@ -78,7 +78,7 @@ def setting_faults(body: Mapping[str, JsonValue], dialect: Dialect) -> Iterator[
 def relaxed_facts(dialect: Dialect, model: JsonValue) -> ModelFacts:
     """Return the facts of a request's model, or the facts in the dialect if the dialect is already narrowed to a model.
 
-    Facts about which sources disagree are relaxed, so that they cause no fault (`ModelRow.cautious`).
+    If sources disagree about a fact, it is replaced by one that causes no fault (`ModelRow.cautious`).
 
     Args:
         dialect: The profile of the host.

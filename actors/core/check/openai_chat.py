@@ -74,9 +74,9 @@ class OpenAIChat(CompleteMessagesState):
     Attributes:
         reasoning_field: The name of the message field for reasoning; None if the dialect has no such field.
         message_keys: The accepted keys of a message, by role.
-        usual_keys: For each role, the key that its messages usually have in addition to role and content, or None.
-        signature_keys: The key of a signature on a call, if the dialect has signatures; else empty.
-        part_mark_keys: The key of a cache mark on a part, if the dialect has cache marks; else empty.
+        usual_keys: By role, the key that messages usually have in addition to role and content; None if there is none.
+        signature_keys: The key of a call's signature; empty if the dialect has no signatures.
+        part_mark_keys: The key of a part's cache mark; empty if the dialect has no cache marks.
     """
 
     dialect: ChatDialect
@@ -129,7 +129,7 @@ class OpenAIChat(CompleteMessagesState):
                 self.role = role
 
     def _check_keys(self, message: dict[str, JsonValue], role: str) -> None:
-        """Report the unknown keys of a message. Called only if the message has other keys than usual for its role."""
+        """Report the unknown keys of a message. Called only if its keys are not the usual ones of its role."""
         known = self.message_keys[role]
         for field in sorted(_FIELDS & (message.keys() - known)):
             self.fault(f"ALL-07 {field}", "", f"unknown key {field!r}")

@@ -1,10 +1,10 @@
 """Check requests of OpenAI Responses, item by item.
 
 The central rule is pairing by `call_id`: each call needs one output. OpenAI accepts outputs anywhere after their calls.
-Some compatible hosts require the outputs directly after each series of calls. The field `calls_last` of the dialect
-enables this rule: a call becomes stale when another item follows it, and an output of a stale call is misplaced.
-Reasoning must be followed by the item that it produced, and either both have an item id or neither. References to
-stored responses are valid only if the request stores its own response.
+Some compatible hosts require the outputs directly after each series of calls; the field `calls_last` of the dialect
+enables this rule. Then a call becomes stale when another item follows it, and an output of a stale call is misplaced.
+A reasoning item must be followed by the item that it produced, and either both have an item id or neither has one.
+References to stored responses are valid only if the request also stores its response.
 """
 
 import re
@@ -73,8 +73,8 @@ class Responses(CompleteMessagesState):
             otherwise None.
         has_outputs: Whether outputs have followed the last call.
         stale_calls: The ids of open calls that were followed by an item other than their outputs.
-        stores_response: Whether the provider stores the response, so that references may be valid. Our requests never
-            ask for this.
+        stores_response: Whether the provider stores the response. Only then may the request contain references. Our
+            requests never set this.
         continues_conversation: Whether the input continues a conversation that the provider stores.
         hosted_calls: The ids of shell calls that the provider runs in a container; these calls need no output.
     """
@@ -195,7 +195,7 @@ class Responses(CompleteMessagesState):
     def _match_output(self, item: dict[str, JsonValue]) -> None:
         call_id, kind = item["call_id"] if "call_id" in item else None, item["type"]
         self.role = "tool"
-        # this output contains the item id of its call in place of a `call_id`
+        # this type of output refers to its call by item id instead of `call_id`
         if kind == "local_shell_call_output" and call_id is None:
             call_id = next(
                 (open_id for open_id, made in self.open_calls.items() if f"{made}_output" == kind), None

@@ -18,7 +18,7 @@ _ESCAPED = re.compile(r"\\.", re.DOTALL)
 
 
 def schema_faults(schema: JsonValue, dialect: Dialect, model: JsonValue) -> Iterator[tuple[str, str]]:
-    """Yield (rule, description) for each fault inside a tool's schema, on the host of `dialect` with this model."""
+    """Yield (rule, description) for each fault inside a tool's schema. The rules depend on dialect and model."""
     rules = dialect.request
     is_named = isinstance(model, str) and not dialect.narrowed_to
     pattern = (facts_of(dialect, str(model)) if is_named else dialect.model).property_keys

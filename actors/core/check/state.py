@@ -27,16 +27,15 @@ _MARKS = 4
 
 @cache
 def _name_predicate(pattern: str) -> Callable[[str], object]:
-    """Return a predicate that matches tool names. It is cached, because the same few tools are called repeatedly."""
+    """Return a function that matches a tool name with `pattern`. Results are cached, because names recur."""
     return lru_cache(maxsize=256)(re.compile(pattern).fullmatch)
 
 
 class CheckState:  # noqa: PLW1641  a state has no hash, because reading messages changes it
     """The state of the check after some messages.
 
-    A lane (a session's transcript for one binding) stores a state. Before a request, a copy of the state reads the new
-    fragment, and the lane stores the copy only if the request is sent. The size of a state does not grow with the
-    messages, except for the used ids.
+    A session's transcript (lane) keeps one state. For each request, a copy is extended by the new fragment, and the
+    lane keeps the copy only if the request is sent. Apart from the used ids, a state does not grow with the messages.
 
     Attributes:
         container: The key of the array of messages in a request.
@@ -47,13 +46,16 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
         tool_names, model_name: The declared tools and the model; set only during the check of a complete request.
         strict: Whether JSON inside strings is parsed strictly; set only while messages are read.
         role: The role of the last message on the wire; None before the first.
-        message_count, block_count: The number of messages, and the number of blocks of the last message, which may
-            still be open.
-        open_calls, answered_calls: The calls without a result, in call order; the calls answered since the last
-            assistant message.
-        used_ids, new_ids: The ids used in earlier fragments, and the ids used in the current fragment.
-        mark_count, has_short_mark: The number of cache marks; whether one of the marks has a lifetime of five minutes.
-        media_count, document_count: The number of attachments, and the number of documents among them.
+        message_count: The number of messages. The last message may be incomplete.
+        block_count: The number of blocks of the last message.
+        open_calls: The calls without a result, in call order.
+        answered_calls: The calls answered since the last assistant message.
+        used_ids: The ids used in earlier fragments.
+        new_ids: The ids used in the current fragment.
+        mark_count: The number of cache marks.
+        has_short_mark: Whether one of the cache marks has a lifetime of five minutes.
+        media_count: The number of attachments.
+        document_count: The number of attachments that are documents.
         large_image_count: The number of images that are too large for a request with many images.
     """
 
@@ -97,7 +99,7 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
         return copied
 
     def split_faults(self) -> tuple[Self, list[Fault]]:
-        """Return the state in its compact form for storage, and the faults found since `copy`."""
+        """Return the state, compacted for storage, and the faults found since `copy`."""
         found = self.faults
         if self.new_ids:
             self.used_ids = self.used_ids.update(self.new_ids)
@@ -122,7 +124,7 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
         raise NotImplementedError
 
     def check_end(self, *, manual_thinking: bool) -> None:
-        """Check that a request may end here: it has a message, calls have results, and the last role is accepted."""
+        """Check that a request may end here: every call has a result, and the last message has an accepted role."""
         if self.open_calls:
             self.report_unanswered("at the end")
         if self.role is None and (self.opens or not self.message_count):
@@ -133,7 +135,7 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
             self.fault("ANT-32 mark", "request", f"{self.mark_count} cache marks, at most {_MARKS}")
 
     def is_paused(self) -> bool:
-        """Return True if the provider may have paused the last turn. Then the model's message may be the last one."""
+        """Return True if the provider may have paused the last turn. Then the request may end with this turn."""
         return False  # only in `anthropic` may a request end with a turn that the provider has paused
 
     def fault(self, rule: str, where: str, what: str, *call_ids: str) -> None:
@@ -192,7 +194,7 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
     def allow_only(
         self, where: str, value: dict[str, JsonValue], keys: Collection[str], rule: str = "ALL-07"
     ) -> None:
-        """Record a fault if an object has other keys than `keys`."""
+        """Record a fault if an object has a key that is not in `keys`."""
         if value.keys() - keys:
             unknown = ", ".join(excerpt(key) for key in value if key not in keys)
             self.fault(rule, where, f"unknown key {unknown}")
@@ -264,7 +266,7 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
             self.fault("ALL-03 long" if long else "ALL-03", where, what, call_id)
 
     def use_id(self, call_id: str) -> None:
-        """Record an id as used, and a fault if it was used before."""
+        """Record that an id is used. If it was used before, record a fault."""
         if call_id in self.new_ids or call_id in self.used_ids:
             self.fault("ALL-04", ".id", f"id {excerpt(call_id)} is already used", call_id)
         self.new_ids[call_id] = None
@@ -272,7 +274,7 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
     def open_call(self, call_id: JsonValue, where: str = ".id", data: object = None) -> None:
         """Check the id of a call, and record that the call needs a result.
 
-        `data` is stored with the call, for other checks of the same family.
+        `data` is stored with the call. It is specific to the family.
         """
         if type(call_id) is not str or not self.is_id(call_id):
             self.check_id(call_id, where)
@@ -334,9 +336,9 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
             self.fault("ALL-14", where, f"tool {excerpt(name)} is not declared")
 
     def check_schema(self, schema: JsonValue, where: str, refused: Iterable[str] = CHOICES) -> bool:
-        """Check a tool's schema and return True if it has no fault.
+        """Check a tool's schema. Return True if it has no fault.
 
-        `refused` are keywords that the root of the schema must not contain.
+        The root of the schema must not contain the keywords in `refused`.
         """
         typed = value_at(schema, "type") == "object"
         found = [keyword for keyword in refused if type(schema) is dict and keyword in schema]

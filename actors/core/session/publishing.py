@@ -4,9 +4,9 @@ In:  the events of a log, in order.
 Out: for each log event, the stream events that readers receive.
 
 `Publisher` is the only producer of durable stream events. `actors.journal.live_events` passes it the events of an ask
-when they become durable, and `session.events()` passes it the events of the log, so both readers receive the same
-events. There is one difference: the last event of an ask's own stream contains the complete `AskResult`, which the
-session creates, and a deferred switch that is applied after the ask appears before that event.
+when they become durable, and `session.events()` passes it the events of the log. So the readers of both receive the
+same events, except at the end of an ask. There, the ask's stream contains the complete `AskResult`, which the session
+creates. If a deferred switch is applied after the ask, its event precedes the result in the ask's stream.
 """
 
 from collections.abc import Iterable
@@ -107,7 +107,7 @@ _CANCELLED: dict[Reason, CallOutcome] = {
 
 
 def outcome_of(end: End | None, reason: Reason | None = None) -> CallOutcome:
-    """Return the outcome of a call whose completion is `end`. A call without a completion was closed for `reason`."""
+    """Return the outcome of a call: from its completion `end`, or from the `reason` for which it was closed."""
     if end is not None:
         return _OUTCOMES.get(type(end), "returned")
     return "cancelled" if reason is None else _CANCELLED.get(reason, "cancelled")
@@ -121,13 +121,13 @@ def terminal_event(result: AskResult, seq: int) -> TerminalEvent:
 
 
 def interrupted_result(bound: Binding | None, why: str, turn: int) -> AskResult:
-    """Return the result of an ask that was interrupted by a crash, for the reason `why`."""
+    """Return the result of an ask that a crash interrupted. `why` is the error message."""
     attempts = () if bound is None else (Attempt(bound, "interrupted", why),)
     return AskResult("", "interrupted", bound or NOBODY, attempts, 0, Usage(), why, turn=turn)
 
 
 class AskFold(Struct):
-    """The fields of an ask's result that the log determines. They are updated while the log is read.
+    """The fields of an ask's result that follow from the log. They are updated with each event of the log.
 
     Args:
         usage_by_binding: The usage of each binding; `usage` is the sum.
@@ -164,9 +164,7 @@ class AskFold(Struct):
             self.text = message.text
 
     def pause(self, event: TurnPaused, calls: tuple[ToolCall, ...]) -> AskResult:
-        """Return the result of an ask whose turn waits, and reset the fields to the progress from which the turn
-        resumes.
-        """
+        """Return the result of an ask whose turn waits. Prepare the fields for the continuation of the turn."""
         ask, turn = event.ask_so_far, event.turn_so_far
         self.attempts, self.finish, self.cut = list(ask.attempts), None, None
         return AskResult(
@@ -212,7 +210,7 @@ class OpenBatch(Struct):
     Args:
         calls: The calls by id, with the arguments with which they run.
         ends: The outcome of each call; None while the call is open.
-        repeated: Number of calls detected as repeats of an earlier call.
+        repeated: Number of calls that repeat an earlier call.
     """
 
     calls: dict[CallId, ToolCall] = {}
@@ -232,8 +230,7 @@ class OpenBatch(Struct):
             self.calls[event.call_id] = call.as_scheduled(event.arguments)
 
     def close_call(self, event: Completion | Cancelled) -> tuple[CallEnd, ...]:
-        """Record the end of a call. If this was the last open call, return the outcomes of all calls, otherwise an
-        empty tuple.
+        """Record the end of a call. After the last open call, return the outcomes of all calls; otherwise return ().
 
         A late result changes nothing.
         """
@@ -247,13 +244,14 @@ class OpenBatch(Struct):
 
 
 class Publisher:
-    """A converter from the log of one session to stream events. Mutable: each reader has a publisher of its own.
+    """A converter from the log of one session to stream events. It has state, so each reader uses a separate publisher.
 
     Args:
-        seq: The number of the last event before the first event to publish.
-        turn: The number of the last turn before that event.
+        seq: The number of the log event after which publishing begins.
+        turn: The number of the last turn up to this event.
         round_number: The number of the last round, if publishing begins in a paused turn.
-        ask, batch: The open ask and the batch of the last message before that event.
+        ask: The ask that is open after this event.
+        batch: The calls of the last message up to this event.
     """
 
     seq: int
@@ -273,12 +271,12 @@ class Publisher:
 
     @property
     def totals(self) -> AskFold:
-        """The totals of the open ask. Empty if the last ask has a result."""
+        """The fields of the open ask's result so far. They have their defaults if no ask is open."""
         return self._ask
 
     @property
     def is_aside(self) -> bool:
-        """True if the open turn belongs to no ask: it only compacts the history."""
+        """True if the open turn only compacts the history and belongs to no ask."""
         return self._suspended is not None
 
     def publish(self, event: LogEvent) -> tuple[SessionEvent, ...]:

@@ -84,12 +84,13 @@ class TurnResumedEvent(TurnEventBase, frozen=True):
 
 
 class TurnEndedEvent(TurnEventBase, frozen=True):
-    """A turn ended, and all of its calls are closed. If it was the last turn of the ask, the terminal event follows.
+    """A turn ended, and all of its calls are closed. After the ask's last turn, the terminal event follows.
 
     Args:
         status: The outcome; `handed_over` if another turn of the ask follows.
-        cause: The failure or the limit that ended the turn; None for any other end.
-        repaired: Repairs of an invalid structured answer that had exactly one valid interpretation.
+        cause: The failure or the limit that ended the turn; None if the turn ended for another reason.
+        repaired: The repairs of an invalid structured answer. Only an answer with exactly one valid interpretation is
+            repaired.
         more: True if another event with the same `seq` follows.
     """
 

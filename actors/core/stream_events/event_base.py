@@ -1,4 +1,4 @@
-"""Define the bases of all stream events: whether the log stores an event, and the turn and round of an event."""
+"""Define the base classes of stream events: for events that the log stores, and for events of a turn or a round."""
 
 from msgspec import Struct
 
@@ -17,7 +17,7 @@ class DurableEvent(StreamEvent, frozen=True):
     """The base of all events that are stored in the session's log.
 
     Args:
-        seq: Position in the session's log, from 1. Events that follow from the same log record share this position.
+        seq: Position in the session's log, from 1. If one log record yields several events, they share this position.
     """
 
     seq: int

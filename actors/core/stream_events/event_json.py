@@ -74,7 +74,7 @@ def _to_json(value: _Value) -> Any:  # Any: a JSON value
 
 
 def _message_json(message: Message) -> Fields:
-    """Return a message as JSON: its text, visible reasoning, tool calls, and the kinds of its other blocks."""
+    """Return a message as JSON, with its text, visible reasoning and tool calls, and the kinds of its other blocks."""
     return {
         "text": message.text,
         "thinking": "".join(block.text for block in message.blocks if isinstance(block, Thinking)),
@@ -107,7 +107,7 @@ def _report_json(report: Report) -> Fields:
 
 
 def _result_json(result: AskResult) -> Fields:
-    """Return the fields of a result that the log preserves, so that live and replayed events are equal."""
+    """Return a result as JSON, with only the fields that the log contains. So live and replayed events are equal."""
     return {
         "status": result.status,
         "text": result.text,

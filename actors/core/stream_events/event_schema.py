@@ -1,7 +1,8 @@
 """Generate the JSON Schema of stream events from the annotations of their structs.
 
-The schema describes the output of `event_json`. It forbids additional properties, so the tests notice a field that the
-schema lacks. Programs that read events should still accept unknown fields, because later releases may add some.
+The schema describes the output of `event_json`. It forbids additional properties, so the tests detect a field that is
+missing from the schema. Programs that read events should still accept unknown fields, because later releases may add
+some.
 """
 
 from functools import cache
@@ -66,7 +67,7 @@ def _field_schemas(kind: type[Struct]) -> dict[str, Schema]:
 
 @cache
 def _converted_schemas() -> dict[Any, Schema]:  # Any: the keys are types
-    """Return the schemas of the types for which `event_json` has a converter."""
+    """Return the schemas of the types for which `event_json` has a converter, by type."""
     called = {"id": _STRING, "name": _STRING, "arguments": {"type": "object"}, "raw": _STRING}
     call = _object_schema(called, ("raw",))
     reasons = _list_schema(_object_schema({"id": _STRING, "reason": _STRING}))

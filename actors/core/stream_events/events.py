@@ -62,7 +62,7 @@ from actors.core.values.identity import CallId
 
 
 class SubagentEvent(StreamEvent, frozen=True):
-    """An event of a subagent's session, as the stream of its parent session contains it. Ephemeral in that stream.
+    """An event of a subagent's session, in the stream of its parent session. Ephemeral in the parent's stream.
 
     Args:
         path: The calls that lead to the subagent. The first of them is a call of the parent session.
@@ -127,5 +127,5 @@ SessionEvent: TypeAlias = OwnEvent | SubagentEvent
 
 
 def is_droppable(event: SessionEvent) -> bool:
-    """Return True if a slow reader may miss the event, because the event is ephemeral or a subagent's."""
+    """Return True if the event is ephemeral or comes from a subagent. A slow reader may miss this event."""
     return not isinstance(event, DurableEvent)

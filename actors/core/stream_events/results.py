@@ -81,8 +81,8 @@ class ApprovalDecision(Struct, frozen=True):
     """A caller's decision about a call that waits for approval.
 
     Args:
-        verdict: `allow` runs the call; `deny` answers the call without running its tool. An external call can be denied
-            too.
+        verdict: `allow` runs the call; `deny` answers the call without running its tool. An external call may also be
+            denied.
         reason: The reason for the decision. The model receives the reason for a denial.
         arguments: Arguments that replace the model's arguments. `None` keeps the model's arguments.
         digest: `PendingCall.digest` of the reviewed call. If the call's arguments have changed since, the decision is
@@ -118,7 +118,7 @@ class AskResult(Struct, Generic[Value], frozen=True):
             or a full context window), `filter` (a filter or a refusal), `paused` (the model would continue on request),
             `fault` (an error of the provider or the model), `empty` (neither text nor a call, twice), `unparsed` (a
             tool call written as text, which was not run). None if the answer is complete.
-        dropped: The number of items that the history omits from the answers of all rounds, by kind.
+        dropped: The number of items in the ask's answers that the history does not contain, by kind.
         pending_calls: The calls that the turn waits for, if the status is `awaiting`. Pass results of external calls to
             `Session.ask` as `results`, and decisions as `approvals`.
         output: The answer as a value of the type that `output=` requires; None unless the ask is `complete`.
@@ -162,8 +162,8 @@ class SwitchOutcome(Struct, frozen=True):
 
     Args:
         target: The target of the next ask.
-        status: `applied` means that the change is in force. `queued` means that a turn is in flight. The change then
-            takes effect when that turn has ended, and a stream event reports the outcome.
+        status: `applied` if the change is in force. `queued` if a turn is in flight: the change takes effect when the
+            turn has ended, and a stream event reports the outcome.
         turn: Number of the turn in flight; 0 if the change is applied.
     """
 

@@ -105,14 +105,14 @@ class ThinkingEvent(_Delta, frozen=True):
 
 
 class MessageEvent(RoundEventBase, frozen=True):
-    """The model's complete message of a round. The message's calls follow as `ToolCallEvent`s. A summary has round 0.
+    """The model's complete message of a round, or a summary (round 0). A `ToolCallEvent` follows for each of its calls.
 
     Args:
-        message: The message; without blocks if the answer had no content.
+        message: The message. It has no blocks if the answer had no content.
         usage: Tokens of the round's request and answer.
         error: The error that interrupted the answer; empty if the answer was not interrupted.
         incomplete: The reason why the answer is incomplete although the provider ended it; None if it is complete.
-        dropped: Number of items of the answer that the message does not contain, by the provider's name for them.
+        dropped: Number of items of the answer that the message does not contain, by the provider's item type.
         more: True if another event with the same `seq` follows.
     """
 
@@ -137,7 +137,7 @@ class FormatRequestedEvent(TurnEventBase, frozen=True):
 
 
 class LaneRewrittenEvent(TurnEventBase, frozen=True):
-    """A binding's lane begins a new epoch: its transcript is rendered again from the start.
+    """The transcript for a binding is rendered again from the start: its lane begins a new epoch.
 
     Args:
         binding: The binding of the lane.

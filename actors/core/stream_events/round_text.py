@@ -10,10 +10,10 @@ from actors.core.stream_events.round_events import TextEvent, ThinkingEvent
 
 
 class RoundText:
-    """The text of the current round, assembled from its deltas.
+    """Assembles the text of each round, even if deltas were missed.
 
-    Every delta has an offset. If a delta was missed, later deltas are ignored, and the complete message at the end of
-    the round provides the rest of the text.
+    Every delta has an offset, which reveals a gap. After a gap, the remaining deltas of the round are ignored, and the
+    complete message at the end of the round provides the rest of the text.
     """
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class RoundText:
         self._gap = False
 
     def add_delta(self, event: TextEvent | ThinkingEvent) -> str:
-        """Return the text to show for this delta. The text is empty for thinking and after a missed delta."""
+        """Return the text to show for this delta. Return "" for thinking and after a gap."""
         self._gap = self._gap or event.offset != self._next
         self._next = event.offset + len(event.text)
         if isinstance(event, ThinkingEvent) or self._gap:
@@ -31,10 +31,10 @@ class RoundText:
         return event.text
 
     def end_round(self, text: str, *, broken: bool) -> str:
-        """End the round and return the text that `add_delta` has not returned yet.
+        """End the round, and return the part of its text that `add_delta` has not returned.
 
-        `text` is the complete text of the message. The result is empty if the answer was interrupted (`broken`) and no
-        delta was missed.
+        `text` is the complete text of the message, and `broken` is True if the answer broke off. The result is empty if
+        the answer broke off and no delta was missed.
         """
         returned, gap = self._returned, self._gap
         self._returned, self._next, self._gap = "", 0, False

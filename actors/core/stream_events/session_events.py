@@ -67,7 +67,7 @@ class ConfiguredEvent(TurnEventBase, frozen=True):
 
 
 class ToolChangeDeferredEvent(StreamEvent, frozen=True):
-    """Tools changed during the turn; requests declare the new tools only from the next ask on. Ephemeral.
+    """Tools changed during a turn. Requests declare the new tools only from the next ask on. Ephemeral.
 
     Args:
         turn, round: Numbers of the turn and of the round within it, from 1.
@@ -81,7 +81,7 @@ class ToolChangeDeferredEvent(StreamEvent, frozen=True):
 
 
 class ResultsTrimmedEvent(TurnEventBase, frozen=True):
-    """From now on, transcripts show a mark in place of `count` results. The ledger keeps these results."""
+    """From now on, requests contain a mark in place of `count` results. The ledger keeps these results."""
 
     type: ClassVar[Literal["results_trimmed"]] = "results_trimmed"
     count: int
@@ -110,7 +110,7 @@ class RewoundEvent(TurnEventBase, frozen=True):
 class EventsLostEvent(TurnEventBase, frozen=True):
     """The journal lost the events `first` to `last` after it had acknowledged them.
 
-    The lost numbers are reused: this event takes the first, and later events follow.
+    The lost numbers are used again, beginning with this event.
     """
 
     type: ClassVar[Literal["events_lost"]] = "events_lost"

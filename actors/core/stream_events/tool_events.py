@@ -28,7 +28,7 @@ class ToolCallEvent(RoundEventBase, frozen=True):
 
 
 class CallRepairedEvent(RoundEventBase, frozen=True):
-    """A call's arguments were invalid and were repaired to the only valid interpretation, with which the call runs.
+    """A call's arguments were invalid and had one valid interpretation. The call runs with the repaired arguments.
 
     Args:
         call_id: The canonical id of the call.
@@ -83,7 +83,7 @@ class ToolResultsEvent(RoundEventBase, frozen=True):
 
     Args:
         results: The outcomes of the calls, in call order.
-        repeated: Number of calls detected as repeats of an earlier call with the same result.
+        repeated: Number of calls that repeat an earlier call and have the same result.
     """
 
     type: ClassVar[Literal["tool_results"]] = "tool_results"
@@ -95,7 +95,7 @@ class ApprovalRequestedEvent(RoundEventBase, frozen=True):
     """A call waits for approval.
 
     Args:
-        pending: The call and its arguments, with a digest that a decision repeats.
+        pending: The call and its arguments, with a digest that the caller's decision repeats.
     """
 
     type: ClassVar[Literal["approval_requested"]] = "approval_requested"
