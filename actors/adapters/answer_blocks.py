@@ -1,11 +1,11 @@
-"""Choose the blocks that the parts of an answer become.
+"""Convert the parts of an answer to the blocks of its message.
 
 In:  the parts of an answer, in order.
 Out: the blocks of its message.
 
-If the dialect binds reasoning to its prefix, thinking loses its seal after any part that is not kept exactly as the
-model sent it (an empty text, an unfinished call, a block of an unknown kind), because the provider would reject the
-thinking (ANT-44, OAR-09).
+Some parts are not kept exactly as the model sent them: an empty text, an unfinished call, a block of an unknown kind.
+If the dialect binds reasoning to its prefix, thinking after a changed part loses its signature (seal), because the
+provider would reject it (ANT-44, OAR-09).
 """
 
 from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ def answer_blocks(
         binding: The binding that answers.
         origin: The binding that seals record.
         on_omission: Called with the name of each provider-specific part that becomes no block.
-        is_complete: Whether the answer is complete. Of a broken answer, only the keepable parts become blocks.
+        is_complete: Whether the answer is complete. If it broke off, only parts with `is_keepable` become blocks.
     """
     blocks: list[Block] = []
     stands = True
@@ -43,7 +43,7 @@ def answer_blocks(
             on_omission(part.name)
         if block is not None:
             blocks.append(block if stands else _without_bound_seal(block))
-        # A changed part invalidates the later seals, which are bound to the parts before them.
+        # A seal is bound to the parts before it, so a changed part invalidates all later seals.
         if dialect.reasoning.binding == "prefix":
             stands = stands and part.is_unchanged(block, dialect)
     return blocks

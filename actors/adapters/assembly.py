@@ -3,11 +3,11 @@
 The decoders derive from `MessageBuilder` and assign each piece to a part, for streams and for complete bodies. This
 module decides which parts an answer has; `actors.adapters.answer_blocks` decides which blocks they become.
 
-Canonical ids are assigned in order of arrival. The provider's id of a call is sealed and has no influence, since such
-ids may be blank, repeated, or restart with every response.
+Canonical ids are assigned in order of arrival. The provider's id of a call is stored as provider state, but does not
+influence them, because providers' ids may be blank, repeated, or restart with every response.
 
-An answer that was cut (`length`, `max_tokens`, a filter) may end inside a call. Servers close the call's block all the
-same, and a call that was cut before its arguments looks like a call without arguments. So the last call stays open
+An answer that was cut (`length`, `max_tokens`, a filter) may end inside a call. Servers mark this call as complete all
+the same, and a call that was cut before its arguments looks like a call without arguments. So the last call stays open
 until the next part or the end of the answer arrives. In a cut answer, a call with incomplete arguments is dropped, and
 the finish reason tells the caller why.
 """
@@ -49,7 +49,7 @@ MAX_CALLS = 1024
 
 @lru_cache(maxsize=64)
 def _intern_reason(reason: str) -> str:
-    """Return a shared copy of a finish reason. Every round keeps its reason, and providers use few different ones."""
+    """Return a shared copy of a finish reason, to save memory. Every round stores one of a few different reasons."""
     return reason
 
 
@@ -58,15 +58,15 @@ class MessageBuilder:
     """The parts of one answer, and the events that the caller has not taken yet.
 
     Attributes:
-        binding: The binding that answers: the origin of the message and of its seals.
-        tools: The declared tools by their wire names; None if unknown.
+        binding: The binding that answers. It becomes the origin of the message and of its seals.
+        tools: The wire names of the declared tools; None if unknown.
         usage: The latest token figures.
         upstream: The provider behind a gateway that served the answer; "" if the answer does not name it. Seals record
-            this provider, unless the binding is pinned to an upstream, whose name in answers may differ.
+            this provider. If the binding is pinned to an upstream, they record that name instead.
         continuation: The token that requests the rest of a paused answer; empty if the provider did not pause.
-        withheld: Why the provider hid parts of the request from its model, one reason per part.
-        left_out: Content of the answer that is missing from the message, such as logprobs, search grounding and dropped
-            calls (`cut_call`): the number of items of each kind, keyed by the provider's name for the kind.
+        withheld: The reason for each part of the request that the provider hid from its model.
+        left_out: The number of items of the answer that are missing from the message, such as logprobs, search
+            grounding and dropped calls (`cut_call`). The keys are the provider's names for the kinds of items.
     """
 
     dialect: Dialect
@@ -103,14 +103,14 @@ class MessageBuilder:
         return list(self.take_events_lazily())
 
     def take_events_lazily(self) -> Iterable[StreamEvent]:
-        """Return the new events, as `take_events` does. The deltas of a long text are created during iteration."""
+        """Return the same events as `take_events`. The deltas of a long text are created only during iteration."""
         known, self._known = self._known, []
         return AnswerEvents(known)
 
     def restart(self) -> None:
-        """Discard the parts received so far, because the answer starts again. Their call numbers are not reused.
+        """Discard the parts received so far, because the answer starts again. The numbers of their calls stay used.
 
-        Events that were already emitted cannot be revoked, so they may contain text that the message lacks.
+        Events that were already emitted cannot be revoked. They may contain text that is missing from the message.
         """
         for part in self._parts:
             if isinstance(part, PartialCall):
@@ -142,7 +142,7 @@ class MessageBuilder:
 
     @property
     def _seal_origin(self) -> Binding:
-        """The binding that seals record, with the upstream that served the answer."""
+        """The binding to record in seals, with the upstream that served the answer."""
         served = self.binding.upstream or self.upstream
         return replace(self.binding, upstream=served) if served else self.binding
 
@@ -187,8 +187,7 @@ class MessageBuilder:
     def add_mark(self, name: str, value: object, *, appends: bool = True) -> None:
         """Record metadata about the text, such as citations, under a name.
 
-        With `appends`, a list is appended to the previous list of this name; otherwise, each value replaces the
-        previous one.
+        A value replaces the previous value of this name. With `appends`, a list is appended to the previous list.
         """
         self._metadata.add(name, value, appends=appends)
 
@@ -233,7 +232,7 @@ class MessageBuilder:
         return name if isinstance(name, str) and name in (self.tools or ()) else without_placeholder(name)
 
     def begin_call(self, native_id: str, name: str, slot: Slot = None) -> PartialCall:
-        """Begin a tool call. A call without a name collects arguments until their real call is known.
+        """Begin a tool call. A call without a name collects arguments until the call that they belong to is known.
 
         Raises:
             StreamFault: The answer contains too many calls.
@@ -253,8 +252,7 @@ class MessageBuilder:
         return self._calls
 
     def identify_call(self, call: PartialCall, native_id: str, name: str, *, is_final: bool = False) -> None:
-        """Set the id and the name of a call if they are missing. With `is_final`, both come from the final item and
-        replace earlier values.
+        """Set the id and the name of a call if they are missing. With `is_final`, replace earlier values.
 
         The call is announced as soon as its name is complete.
         """
@@ -281,17 +279,18 @@ class MessageBuilder:
             self._known.append(ArgumentsDelta(call.id, text))
 
     def drop_unfinished_calls(self) -> None:
-        """Drop the calls that the provider did not mark as complete. Called when the provider reports that the answer
-        was cut.
+        """Drop the calls that the provider did not mark as complete.
+
+        The decoder calls this method when the provider reports that the answer was cut.
         """
         for part in self._parts:
             if isinstance(part, PartialCall) and not part.done:
                 self._drop_call(part)
 
     def end_part(self, part: Part, *, has_marker: bool = True) -> None:
-        """Mark a part as complete for good, and announce the end of a call. A second call of this method has no effect.
+        """Mark a part as complete. If the part is a call, announce its end. A second call has no effect.
 
-        `has_marker` means that the part had its own end marker, and not only the end marker of the answer.
+        Pass `has_marker=False` if the part has no end marker, and only the answer has ended.
 
         Raises:
             StreamFault: A tool call has neither an end marker nor complete arguments, and no finish reason reports that
@@ -314,11 +313,11 @@ class MessageBuilder:
     def end_all_parts(self, unended: Iterable[Part] = (), *, may_fail: bool = True) -> None:
         """Settle the tool calls and mark every part as complete. Called at the end of the answer.
 
-        The `unended` parts have no end marker. If an unended part is a call with incomplete arguments, the answer fails
-        if `may_fail` is True; otherwise, the call is dropped and the answer is incomplete.
+        The `unended` parts have no end marker. If `may_fail` is False, an unended call with incomplete arguments is
+        dropped, and the answer counts as incomplete.
 
         Raises:
-            StreamFault: As `end_part`, if `may_fail`.
+            StreamFault: An unended call has incomplete arguments, and `may_fail` is True.
         """
         self._settle_calls()
         for part in unended:
@@ -349,8 +348,8 @@ class MessageBuilder:
     def record_finish_reason(self, reason: str) -> None:
         """Record the provider's finish reason. Complete calls are kept, whatever the reason.
 
-        Relays send several reasons, some of them before the text. The last reason counts, except that an ordinary
-        reason does not replace one that reports a cut.
+        Relays send several reasons, some of them before the text. The last reason counts. But if a reason reports a
+        cut, an ordinary reason does not replace it.
         """
         reason = _intern_reason(sanitise(reason))
         if reason == self.finish_reason or (
@@ -365,29 +364,30 @@ class MessageBuilder:
 
     @property
     def cut_reason(self) -> Cut | None:
-        """Why the answer is incomplete, by its finish reason or because arguments were lost; None if it is complete."""
+        """The reason why the answer is incomplete; None if it is complete.
+
+        It follows from the finish reason, or from the loss of arguments.
+        """
         return cut_from_finish_reason(self.finish_reason or "") or ("fault" if self._is_lost else None)
 
     def set_usage(self, usage: Usage) -> None:
-        """Replace the token figures and emit them if they changed. Figures are cumulative on the wire, so they are not
-        summed.
-        """
+        """Replace the token figures, and emit them if they changed. Providers send totals, so they are not summed."""
         if usage != self.usage:
             self.usage = usage
             self._known.append(usage)
 
     def update_usage(self, usage: object, usage_fields: Mapping[str, tuple[int, ...]]) -> None:
-        """Update the token figures from the wire. Figures are cumulative. A figure that an event omits keeps its value.
+        """Update the token figures with those of an event. Figures are totals. A missing figure keeps its value.
 
-        `usage_fields` maps the provider's name of a figure to the fields of `Usage` that include it: 0 input, 1 output,
-        2 cache read, 3 cache written.
+        `usage_fields` maps the provider's name of a figure to the indices of the fields of `Usage` that include it:
+        0 input, 1 output, 2 cache read, 3 cache written.
         """
         self.set_usage(self._figures.update(usage, usage_fields))
 
     def record_withheld(self, transformations: object) -> None:
-        """Record the provider's list of the request parts that it hid from its model, in place of an earlier list.
+        """Record the provider's list of the request parts that it hid from its model.
 
-        Old reasoning that a provider omits after each turn, as documented, is not recorded.
+        Reasoning of earlier turns, which the provider always omits, is not recorded.
         """
         reasons = (
             sanitise(as_string(entry.get("reason"))) for entry in map(as_object, as_array(transformations))
@@ -395,13 +395,13 @@ class MessageBuilder:
         self.withheld = tuple(why for why in reasons if why not in ("", "turn_boundary")) or self.withheld
 
     def count_omission(self, kind: str) -> None:
-        """Count an item of content that the message does not contain, under its kind."""
+        """Count an item of content that is missing from the message, under its kind."""
         kind = kind_name(kind)
         if kind in self.left_out or len(self.left_out) < MAX_KINDS:
             self.left_out[kind] = self.left_out.get(kind, 0) + 1
 
     def count_omission_once(self, kind: str, value: object) -> None:
-        """Count missing content of a kind once per answer, since streams repeat it. Empty values are ignored."""
+        """Count missing content of a kind at most once per answer, because streams repeat it. Ignore empty values."""
         if value and kind not in self.left_out:
             self.count_omission(kind)
 
@@ -441,7 +441,7 @@ class MessageBuilder:
         return cut_from_finish_reason(self.finish_reason or "") is not None
 
     def position_after(self, part: Part | None) -> int:
-        """Return the position after `part`; None stands for the last part."""
+        """Return the position after `part`, or after the last part if `part` is None."""
         return len(self._parts) if part is None else self._parts.index(part) + 1
 
     def move_parts(self, first: int, target: int) -> int:
@@ -456,7 +456,7 @@ class MessageBuilder:
         self._parts.append(part)
 
     def _end_held_call(self) -> None:
-        """Announce the end of the held call, because another part follows or the answer has ended."""
+        """Announce the end of the last call, because another part follows or the answer has ended."""
         call, self._held = self._held, None
         if call is not None and call.done and not call.dropped:
             self._end_call(call)

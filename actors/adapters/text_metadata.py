@@ -24,10 +24,9 @@ class TextMetadata:
         self._parts: dict[str, ProviderPart] = {}
 
     def add(self, name: str, value: object, *, appends: bool) -> None:
-        """Record metadata under a name. An empty value, or one of too many kinds, is ignored.
+        """Record metadata under a name. Ignore an empty value, and new names after `MAX_KINDS` names.
 
-        With `appends`, a list is appended to the previous list of this name; otherwise, each value replaces the
-        previous one.
+        A value replaces the previous value of this name. With `appends`, a list is appended to the previous list.
         """
         if not value:
             return
@@ -39,6 +38,11 @@ class TextMetadata:
         self._parts[name] = ProviderPart(name, value, "mark")
 
     def blocks(self, binding: Binding, origin: Binding) -> list[Block]:
-        """Return the metadata as blocks of the message of `binding`, with `origin` as the origin of their seals."""
+        """Return the metadata as blocks.
+
+        Args:
+            binding: The binding that sent the message.
+            origin: The binding to record in the blocks' seals.
+        """
         blocks = (part.block(binding, origin) for part in self._parts.values())
         return [block for block in blocks if block is not None]

@@ -7,7 +7,7 @@ from actors.core.values.stream import Usage
 
 
 class TokenFigures:
-    """The token figures of one answer by the provider's names. Within a response, figures are cumulative."""
+    """The token figures of one answer, by the provider's names. Within a response, each figure is a total."""
 
     def __init__(self) -> None:
         self._before = Usage()  # usage of the earlier responses of this answer
@@ -22,9 +22,9 @@ class TokenFigures:
         self._figures = {}
 
     def update(self, usage: object, usage_fields: Mapping[str, tuple[int, ...]]) -> Usage:
-        """Update the figures from the wire, and return the usage of the answer so far. A missing figure is kept.
+        """Update the figures with those of an event, and return the usage of the answer so far.
 
-        `usage_fields` is described at `MessageBuilder.update_usage`.
+        A missing figure keeps its value. `MessageBuilder.update_usage` describes `usage_fields`.
         """
         for name, value in as_object(usage).items():
             if name in usage_fields and (figure := whole_number(value)) is not None:
