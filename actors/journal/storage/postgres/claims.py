@@ -1,7 +1,7 @@
-"""Claim sessions for a host: look up who owns the sessions, and raise the fencing numbers of those that are free.
+"""Claim sessions for a host: look up the owners of the sessions, and raise the fencing number of each free session.
 
-A session is free if no host owns it, or if the lease of its owner has expired by the server's clock. A claim names the
-fencing number that was looked up, so of two hosts that claim a session at once, one finds that the row has changed.
+A session is free if no host owns it, or if the lease of its owner has expired by the server's clock. A claim succeeds
+only if the fencing number has not changed since it was looked up. So if two hosts claim a session at once, one fails.
 """
 
 import secrets
@@ -21,7 +21,7 @@ from actors.journal.storage.rows import JournalLocation, SessionRow
 def claimable_rows(
     connection: Connection, place: JournalLocation, host: str, sessions: Sequence[str]
 ) -> Iterator[SessionRow]:
-    """Yield the rows of these sessions; unknown sessions have no row. `host`: the name of the host that may claim them.
+    """Yield the rows of the known sessions among `sessions`, after checking that `host` may claim them.
 
     Raises:
         SessionLeased: A session belongs to another live host.
@@ -36,9 +36,9 @@ def claimable_rows(
 def claim_row(
     connection: Connection, place: JournalLocation, host: str, session: str, row: SessionRow | None
 ) -> SessionRow | None:
-    """Claim a session whose row was `row` when it was looked up, or which had no row then.
+    """Claim a session for `host`, if its row is still `row`. None means that the session has no row yet.
 
-    Return the new row, or None if another host has changed the row since.
+    Return the new row, or None if another host has changed the row.
     """
     if row is None:
         claimed = next(iter(_claim_new(connection, host, [session])), None)
@@ -53,9 +53,9 @@ def claim_row(
 def claim_free(
     connection: Connection, place: JournalLocation, host: str, sessions: Iterable[str]
 ) -> list[tuple[SessionRow, str | None]]:
-    """Claim those of the sessions that are free. Sessions that other hosts own or claim are skipped.
+    """Claim the free sessions among `sessions`. Skip those that other hosts own, or claim at the same time.
 
-    Return the new row of each claimed session, and the session's previous owner.
+    Return (new row, previous owner) for each claimed session.
     """
     unknown, free = dict.fromkeys(sorted(sessions)), list[SessionRow]()
     for *columns, seconds, _ in connection.execute(sql.LOOK, (list(unknown),)).fetchall():
@@ -73,8 +73,9 @@ def claim_free(
 
 
 def _claim_new(connection: Connection, host: str, sessions: Iterable[str]) -> list[SessionRow]:
-    """Create the rows of sessions that have no row, claimed by the host, and return the rows. Sessions that another
-    host created in the meantime are skipped.
+    """Create rows for sessions that have none, with `host` as the owner, and return them.
+
+    Skip sessions for which another host has created a row in the meantime.
     """
     new = {name: SessionRow(name, secrets.randbits(62), owner=host) for name in sessions}
     given = [list(new), [row.key for row in new.values()], [row_checksum(row) for row in new.values()]]

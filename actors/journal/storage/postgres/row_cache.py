@@ -1,7 +1,7 @@
 """Cache the rows of the sessions that a storage has claimed, so that an append need not read them first.
 
-A cached row is valid as long as its fencing number is, because another host must raise the number before it changes the
-row.
+A cached row is valid as long as its fencing number is current, because another host must raise the number before it
+changes the row.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ CACHED = 16_384
 
 
 class RowCache:
-    """The rows of claimed sessions. If the cache is full, the row that was added first is dropped."""
+    """A cache of the rows of claimed sessions, by session id. When the cache is full, it drops the oldest row."""
 
     def __init__(self, place: JournalLocation) -> None:
         self._place = place
@@ -43,10 +43,10 @@ class RowCache:
         self._rows.clear()
 
     def current_rows(self, connection: Connection, entries: Iterable[Entry]) -> dict[str, SessionRow]:
-        """Return the rows of the sessions of these entries, from the cache or the database.
+        """Return the row of each entry's session, from the cache or the database.
 
-        A cached row is used if its fencing number is that of the entry. But if the entry begins before the end of the
-        log in the cached row, its writer has noticed a loss of events, and the row is read again.
+        A cached row is used only if it has the entry's fencing number. If the entry begins before the end of the log in
+        the cached row, its writer knows of a loss of events. Then the row is read again.
         """
         rows = dict[str, SessionRow]()
         unknown = list[str]()

@@ -1,13 +1,13 @@
 """Implement `Storage` with a Postgres database. Most methods are a single statement.
 
 **Uncertain appends.** If a connection is lost during an append, the outcome of the append is unknown. So the next
-operation that writes first ends the lost connection on the server, and reverts the append unless another host has
-claimed the session since. Then the append is repeated if its time limit has not passed. Between the loss and that
-repetition, nothing is read. While an append is running, reads do not wait, and they do not see its events. So an append
-rejected as `JournalUnavailable` is not in the log, and an acknowledged append is in the log exactly once.
+operation that writes first ends the lost connection on the server. If no other host has claimed the session since then,
+the append is reverted. The append is repeated if its time limit has not passed. No read takes place between the loss
+and the repetition. While an append is running, reads do not wait, and they do not see its events. So an append rejected
+as `JournalUnavailable` is not in the log, and an acknowledged append is in the log exactly once.
 
-**Losses.** A promoted replica may lag. So the cached rows are kept when a connection is lost. The next append then
-either continues from the acknowledged end of the log, or is rejected.
+**Losses.** After a failover, the new server may lack acknowledged events. So the cached rows are kept when a connection
+is lost. The next append then either continues from the acknowledged end of the log, or is rejected.
 """
 
 import secrets
@@ -85,14 +85,13 @@ class PostgresStorage:
     """A storage in a Postgres database (14 or newer), which hosts on several machines may share.
 
     Args:
-        url: `postgresql://USER@HOST:PORT/DATABASE`. Missing parts come from the environment, as for every program
-            that uses libpq: `PGPASSWORD`, `~/.pgpass`. A pooler that shares connections between transactions is not
-            supported.
+        url: `postgresql://USER@HOST:PORT/DATABASE`. Missing parts come from `PGPASSWORD`, `~/.pgpass` and the like, as
+            for every program that uses libpq. A pooler that shares connections between transactions is not supported.
         lease: Seconds without a heartbeat after which a host counts as gone, by the server's clock.
         patience: Seconds to wait for a connection or a lock before raising `JournalUnavailable`.
         clock: The wall clock, in seconds since 1970.
-        bound: Maximum seconds of a statement that reads, or that deletes logs. Writing statements end within half of
-            the lease, and a server that is silent for half of the lease counts as lost.
+        bound: Maximum seconds of a statement that reads, or that deletes logs. Statements that write end within half
+            of the lease. A server that is silent for half of the lease counts as lost.
     """
 
     blocking = True
@@ -164,7 +163,7 @@ class PostgresStorage:
             self._writer.close()
 
     def renew_lease(self, status: HostStatus | None = None) -> None:
-        """Renew this host's lease. If the status has an address, make this storage a host first."""
+        """Renew this host's lease. If the status has an address, register this storage as a host first."""
         self._status = status or self._status
         if self._renewed_at is not None:
             self._writer.run(self._renew_lease)
@@ -199,7 +198,10 @@ class PostgresStorage:
 
     @contextmanager
     def transaction(self, claims: Sequence[str] = ()) -> Generator[None]:
-        """Claim all free sessions of `claims` in advance, with two statements. Other operations are not combined."""
+        """Claim the free sessions among `claims` together, before the block claims each of them.
+
+        Other operations in the block are not combined, and use separate transactions.
+        """
         if len(claims) > 1:
             self._ahead = self._writer.run(lambda connection: self._claim_all(connection, claims))
         try:
@@ -214,12 +216,12 @@ class PostgresStorage:
         return self._writer.run(lambda connection: self._claim(connection, session, existing))
 
     def release(self, session: str, fence: int) -> None:
-        """Release the session for other hosts."""
+        """Release the session, so that other hosts can claim it."""
         self._rows.drop(session)
         self._writer.run(lambda connection: release_session(connection, session, fence))
 
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
-        """Append all entries that are not rejected, in one statement."""
+        """Append all valid entries in one statement. Return the outcome of each entry."""
         encoded = [entry.records for entry in entries]
         return self._writer.run(lambda connection: self._append(connection, entries, encoded))
 
@@ -240,15 +242,15 @@ class PostgresStorage:
     def delete(self, *sessions: str) -> None:
         """Delete logs, and the blobs that only they refer to, in one transaction.
 
-        The data remains in the server's files until the server has vacuumed the tables, and in its write-ahead log.
+        The data remains in the server's write-ahead log, and in its files until it has vacuumed the tables.
         """
         self._writer.run(lambda connection: self._delete(connection, sessions))
 
     def look_at_clock(self, now: int, elapsed: int) -> ObservedClock:
         """Record the server's clock, or `now` if that is earlier. Return how far the clock can be trusted.
 
-        Hosts record the last use of a session by their own clocks. With the earlier of both clocks, a host whose clock
-        is slow does not make a session seem too old.
+        Hosts record the last use of a session by their own clocks. If the clock of a host is slow, the session would
+        seem too old by the server's clock. So the earlier of both clocks is used.
         """
         return self._writer.run(lambda connection: observe_clock(connection, now, elapsed))
 
@@ -295,7 +297,7 @@ class PostgresStorage:
     # Preparing connections
 
     def _configure(self, connection: Connection, bound: float) -> None:
-        """Set the timeouts of a new connection. `bound`: maximum seconds of a statement."""
+        """Set the timeouts of a new connection. `bound` is the maximum number of seconds of a statement."""
         connection.execute(sql.SETTINGS, [milliseconds(s) for s in (bound, self._locked, self._lease / 3)])
 
     def _prepare_reading(self, connection: Connection) -> None:
@@ -304,8 +306,9 @@ class PostgresStorage:
         self._configure(connection, self._bound)
 
     def _prepare_writing(self, connection: Connection) -> None:
-        """Prepare a new writing connection: end the previous connection, check the tables, and revert an uncertain
-        append.
+        """Prepare a new writing connection.
+
+        End the previous connection on the server, check the tables, and revert an uncertain append.
         """
         self._check_direct(connection)
         self._configure(connection, self._writing)
@@ -327,7 +330,7 @@ class PostgresStorage:
         """Check that no pooler shares the connections. This runs once per storage, on a new connection."""
         if self._is_direct:
             return
-        # If the server has no free connection for the check, there is no pooler, which would always provide one.
+        # A pooler would always provide a second connection. So if there is none for the check, there is no pooler.
         with suppress(JournalUnavailable), closing(self._reader.new_connection()) as other:
             check_direct(connection, other, self.where)
         self._is_direct = True
@@ -344,7 +347,7 @@ class PostgresStorage:
         self._renewed_at = monotonic()
 
     def _ensure_host(self, connection: Connection) -> None:
-        """Make this storage a host, unless it is one already. Renew its lease if a third of the lease has passed."""
+        """Register this storage as a host, unless it is one. Renew its lease if a third of the lease has passed."""
         if self._renewed_at is None:
             host_rows.remove_earlier_hosts(connection, self.host, self._status)
         if self._renewed_at is None or monotonic() - self._renewed_at > self._lease / 3:
@@ -366,15 +369,15 @@ class PostgresStorage:
         )
 
     def _find_row(self, connection: Connection, session: str) -> SessionRow | None:
-        """Return a session's row; None for an unknown session. Raise `SessionLeased` if the session belongs to another
-        live host.
+        """Return a session's row, or None if the session is unknown.
+
+        Raises:
+            SessionLeased: The session belongs to another live host.
         """
         return next(claimable_rows(connection, self._place, self.host, [session]), None)
 
     def _claim_all(self, connection: Connection, sessions: Iterable[str]) -> dict[str, Claim]:
-        """Claim those of the sessions that are free, and return the claims by session. Sessions that other hosts own or
-        claim are skipped.
-        """
+        """Claim the free sessions among `sessions`, and return the claims by session id. Skip the others."""
         self._ensure_host(connection)
         claims = dict[str, Claim]()
         for row, before in claim_free(connection, self._place, self.host, sessions):
@@ -400,7 +403,7 @@ class PostgresStorage:
     ) -> Sequence[Appended]:
         """Write the entries that are valid for the known rows. Return the outcome of each entry.
 
-        `encoded`: the records of each entry.
+        `encoded` contains the records of each entry.
         """
         rows = self._rows.current_rows(connection, entries)
         batch, outcomes, refused = (
@@ -427,8 +430,9 @@ class PostgresStorage:
         ]
 
     def _write_batch(self, connection: Connection, batch: Batch) -> dict[str, SessionEnd | None]:
-        """Write a batch. For each session that was not written, return its state in the database, or None if the
-        session is missing there.
+        """Write a batch. Return the sessions that were not written, by id, with the end of their logs in the database.
+
+        The value is None if the database does not contain the session.
         """
         try:
             statement = sql.APPEND_BLOBS if batch.has_blobs else sql.APPEND
