@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def create_listener(name: str) -> Listener:
-    """Return an object that calls the program's callbacks and stops calling them after the first exception."""
+    """Return an object that calls the callbacks named `name`. After the first exception, it no longer calls them."""
     return Listener(partial(logger.host_code_failed, name, consequence="switched off"))
 
 

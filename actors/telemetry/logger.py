@@ -34,19 +34,24 @@ from actors.telemetry.safe_logging import never_raising
 
 @never_raising
 def actor_crashed(actor: str, error: BaseException) -> None:
-    """Log that an actor's handler or child raised an error. The actor's supervisor reacts afterwards.
+    """Log that an actor's handler or child raised an error, before the actor's supervisor reacts.
 
-    The event has the place of the error but no traceback. Some renderers print local variables with tracebacks, and
-    these variables may contain keys.
+    The event contains the file and line of the error, but no traceback. Some log renderers print local variables with a
+    traceback, and these variables may contain keys.
     """
     emit("error", "actor_crashed", actor=actor, error=describe_error(error), place=raise_location(error))
 
 
 @never_raising
 def host_code_failed(function: str, error: BaseException, consequence: str) -> None:
-    """Log that a function of the program raised an error when the runtime called the function.
+    """Log that a function of the program raised an error when the runtime called it.
 
-    `function` names the function. The error's message is not logged, because it may quote the function's arguments.
+    The error's message is not logged, because it may quote the function's arguments.
+
+    Args:
+        function: Name of the function.
+        error: The error.
+        consequence: The reaction of the runtime, such as `switched off`.
     """
     emit(
         "error",
@@ -83,7 +88,7 @@ def tool_failed(session: str, call_id: str, tool: str, error: BaseException) -> 
 
 @never_raising
 def tool_spoiled(session: str, tool: str, error: BaseException) -> None:
-    """Log that a tool corrupted the task that it ran in, for example by leaving a task group open."""
+    """Log that a tool corrupted its task, for example because it left a task group open."""
     advice = (
         "the tool left a task group or cancel scope open; run work that outlives a call in a separate task"
     )
@@ -100,7 +105,7 @@ def tool_spoiled(session: str, tool: str, error: BaseException) -> None:
 
 @never_raising
 def memory_short(reuse: ReuseStats) -> None:
-    """Log that too few sessions fit in memory, so that many are rebuilt from their logs. Logged once."""
+    """Log that many sessions are rebuilt from their logs, because memory is too small for them. Logged once."""
     advice = "raise limits.memory so that more sessions fit, or distribute the sessions over more processes"
     emit("warning", "memory_short", hits=reuse.hits, rebuilds=reuse.rebuilds, advice=advice)
 
@@ -116,7 +121,7 @@ def collector_untuned(sessions: int) -> None:
 
 @never_raising
 def toolset_lost(toolset: str, error: BaseException | None, seconds: float) -> None:
-    """Log that a toolset is disconnected or could not be reopened. `seconds`: time until the next attempt."""
+    """Log that a toolset is disconnected or could not be reopened. The next attempt begins after `seconds`."""
     kind = "none" if error is None else describe_error(error)
     emit("warning", "toolset_lost", toolset=toolset, error=kind, next_try=round(seconds, 1))
 
@@ -138,8 +143,7 @@ def journal_available(seconds: float) -> None:
 def journal_damaged(reason: str, copy: str | None = None) -> None:
     """Log that a journal is damaged.
 
-    `copy`: the path of the copy that was saved before the damaged file was opened without its last events; None
-    otherwise.
+    If the damaged file is opened without its last events, `copy` is the path of a copy that was saved before.
     """
     if copy is None:
         emit(
@@ -215,19 +219,19 @@ def retention_failed(error: BaseException) -> None:
 
 @never_raising
 def tool_left_out(toolset: str, tool: str, error: ActorsError) -> None:
-    """Log that a tool of a toolset is not offered to models, and why."""
+    """Log that a tool of a toolset is not offered to models, and the reason."""
     emit("warning", "tool_left_out", toolset=toolset, tool=tool[:200], error=describe_error(error))
 
 
 @never_raising
 def tools_held(session: str, reason: str) -> None:
-    """Log that a changed tool list is declared only with the next ask instead of within the current turn, and why."""
+    """Log that changed tools are declared only from the next ask on, and why not within the current turn."""
     emit("info", "tools_held", session=session, why=reason)
 
 
 @never_raising
 def answer_refused(toolset: str, error: ActorsError) -> None:
-    """Log that a message of a tool server was ignored, and why."""
+    """Log that a message of a tool server was ignored, and the reason."""
     emit("warning", "answer_refused", toolset=toolset, error=describe_error(error))
 
 
@@ -252,7 +256,7 @@ def tool_barred(tool: str, calls: int) -> None:
 
 @never_raising
 def loop_stalled(session: str, call_id: str, tool: str, seconds: float, location: str) -> None:
-    """Log that a tool blocks the event loop, and at which line. A separate thread calls this function."""
+    """Log that a tool blocks the event loop, with the line at which it blocks. Called from a separate thread."""
     advice = "an async tool must not block; await instead, or use a plain function, which runs in a thread"
     emit(
         "warning",
@@ -282,13 +286,16 @@ def runtime_never_left() -> None:
 
 @never_raising
 def slow_handler(actor: str, message: str, seconds: float) -> None:
-    """Log that a message handler blocked all other actors. This is normal on a busy machine, so the level is info."""
+    """Log that a message handler blocked all other actors for `seconds`.
+
+    Other processes on a busy machine may be the cause, so the level is info.
+    """
     emit("info", "slow_handler", actor=actor, command=message, seconds=round(seconds, 3))
 
 
 @never_raising
 def media_refused(session: str, binding: Binding, cause: Cause) -> None:
-    """Log that a provider rejected attachments. From now on, notes replace the attachments in that lane."""
+    """Log that a provider rejected attachments. From now on, requests to it contain notes in their place."""
     emit("warning", "media_refused", session=session, binding=str(binding), http_status=cause.status)
 
 
@@ -336,7 +343,7 @@ def ask_refused(session: str, error: ActorsError) -> None:
 
 @never_raising
 def request_failed(session: str, binding: Binding, cause: Cause, error: str, wait: float | None) -> None:
-    """Log that a request failed. `wait`: seconds until it is retried; None if it is not retried."""
+    """Log that a request failed. `wait` is the time in seconds until its retry; None if it is not retried."""
     status = cause.status
     if wait is None:
         emit(
@@ -365,9 +372,13 @@ def request_failed(session: str, binding: Binding, cause: Cause, error: str, wai
 
 @never_raising
 def ask_failed_over(session: str, binding: Binding, cause: Cause | None, following: str) -> None:
-    """Log that another backend of a pool continues an ask after a turn on this backend failed.
+    """Log that a turn failed, and another backend of the pool continues the ask.
 
-    `following`: the name of the other backend.
+    Args:
+        session: The session of the ask.
+        binding: The binding of the failed turn.
+        cause: The reason for the failure.
+        following: Name of the backend that continues the ask.
     """
     emit(
         "info",
@@ -412,11 +423,11 @@ def session_fenced(session: str, error: ActorsError) -> None:
 def transcript_refused(refusal: Refusal) -> None:
     """Log that a provider or the judge rejected a transcript for its structure, which is a bug of this package.
 
-    Calls are logged as `canonical id=wire id`, and long lists are truncated. A provider's message may quote the
-    request, so `why` is logged only for the judge; `runtime.refusals` contains both messages.
+    Calls are logged as `canonical id=wire id`, and long lists are truncated. The judge's message is logged. The message
+    of a provider may quote the request, so only `runtime.refusals` contains it.
     """
     report = refusal.report
-    # The conservative render emits no calls, so the second list may be empty.
+    # A render with tool calls as text emits no calls, so the second list may be empty.
     sent_as = zip_longest(report.calls, report.emitted_calls, fillvalue="")
     emit(
         "error",
@@ -436,13 +447,11 @@ def transcript_refused(refusal: Refusal) -> None:
 
 @never_raising
 def input_withheld(round_: str, reasons: Sequence[str]) -> None:
-    """Log that a provider withheld reasoning in a request from its model, because the reasoning does not fit: a bug of
-    this package.
-    """
+    """Log that a provider hid invalid reasoning in a request from its model. This is a bug of this package."""
     emit("error", "input_withheld", round=round_, reasons=limit_names(sorted(set(reasons))))
 
 
 @never_raising
 def answer_left_out(round_: str, counts: Mapping[str, int]) -> None:
-    """Log how many items of an answer are missing from the history, by the provider's name for their kind."""
+    """Log how many items of an answer are missing from the history. The keys are the provider's item types."""
     emit("info", "answer_left_out", round=round_, kinds=dict(islice(counts.items(), MOST_ENTRIES)))

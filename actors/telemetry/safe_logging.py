@@ -15,8 +15,7 @@ P = ParamSpec("P")
 
 
 def never_raising(log: Callable[P, None]) -> Callable[P, None]:
-    """Decorate a logging function so that it never raises, although the program's handlers and processors may raise
-    anything.
+    """Decorate a logging function so that it never raises. The program's log handlers may raise any exception.
 
     The first failure of each exception type is reported on standard error.
     """
@@ -34,7 +33,7 @@ def _on_log_failure(error: BaseException) -> None:
 
 @lru_cache(maxsize=16)
 def _report_lost_event(error: str) -> None:
-    """Report on standard error that an event was dropped, once per exception type. `error`: the name of the type."""
+    """Report on standard error that an event was dropped, once per exception type. `error` is the type's name."""
     if (stream := sys.stderr) is not None:
         print(
             f"actors: a log event was dropped because logging it raised {escape_unprintable(error)}",
