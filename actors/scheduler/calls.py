@@ -52,7 +52,7 @@ class BatchContext(Struct, frozen=True):
         context: The caller's context variables. Each call gets a copy.
         approve: The host's approval function.
         record_start: Logs the start of a call, and returns when the event is durable.
-        on_end: Called when a call ends, with the call's last event; None instead of the event if the call was stopped.
+        on_end: Called when a call ends, with the call's last event. If the call was stopped, the event is None.
         view: The information about the turn that tools can read.
     """
 
@@ -96,7 +96,7 @@ class CallExecution:
         self._subagents: Subagents | None = None
         self.delegated: Sequence[SubagentUsage] = ()
         """The usage of those subagent sessions of the call that have ended."""
-        self._fault: BaseException | None = None  # an error of the tool's `keys_of` function
+        self._fault: BaseException | None = None  # an error of the tool's `resources` function
         self._began: float | None = None  # start time on the loop's clock; None once the call is counted
         self.is_begun = self.has_timed_out = False
         self._is_stopped = self._runs_on = self.is_over = self.is_closed = False
@@ -135,7 +135,7 @@ class CallExecution:
         return self._writer.has_to_wait
 
     def _keep_keys_error(self, error: BaseException) -> None:
-        """Keep an error that the tool's `keys_of` function raised. The call fails with this error."""
+        """Keep an error of the tool's `resources` function. The call fails with this error."""
         self._fault = error
 
     def start(self) -> None:
@@ -191,7 +191,7 @@ class CallExecution:
             self._subagents.close_all()
 
     def _report_end(self, event: CallEvent | None) -> None:
-        """Report the end of the call after all its subagents have ended. `event`: None if the call was stopped."""
+        """Report the end of the call after all its subagents have ended. If the call was stopped, `event` is None."""
         if self._began is not None:
             began, self._began = self._began, None
             self.batch.executor.count_call(self.tool.name, began, failed=isinstance(event, Failed))
@@ -281,11 +281,11 @@ class CallExecution:
         return value if isinstance(value, Returned) else self._return_event(await value)
 
     def _convert_unless_awaitable(self, value: Any) -> Any:  # Any: a tool may return any value
-        """In the tool's thread, convert a return value to an event. Awaitables are left for the event loop to await."""
+        """Convert a return value to an event in the tool's thread. Return an awaitable unchanged for the event loop."""
         return value if inspect.isawaitable(value) else self._return_event(value)
 
     def _return_event(self, value: object, *, plain_only: bool = False) -> Returned:
-        """Convert a tool's return value to an event. `plain_only`: reject values whose conversion may run host code."""
+        """Convert a tool's return value to an event. With `plain_only`, reject a value that may run host code."""
         limits = self.batch.executor.limits.result
         return Returned(self.call.id, *split_output(value, limits, plain_only=plain_only))
 
@@ -319,7 +319,7 @@ class CallExecution:
         return Failed(self.call.id, quote(describe_for_model(error)))
 
     async def _ask_approval(self) -> object:
-        """Call the host's `approve` function and return its answer; None, a denial, if the function raised."""
+        """Call the host's `approve` function and return its answer. If the function raises, return None, a denial."""
         approve = self.batch.approve
         assert approve is not None
         try:
@@ -384,7 +384,7 @@ class CallExecution:
 
 
 def external_ends(results: Mapping[str, object], limits: SizeLimits) -> tuple[Returned | Failed, ...]:
-    """Return the ends of external calls from a caller's results: `Failed` for an exception, else `Returned`."""
+    """Convert a caller's results of external calls to events: `Failed` for an exception, otherwise `Returned`."""
     return tuple(
         [
             Failed(CallId(call_id), quote(describe_for_model(value)))

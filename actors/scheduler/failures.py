@@ -1,9 +1,9 @@
-"""Describe for the model why a tool call failed or did not run.
+"""Tell the model why a tool call failed or did not run.
 
 In:  an exception that a tool or the host's code raised, or the name of a tool that did not run.
 Out: a text of bounded length, or the JSON of the call's result.
 
-The scheduler and the session use this module, because the model also sees errors of results that the caller passes.
+The scheduler uses this module for tools. The session uses it for results that the caller passes.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ MAX_ERROR_LENGTH, MAX_GROUP_ERRORS = 4096, 16
 def describe_for_model(error: BaseException) -> str:
     """Return a short description of an exception for the model: its type, its message, and the errors in a group.
 
-    Errors that are meant for the tool's author, such as `ReentrantCall`, are replaced by a general message.
+    A general message replaces errors that only the tool's author can fix, such as `ReentrantCall`.
     """
     if is_group(error):
         return _describe_group(error)

@@ -1,8 +1,8 @@
 """Run blocking code of a tool call in a thread, and wait for its result in the event loop.
 
-A call first waits for a slot of a pool (`actors.scheduler.threads`), and then runs its code with the slot. The thread
-sees the call's context variables and its event loop. A thread cannot be cancelled: if the caller is cancelled, the
-thread continues, and its late result is discarded.
+A call first waits for a slot of a pool (`actors.scheduler.threads`), which entitles it to one thread. The code in the
+thread can use the call's context variables and event loop. A thread cannot be cancelled: if the caller is cancelled,
+the thread continues, and its late result is discarded.
 """
 
 import inspect
@@ -28,7 +28,7 @@ class CaughtException(Struct, frozen=True):
 
 
 async def wait_for_slot(executor: Executor, pool: Threads, limit: int) -> ThreadSlot:
-    """Wait for a thread slot of a pool. `limit`: maximum number of slots that may be in use.
+    """Wait for a thread slot of a pool. At most `limit` slots may be in use.
 
     Raises:
         ThreadsBusy: No slot became free in time, or none can become free.
@@ -49,7 +49,7 @@ async def wait_for_slot(executor: Executor, pool: Threads, limit: int) -> Thread
 
 
 async def run_in_slot(slot: ThreadSlot, work: Callable[[], object]) -> Any:  # Any: the result of `work`
-    """Run `work` in the thread of a slot, and return its value, or its exception as a `CaughtException`.
+    """Run `work` in the thread of a slot. Return its value, or its exception as a `CaughtException`.
 
     If the caller is cancelled, the thread continues.
     """
