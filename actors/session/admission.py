@@ -19,8 +19,8 @@ def rejection(
 ) -> ActorsError | None:
     """Return the error for a command that must not be queued now, or None if the command may be queued.
 
-    A used-up budget rejects only commands that would start at once. A queued ask that finds the budget used up ends
-    before its first request.
+    If the budget is used up, only a command that would start at once is rejected. A queued ask later ends before its
+    first request.
     """
     is_rewind = isinstance(command.call, HostRewind)
     if phase == "awaiting" and is_rewind:

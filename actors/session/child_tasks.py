@@ -1,4 +1,4 @@
-"""Run the work of a session for which no handler of its actor may wait, in child tasks of the actor.
+"""Run the long work of a session in child tasks of its actor, whose handlers must not wait.
 
     run_ask, continue_ask, resume_ask    drive an ask                                   report `Finished`
     recover                              close the turn that a crash left open          report `Finished`
@@ -59,7 +59,7 @@ class ChildTasks:
         self._held, self._pending, self._generation = held, pending, generation
 
     def run_ask(self, driver: TurnDriver, submit: Submit) -> None:
-        """Run an ask, or the host's call, rewind or compaction, until it ends or waits."""
+        """Run an ask until it ends or waits for its caller, or run the host's call, rewind or compaction."""
         self._context.start(self._run_ask, driver, submit, name="ask")
 
     def continue_ask(self, driver: TurnDriver) -> None:
@@ -67,7 +67,7 @@ class ChildTasks:
         self._context.start(self._continue_ask, driver, name="ask")
 
     def resume_ask(self, driver: TurnDriver, calls: tuple[ToolCall, ...]) -> None:
-        """Continue a waiting turn. `calls`: the calls that run now, or are closed after a cancel."""
+        """Continue a waiting turn. The `calls` run now, or are closed if the ask was cancelled."""
         self._context.start(self._resume_ask, driver, calls, name="ask")
 
     def recover(self, recovery: Recovery) -> None:

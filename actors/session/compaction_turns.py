@@ -1,7 +1,8 @@
 """Compact the history of a session in a separate turn, before the next turn of an ask or because the host requested it.
 
 `actors.session.compactor` shortens the history. This module decides when a compaction is needed and which backend
-writes the summary, and logs the turn. The turn belongs to the ask that needs it, or to no ask if the host requested it.
+writes the summary, and logs the turn. The turn belongs to the ask that needs it. If the host requested the compaction,
+the turn belongs to no ask.
 """
 
 from collections.abc import Awaitable, Callable
@@ -34,9 +35,7 @@ class CompactionTurns:
         self._has_compacted_elsewhere = False
 
     async def compact_if_full(self, member: str) -> None:
-        """If the next request would nearly fill the context window, compact the history in a separate turn before that
-        request.
-        """
+        """Compact the history in a separate turn, if the next request would nearly fill the member's context window."""
         ask, state = self._ask, self._ask.log.state
         try:
             binding = ask.resolver.backend(member).binding
@@ -52,11 +51,18 @@ class CompactionTurns:
             )
 
     async def compact(
-        self, member: str, how: Callable[[Compactor], Awaitable[CompactionResult]], *, is_host_request: bool
+        self,
+        member: str,
+        shorten: Callable[[Compactor], Awaitable[CompactionResult]],
+        *,
+        is_host_request: bool,
     ) -> CompactionResult:
-        """Compact the history with the function `how`, in a separate turn on the backend that writes summaries.
+        """Compact the history in a separate turn, on the backend that writes summaries.
 
-        `is_host_request`: whether the program requested the compaction. The turn then belongs to no ask.
+        Args:
+            member: The pool member that writes the summary if no other backend is chosen.
+            shorten: Called with the compactor; shortens the history.
+            is_host_request: True if the program requested the compaction. Then the turn belongs to no ask.
         """
         ask, state = self._ask, self._ask.log.state
         number, result, asks = state.turns + 1, CompactionResult(), 0 if is_host_request else state.asks
@@ -75,7 +81,7 @@ class CompactionTurns:
         self._turn_log.hold_start(TurnStarted(number, asks, backend.binding))
         compactor = Compactor(TurnRequests(ask, backend, provider, number))
         with self._ask.share_budgets():
-            result = await how(compactor)
+            result = await shorten(compactor)
         why, cause = result.error, compactor.cause
         done = result.messages or result.results or why == NOTHING_LEFT
         status: TurnStatus = "cancelled" if ask.cancelled else "complete" if done else "failed"
@@ -90,8 +96,8 @@ class CompactionTurns:
     def _summary_backend(self, member: str) -> str:
         """Return the name of the backend that writes summaries.
 
-        This is the configured summarizer, else the backend that answered last, because its cache contains the history.
-        If that backend cannot be used, or no backend has answered yet, return `member`.
+        If a summarizer is configured, return it. Otherwise, return the backend that answered last, because its cache
+        contains the history. If this backend cannot be used, or no backend has answered yet, return `member`.
         """
         resolver, measured = self._ask.resolver, self._ask.log.state.measured
         if resolver.compaction.summarizer is not None or measured is None:
@@ -104,8 +110,9 @@ class CompactionTurns:
         return last
 
     def can_compact_elsewhere(self, ended: CloseStep, member: str) -> bool:
-        """Return True if another backend may summarise a history that is too long for `member`. True at most once per
-        ask.
+        """Return True if another backend may summarise a history that is too long for `member`.
+
+        Return True at most once per ask.
         """
         cause = ended.cause
         if (

@@ -1,8 +1,9 @@
-"""Drive the turns of an ask: pass each step of `actors.core.turn.turn` to the actors, and choose the turn that follows.
+"""Drive the turns of an ask: carry out the steps of each turn, and choose the turn that follows.
 
 The session actor starts one driver as a child for each ask. An ask is one turn, or several after failover. A turn is a
-generator that yields the next step (render, generate, run a batch, close) and receives the outcome.
-`actors.session.steps` carries out the steps. The binding, settings and tools of a turn are fixed when the turn begins.
+generator (`actors.core.turn.turn`) that yields the next step, such as a request or a batch of calls, and receives the
+outcome. `actors.session.steps` carries out the steps. The binding, settings and tools of a turn are fixed when the turn
+begins.
 """
 
 from collections.abc import Generator
@@ -94,10 +95,10 @@ class TurnDriver:
         """Drive the last ask, which was interrupted, to its end in further turns.
 
         The user's message is in the history, and all calls are closed. If the history ends with a part of the answer,
-        the model is asked for the whole answer, which is the result of the ask.
+        the model is asked for the complete answer.
 
         Args:
-            totals: The totals of the ask so far.
+            totals: The fields of the ask's result so far, from the log.
         """
         state = self.ask.log.state
         self.ask.tally = AskTotals.from_log(totals, self.ask.resolver)
@@ -113,7 +114,7 @@ class TurnDriver:
         await self._run_turns(pool, selector, await selector.first_member(pool))
 
     async def _run_turns(self, pool: Pool, selector: MemberSelector, member: str) -> None:
-        """Drive the turns of the ask, the first one on this member of the pool."""
+        """Drive the turns of the ask. The first turn runs on `member` of the pool."""
         await self._compactions.compact_if_full(member)
         with self._handing:
             await self._drive_turns(pool, selector, [member], await self._serve_turn(member))
@@ -125,7 +126,7 @@ class TurnDriver:
     async def resume(self, calls: tuple[ToolCall, ...]) -> None:
         """Continue a paused turn after its last result or decision arrived, or after the ask was cancelled.
 
-        `calls`: the calls that have not ended. They run now, or are closed if the ask was cancelled.
+        `calls` are the calls that have not ended. They run now, or are closed if the ask was cancelled.
         """
         state = self.ask.log.state
         pause, binding = state.pause, state.bound
@@ -164,7 +165,7 @@ class TurnDriver:
         self._record_prompt_size(selector, pool, tried[-1], served)
         while isinstance(served.step, CloseStep):
             pool, following = await self._choose_next(pool, selector, tried, served.step)
-            # If the history is too long for this member, another backend summarises it, and the member tries again.
+            # If the history is too long for this member, another backend summarises it. Then this member tries again.
             is_again = following is None and self._compactions.can_compact_elsewhere(served.step, tried[-1])
             following = tried[-1] if is_again else following
             await self._turn_log.write_end(served.binding, served.step, ends_ask=following is None)
@@ -181,14 +182,14 @@ class TurnDriver:
         await self._turn_log.write_pause(served.step, tried)
 
     def _log_failover(self, served: ServedTurn, following: str) -> None:
-        """Log that pool member `following` continues the ask after a failed turn. Does nothing after a handoff."""
+        """Log that pool member `following` continues the ask after a failed turn. After a handoff, do nothing."""
         if isinstance(served.step, CloseStep) and served.step.handover is None:
             logger.ask_failed_over(self.ask.log.state.session, served.binding, served.step.cause, following)
 
     def _record_prompt_size(
         self, selector: MemberSelector, pool: Pool, member: str, served: ServedTurn
     ) -> None:
-        """Record the size of the turn's last transcript, which cache affinity uses to choose pool members."""
+        """Record the size of the turn's last transcript. It helps to choose the member whose cache is most useful."""
         selector.record_request(pool, member, served.sent_bytes)
 
     async def run_compaction(self, request: HostCompaction) -> None:
@@ -202,8 +203,14 @@ class TurnDriver:
     ) -> tuple[Pool, str | None]:
         """Return the pool and the member that continues the ask after a turn. The member is None if the ask ends.
 
-        A handoff determines the next target. After a failure, a switch that the host requested takes precedence;
-        otherwise the next member of the pool continues.
+        A handoff determines the next target. After a failure, the target of a pending switch continues. Without a
+        switch, the next member of the pool continues.
+
+        Args:
+            pool: The pool of the turn.
+            selector: Selects a pool member.
+            tried: The members that served turns of this ask. A handoff clears the list.
+            ended: The last step of the turn.
         """
         selector.resolver = self.ask.resolver
         if ended.handover is not None:
@@ -226,9 +233,9 @@ class TurnDriver:
         return pool, await selector.next_member(pool, tried, visible=ended.visible)
 
     def _pool(self, target: str) -> Pool:
-        """Return the pool of a target. If the target is no longer usable, the pool contains only that target.
+        """Return the pool of a target. If the target is no longer usable, return a pool with only this target.
 
-        The turn on that target then fails with the reason.
+        A turn on this target then fails, and its error gives the reason.
         """
         try:
             pool = self.ask.resolver.pool(target, must_fit=False)
@@ -237,7 +244,7 @@ class TurnDriver:
         return self.ask.tally.record_skipped(pool)
 
     async def _serve_turn(self, member: str) -> ServedTurn:
-        """Drive one turn on a pool member, up to but excluding the log event of the turn's end."""
+        """Drive one turn on a pool member. The caller then writes the log event of the turn's end."""
         number, ask = self.ask.log.state.turns + 1, self.ask.log.state.asks
         self.ask.tally.wait = 0.0
         self.ask.tally.lost = ()
@@ -315,9 +322,9 @@ class TurnDriver:
         return step
 
     async def _after_batch(self, served: TurnSteps, step: Step) -> steps.HandedOver | steps.Stopped | None:
-        """Before the request that follows a batch, apply the batch's handoff or pending tool changes.
+        """Apply a handoff or tool changes after a batch, if `step` is the next request.
 
-        Return the outcome of the step if the request is not needed any more, else None.
+        Return the outcome of the step if the request is not needed any more, otherwise None.
         """
         if not (isinstance(step, steps.RenderStep) and step.follows_batch):
             return None
@@ -327,7 +334,7 @@ class TurnDriver:
         return handed or (steps.Stopped() if self.ask.cancelled else None)
 
     async def _must_end_turn(self, binding: Binding) -> bool:
-        """Return True if the turn must end before its next request: a limit is reached, or the ask was cancelled.
+        """Return True if the turn must end before its next request, because of a limit or a cancel.
 
         If a limit is reached, record it in the ask as the reason for the failure.
         """

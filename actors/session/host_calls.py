@@ -1,7 +1,7 @@
-"""Run a tool call of the host in a separate turn, without a model.
+"""Run a tool call that the host requests (`Session.call_tool`), in a separate turn without a model.
 
-The log then contains the call as if a model had made it: a user message, a round with one call, and the result. So a
-later request shows the call to any provider.
+The log then contains the call as if a model had made it: a user message, a round with one call, and the result. So
+later requests can show the call to any provider.
 """
 
 from actors.core.log.events import AskStarted, RoundEnded, TurnStarted, TurnStatus
@@ -24,11 +24,11 @@ async def run_host_call(
     """Run one tool call of the host in a separate turn, and store its result in the request.
 
     Args:
-        ask: The values that the turns of an ask share.
+        ask: The ask to which the call belongs in the log.
         turn_log: Writes the start and the end of the turn.
-        message: The user message of the ask to which the call belongs in the log.
+        message: The user message of this ask.
         request: The tool and its arguments.
-        repair: How to treat arguments that are not valid.
+        repair: How to treat invalid arguments.
     """
     state = ask.log.state
     number, turn = state.asks + 1, state.turns + 1

@@ -1,11 +1,12 @@
-"""The session actor, which owns a session's own events and the ask in flight.
+"""The session actor, which runs a session's asks and writes their events to its log.
 
-`actors.core.session.phases` defines the phases of a session as a table. No handler waits for a model or a tool: child
-tasks do (`actors.session.child_tasks`), so the session handles a switch, a cancel or a query while a turn runs. Further
-asks wait in a bounded queue, and changes wait for the end of the ask (`actors.session.held_changes`).
+`actors.core.session.phases` defines the phases of a session as a table. Child tasks wait for models and tools
+(`actors.session.child_tasks`). So the actor can handle a switch, a cancel or a query while a turn runs. Further asks
+wait in a bounded queue, and changes wait for the end of the ask (`actors.session.held_changes`).
 
-`PendingAsks` holds the accepted asks and survives a crash of the actors. After a crash, the ask in flight ends with its
-result if the end of its last turn was in the log, otherwise with an `error` event. Then the queued asks run.
+`PendingAsks` holds the accepted asks and survives a crash of the actors. If the end of the last turn was in the log
+before the crash, the ask in flight ends with its result. Otherwise, it ends with an `error` event. Then the queued asks
+run.
 """
 
 from contextvars import Context as Variables
@@ -50,7 +51,7 @@ from actors.session.session_ledger import SessionLedger
 
 
 class SessionActor(Actor[SessionCommand]):
-    """The owner of one session's own events. After a crash, it is rebuilt from the log and closes the open turn."""
+    """The actor that runs one session's asks. After a crash, it is rebuilt from the log and closes the open turn."""
 
     level: ClassVar[int] = 1
 
@@ -99,7 +100,7 @@ class SessionActor(Actor[SessionCommand]):
 
     @property
     def pending_calls(self) -> tuple[PendingCall, ...]:
-        """The calls whose results or decisions the turn waits for."""
+        """The calls for which the turn waits, because a result or a decision is missing."""
         return self._pending.record.pending_calls
 
     @pending_calls.setter
@@ -113,15 +114,13 @@ class SessionActor(Actor[SessionCommand]):
         return rests and self._log.is_settled
 
     def on_start(self, context: Context[SessionCommand]) -> None:
-        """Read the state from the log after a start or a crash, then continue the work that the log shows as
-        unfinished.
-        """
+        """Start the actor. After a crash, first read the state from the log, and continue its unfinished work."""
         self._context = context
         self._tasks = ChildTasks(context, self._log, self._refs, self._held, self._pending, self._generation)
         self._generation.start_actor(context, self._continue_after_crash)
 
     def _continue_after_crash(self, replay: Replay) -> None:
-        """Continue after a crash: close the turn that was open, or resume a waiting turn, or start the next ask."""
+        """Continue after a crash: close an open turn, resume a waiting turn, or start the next ask."""
         state, pending = replay.state, self._pending
         self._log.resume(state)
         self._ledger = SessionLedger(self._refs.ledger, state.ledger)
@@ -143,12 +142,12 @@ class SessionActor(Actor[SessionCommand]):
         elif self._phase == "awaiting":
             self._continue_waiting_turn(replay)
         else:
-            self._deliver_result()  # of a waiting turn that was cancelled: its ask has no caller, but may be repeated
+            self._deliver_result()  # if a waiting turn was cancelled: its ask has no caller, but may be repeated
             self._start_next_ask()
         self._record_next()
 
     def _continue_waiting_turn(self, replay: Replay) -> None:
-        """After a crash, resume a waiting turn if no result or decision is missing; otherwise keep the turn waiting."""
+        """Resume a waiting turn after a crash, unless a result or a decision is missing."""
         state, pending = replay.state, self._pending
         self._runs = awaiting.approved_calls(state, state.ledger)
         if not self.pending_calls and pending.current is None and pending.resolutions:
@@ -167,7 +166,7 @@ class SessionActor(Actor[SessionCommand]):
             self._limit_queue()
 
     def _limit_queue(self) -> None:
-        """Apply the timeouts of queued asks, and reject queued rewinds, because the turn waits for its caller."""
+        """Start the timers of queued asks, and reject queued rewinds. Called when the turn begins to wait."""
         self._pending.drop_rewinds(open_turn_error(self._log.state))
         self._queue_limits.start_timers(self._live_context, self._pending.waiting)
 
@@ -203,18 +202,18 @@ class SessionActor(Actor[SessionCommand]):
 
     @property
     def _live_context(self) -> Context[SessionCommand]:
-        """The actor's context, which starts child tasks. Requires that the actor has started."""
+        """The actor's context, which starts child tasks. Read this property only after `on_start`."""
         assert self._context is not None
         return self._context
 
     def _advance_phase(self, phase_event: PhaseEvent) -> Action:
-        """Enter the phase that the table defines for this event, and return the action to take."""
+        """Enter the phase that follows an event in the table of phases, and return the action to take."""
         action, phase = phases.step(self._phase, phase_event)
         self._set_phase(phase)
         return action
 
     def _set_phase(self, phase: Phase) -> None:
-        """Set the current phase, and update the counts of sessions per stage."""
+        """Set the current phase, and update the statistics of sessions by phase."""
         self._phase = phase
         self._pending.record.record_phase(phase)
 
@@ -223,7 +222,7 @@ class SessionActor(Actor[SessionCommand]):
         return SessionClosed(f"Session {self._log.state.session!r} is ending; open a new session")
 
     def _submit(self, command: Submit) -> None:
-        """Answer an ask that repeats an earlier one; accept any other ask, or reject it."""
+        """Handle a new ask. If it repeats an earlier ask, answer it; otherwise accept or reject it."""
         try:
             is_answered = self._repeats.try_answer(command, self._log.state, self._phase, self._live_context)
         except SessionError as error:
@@ -265,7 +264,7 @@ class SessionActor(Actor[SessionCommand]):
         sink, state = self._pending.sink_for(submit.sink), self._log.state
         continues = self._repeats.can_continue(submit, state)
         self._generation.live.begin(sink, Publisher(turn=state.turns))
-        # A rewind may write no event, and a held configuration event would then not be written either.
+        # A configuration event is written together with the next event, and a rewind may write no event.
         if not isinstance(submit.call, HostRewind):
             self._active_config.refresh()
             self._held.log_config_change(self._live_context)
@@ -303,7 +302,7 @@ class SessionActor(Actor[SessionCommand]):
             self._tasks.record(self._pending.resolutions[0], self._ledger)
 
     def _on_resolution_recorded(self, command: ResolutionRecorded) -> None:
-        """Reply to the caller of recorded results and decisions, and continue the turn if no other call is pending."""
+        """Reply to the caller whose results or decisions were recorded, and continue the turn if no call is pending."""
         resolve = self._pending.resolutions.pop(0)
         self._is_recording = False
         if command.error is not None:
@@ -330,11 +329,12 @@ class SessionActor(Actor[SessionCommand]):
             self._continue_turn("complete", resolve.sink, resolve.variables)
 
     def _continue_turn(self, phase_event: PhaseEvent, sink: Sink, variables: Variables) -> None:
-        """Start a child task that continues the waiting turn, or closes the turn after a cancel or the session's end.
+        """Start a child task that continues the waiting turn, or closes it if the ask or the session must end.
 
         Args:
             phase_event: The event that ends the wait.
-            sink, variables: The stream and the context variables for the rest of the turn.
+            sink: The stream for the rest of the turn.
+            variables: The context variables for the rest of the turn.
         """
         self._queue_limits.stop_timers()
         closes = self._advance_phase(phase_event) == "close"
@@ -361,7 +361,7 @@ class SessionActor(Actor[SessionCommand]):
             self._held.configure(command, self._live_context, at_once=action == "apply")
 
     def _cancel_ask(self, command: Cancel) -> None:
-        """Cancel the ask in flight. The reply arrives when the ask has ended; it is False if no ask is in flight."""
+        """Cancel the ask in flight, and reply when the ask has ended. If no ask is in flight, reply False at once."""
         reply = command.reply
         if self._phase == "awaiting":
             self._cancels.append(reply)
@@ -384,9 +384,9 @@ class SessionActor(Actor[SessionCommand]):
         in_flight.cancel(self._live_context)
 
     def _pause_ask(self) -> None:
-        """End the stream of an ask whose turn starts to wait.
+        """End the stream of an ask whose turn begins to wait for results or decisions.
 
-        If the ask was cancelled meanwhile, or the session is ending, close the turn instead.
+        If the ask was cancelled in the meantime, or the session is ending, close the turn instead.
         """
         current = self._pending.current
         assert self._ask is not None
@@ -426,7 +426,7 @@ class SessionActor(Actor[SessionCommand]):
             reply.send(is_cancelled)
 
     def _end_session(self, reply: Reply[None]) -> None:
-        """Drop queued asks, cancel the ask in flight and end the session. The reply arrives when the end is logged."""
+        """Drop queued asks, cancel the ask in flight, and end the session. Reply when the end is logged."""
         self._ends.append(reply)
         self._pending.drop_queued()
         if self._phase == "awaiting":

@@ -1,7 +1,7 @@
 """Write the log events at which a turn starts, waits and ends, and measure the time that the turn runs.
 
-The turn driver, the turns of compactions and the calls of the host use this module. When the last event of an ask is
-durable, the result of the ask is stored for its caller.
+The turn driver, compactions and tool calls of the host use this module. When the last event of an ask is durable, the
+result of the ask is stored for its caller.
 """
 
 import anyio
@@ -34,7 +34,7 @@ class TurnLog:
         self._began = anyio.current_time()
 
     def hold_start(self, turn_started: TurnStarted) -> None:
-        """Hold the event `turn_started` until the next append writes it, and start the clock of the turn."""
+        """Start the clock of a turn. Its event `turn_started` is written together with the next event."""
         self.start_clock()
 
         def on_durable(_: int) -> None:
@@ -45,7 +45,7 @@ class TurnLog:
         self._ask.log.hold(turn_started, on_durable)
 
     async def write_pause(self, step: AwaitStep, tried: list[str]) -> None:
-        """Write that the turn waits for results or decisions. `tried`: the pool members that served the ask."""
+        """Write that the turn waits for results or decisions. `tried` lists the pool members that served the ask."""
         log = self._ask.log
         for call in step.approvals:
             log.hold(ApprovalAsked(call.id, call.name, digest(call)))
@@ -66,7 +66,7 @@ class TurnLog:
         await log.write(event, on_durable)
 
     async def write_end(self, binding: Binding, ended: CloseStep, *, ends_ask: bool) -> None:
-        """Write the event of a turn's end. `ends_ask`: whether the ask ends with this turn."""
+        """Write the event of a turn's end. `ends_ask` is True if the ask ends with this turn."""
         status: TurnStatus = ended.status if ends_ask else "handed_over"
         self._add_turn_time()
         tally = self._ask.tally
