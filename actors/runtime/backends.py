@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from actors.config import Config
 
 LANES = 256
-"""Most bindings whose rules are cached."""
+"""Maximum number of bindings whose rules are cached."""
 
 
 class RuntimeBackends:
@@ -118,7 +118,7 @@ class RuntimeBackends:
 
     @property
     def stats(self) -> dict[str, BackendStats]:
-        """The statistics of each backend that was used, by the backend's name."""
+        """Return the statistics of each backend that has been used, by name."""
         return self.meters.backend_stats(self._pricing.cost)
 
     def _rules(self, binding: Binding) -> tuple[Dialect, Encoder, RenderTarget]:

@@ -161,7 +161,7 @@ class Claims:
         await self._host.journal.ask(Append(name, self._fences[name], tuple(log)))
 
     def hand_over(self, name: str) -> int:
-        """Pass a claim and its log to a session that starts; return the fencing number of the claim."""
+        """Pass a claim and its log to a session that starts. Return the fencing number of the claim."""
         if name in self.written:
             self.written.remove(name)
         return self._fences.pop(name)
@@ -185,7 +185,7 @@ class Claims:
         return name
 
     async def _claim(self, name: str) -> Claim:
-        """Claim a reserved id, and keep the fencing number of the claim."""
+        """Claim a reserved id, and store the claim's fencing number for later writes."""
         claim = await claim_session(self._host, name)
         self._fences[name] = claim.fence
         return claim

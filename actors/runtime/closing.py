@@ -22,7 +22,7 @@ from actors.runtime.session_actors import SessionActors
 from actors.session.commands import Close
 
 END_TRIES = 8
-"""Attempts to log the end of a session: more than the restarts that a session may have while it closes."""
+"""Maximum attempts to log the end of a session. This is more than the number of restarts that a session may have."""
 
 
 class ClosableSession(Protocol):

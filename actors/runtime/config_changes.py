@@ -19,7 +19,7 @@ async def prepare_change(
     tools: Iterable[ToolItem] | EllipsisType,
     target: str | None = None,
 ) -> ConfigChange:
-    """Return a change with open toolsets. The caller must either apply the change or drop it.
+    """Open the toolsets of a change, and return the change. The caller must either apply the change or drop it.
 
     Args:
         configuration: The configuration to change.

@@ -154,8 +154,10 @@ async def _release_claims(journal: Ref[JournalCommand], claims: Mapping[str, Cla
 
 @contextmanager
 def _logging_failure() -> Generator[None]:
-    """Log a `JournalError` that the block raises, and suppress it. A `SessionLeased` error is suppressed without a log
-    entry; a `JournalUnavailable` error is raised again.
+    """Suppress errors of the block that concern one session, after logging them.
+
+    A `SessionLeased` error is suppressed without a log entry. A `JournalUnavailable` error concerns all sessions, so it
+    is raised again.
     """
     try:
         yield
@@ -209,7 +211,7 @@ async def read_with_subagents(
     throttle: ReadThrottle,
     on_events: OnEvents | None = None,
 ) -> list[Branch]:
-    """Return a session and all its direct and indirect subagents. Each session precedes its own subagents.
+    """Read the logs of a session and all its direct and indirect subagents. Each session precedes its subagents.
 
     `on_events` is called with the id and the events of each session, page by page. Without `on_events`, a log that
     cannot be read counts as a log without subagents.

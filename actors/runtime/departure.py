@@ -91,7 +91,10 @@ async def _carry_out(
 
 
 async def _end_turn(lifecycle: SessionLifecycle, error: ActorsError, timeout: float) -> None:
-    """End the queued asks with an error, wait for the turn in flight or cancel it, and passivate the session."""
+    """End the queued asks with an error, wait for the turn in flight, and end the actors once they are idle.
+
+    After `timeout` seconds, the turn is cancelled.
+    """
     until = anyio.current_time() + timeout
     lifecycle.drop_queued(error)
     while lifecycle.is_asking and (left := until - anyio.current_time()) > 0:

@@ -77,7 +77,7 @@ def opens_session(
 
 
 class OpenSessions(Collection[str]):
-    """A live view of the open sessions: a collection of their ids, where `sessions[id]` is the session.
+    """A collection of the ids of the open sessions, which changes with them. `sessions[id]` is the session.
 
     `in` takes constant time. Iteration covers the sessions that are open when it begins.
     """

@@ -47,11 +47,11 @@ class HostTask:
         return self._over.is_set() and not self._is_done
 
     async def wait(self) -> None:
-        """Wait until the work has returned, raised or been cancelled. Raises no error of the work."""
+        """Wait until the work has ended. Unlike `result`, do not raise an error of the work."""
         await self._over.wait()
 
     async def result(self) -> None:
-        """Wait until the work has ended, and raise its error. Each of several callers gets its own copy of the error.
+        """Wait until the work has ended, and raise its error. Each caller gets a separate copy of the error.
 
         Raises:
             Exception: Raised by the work.

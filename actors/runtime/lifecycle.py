@@ -127,7 +127,7 @@ class SessionLifecycle:
         self._add_to_residency(replay)
 
     def _add_to_residency(self, replay: Replay) -> None:
-        """Set the values that depend on the replay, and add the session to the host's residency."""
+        """Add the session to the host's sessions in memory, with the values that depend on its replay."""
         state = replay.state
         self.record.pending_calls = pending_calls(state, state.ledger)
         self._enter_idle_stage()
@@ -137,9 +137,7 @@ class SessionLifecycle:
         self.host.residency.add_folded(self)
 
     def _enter_idle_stage(self) -> None:
-        """Set the ask tracker's stage for a session that runs no ask: `awaiting` if a turn waits for its caller,
-        otherwise `idle`.
-        """
+        """Record that the session runs no ask: it is `awaiting` if a turn waits for its caller, otherwise `idle`."""
         self.record.record_phase("awaiting" if self.record.pending_calls else "idle")
 
     # Properties of the session
@@ -197,7 +195,7 @@ class SessionLifecycle:
         return action
 
     def activate(self) -> SessionActors:
-        """Return the session's actors; create them if there are none. The actors may be passivated at the next `await`.
+        """Return the session's actors; create them if there are none. If idle, they may end at the next `await`.
 
         Raises:
             ActorStopped: The session has ended, or the system is shutting down.
@@ -259,14 +257,14 @@ class SessionLifecycle:
         return self._state != "active"
 
     def evict(self) -> None:
-        """Remove the replay from memory, if the session has no actors. The next use reads the log."""
+        """Remove the session's state (replay) from memory, if the session has no actors. The next use reads the log."""
         if self._apply_event("evict") == "drop":
             self.host.residency.remove_folded(self)
             self._replay = self._resolver = None
             self._count_evicted()
 
     def _count_evicted(self) -> None:
-        """Reduce the counted bytes of a session whose replay was removed. A log in memory still counts."""
+        """Reduce the counted bytes of a session whose state was removed from memory. A log in memory still counts."""
         self.holding.record_size("lanes", 0)
         self.holding.record_size("objects", 0)
         if self.host.is_durable:
@@ -386,7 +384,7 @@ class SessionLifecycle:
         self._ask_end = None
 
     async def wait_departed(self) -> None:
-        """Wait until a departure in progress has ended, whether it succeeded or failed."""
+        """If the session is being released or handed over, wait until this has succeeded or failed."""
         if self.departure is not None and not self.is_over:
             await self.departure.wait()
 
@@ -412,7 +410,7 @@ class SessionLifecycle:
 
     @property
     def closing(self) -> HostTask | None:
-        """The task of a close that is in progress or done; None if there was no close, or the close has failed."""
+        """The task that closes or has closed the session; None if there is none, or it has failed."""
         return None if self._closing is None or self._closing.has_failed else self._closing
 
     async def close(self, *, in_order: bool = True) -> None:

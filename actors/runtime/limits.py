@@ -37,7 +37,7 @@ class HostLimits(Struct, frozen=True):
 
 
 def machine_limits(active: int | None, sessions: int, memory: int | None) -> HostLimits:
-    """Return the limits of a host on this machine. See `host_limits` for None."""
+    """Return the limits of a host on this machine. A limit that is None gets a default; see `host_limits`."""
     from actors.runtime.machine import usable_memory  # imported late, so that `import actors` stays fast
 
     return host_limits(active, sessions, memory, usable_memory())
@@ -47,9 +47,9 @@ def host_limits(active: int | None, sessions: int, memory: int | None, usable: i
     """Return the limits of a host, with defaults for limits that are None.
 
     Args:
-        active: As in `HostLimits`; None to derive it from `memory`.
-        sessions: As in `HostLimits`.
-        memory: As in `HostLimits`; None for half of the usable memory.
+        active: Maximum number of idle sessions that keep their actors; None to derive it from `memory`.
+        sessions: Maximum number of open sessions.
+        memory: Maximum bytes of memory for all sessions together; None for half of the usable memory.
         usable: Bytes that the process may use; None if the system does not report it.
     """
     memory = (usable or ASSUMED_MEMORY) // MEMORY_SHARE if memory is None else memory

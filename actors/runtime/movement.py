@@ -31,16 +31,15 @@ from actors.runtime.validation import check_nonnegative, checked_session_id
 AT_ONCE = 64
 """Maximum number of sessions that move at the same time."""
 PASSES = 3
-"""Maximum number of times that `drain` moves the open sessions. More sessions may be opened during the first time."""
+"""Maximum number of passes of `drain` over the open sessions. Sessions may still be opened during the first pass."""
 TRIES = 3
 """Maximum number of hosts to try for one session, if a host ends or starts to drain during the movement."""
 PAGES = 1000
 """Maximum number of pages of unopened sessions."""
 REFRESH = 1.0
-"""Seconds until the list of hosts is read again. Until then, moved sessions are added to the counts in the list."""
+"""Seconds between two reads of the list of hosts. In between, moved sessions are added to the counts in the list."""
 EVEN = 0.2
-"""Maximum difference between the number of sessions of a host and the mean, as a fraction of the mean, if the load is
-even."""
+"""The load counts as even if each host's number of sessions differs from the mean by at most this fraction of it."""
 
 
 class OtherHosts:

@@ -115,7 +115,7 @@ async def make_new_session(
 
 
 class SessionOpener:
-    """The operations that open, resume, fork and import sessions on a host.
+    """Opens, resumes, forks and imports sessions on a host.
 
     Args:
         host: The host of the sessions.
@@ -173,7 +173,7 @@ class SessionOpener:
         return name
 
     async def import_logs(self, logs: Sequence[tuple[str, Sequence[LogEvent]]]) -> None:
-        """Write exported logs under these ids; if one write fails, write none. See `JournalAdmin.import_session`."""
+        """Write all logs, each under its id, or none of them. See `JournalAdmin.import_session`."""
         async with claiming(self._host, self._registry) as claims:
             for name, _ in logs:
                 await claims.claim_new(name)
@@ -200,7 +200,7 @@ class SessionOpener:
         self._ensure_room()
 
     def _ensure_room(self) -> None:
-        """Check that this host accepts a new session, and make sure that one more session may be open."""
+        """Check that this host accepts a new session. At the limit of open sessions, release an unused one."""
         if not parent_key():  # on a draining host, open sessions may still open subagents
             self._host.check_serving()
         self._registry.ensure_room(self._host)
@@ -307,7 +307,7 @@ class SessionOpener:
 
 @asynccontextmanager
 async def _end_on_failure(lifecycle: SessionLifecycle) -> AsyncGenerator[None]:
-    """End the session without logging its end if the block fails."""
+    """If the block fails, end the session without logging its end."""
     try:
         yield
     except BaseException:

@@ -37,8 +37,8 @@ class Reservation(Struct):
 def session_key() -> str:
     """Return a key that no other session has, in any process.
 
-    The idempotency keys of a session's calls begin with it. The key comes from the system's randomness. With a seed, or
-    with a generator that a fork has copied, two processes would have the same key.
+    The idempotency keys of a session's calls begin with it. The key comes from the operating system, because a seeded
+    generator, or a generator that a fork has copied, would return the same key in two processes.
     """
     return os.urandom(8).hex()
 
@@ -46,7 +46,7 @@ def session_key() -> str:
 class SessionRegistry:
     """The open sessions of one runtime by id, and the reserved ids.
 
-    `draw_key` returns the key of each new session; simulations replace it.
+    The attribute `draw_key` is a function that returns the key of each new session; simulations replace it.
     """
 
     def __init__(self) -> None:
@@ -62,17 +62,15 @@ class SessionRegistry:
         self.open.pop(session.name, None)
 
     def is_reserved(self, name: str) -> bool:
-        """True if a caller is opening or deleting the session of this id."""
+        """Return True if a caller is opening or deleting the session with this id."""
         return name in self._reserved
 
     def is_taken(self, name: str) -> bool:
-        """True if the session of this id is open, or being opened or deleted."""
+        """Return True if the session with this id is open, or is being opened or deleted."""
         return name in self.open or name in self._reserved
 
     async def find_settled(self, name: str) -> Session | None:
-        """Wait until no caller opens, closes or deletes this session. Then return the session if it is open, otherwise
-        None.
-        """
+        """Wait until no caller opens, closes or deletes this session. Return the session, or None if it is not open."""
         while True:
             if (reservation := self._reserved.get(name)) is not None:
                 reservation.over = reservation.over or anyio.Event()
@@ -103,7 +101,7 @@ class SessionRegistry:
             )
 
     def reserve(self, requested_id: str | None) -> str:
-        """Reserve the id `requested_id`, or a generated id if it is None, for a session to be opened. Return the id.
+        """Reserve an id for a session to be opened, and return it. If `requested_id` is None, generate one.
 
         Raises:
             ConfigError: The id is invalid.

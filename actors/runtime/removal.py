@@ -15,7 +15,7 @@ from actors.scheduler.executor import is_called_from_tool
 
 
 class SessionRemoval:
-    """The operations that delete sessions of a host, including open sessions.
+    """Deletes sessions of a host, including open sessions.
 
     Args:
         host: The host of the sessions.

@@ -41,7 +41,7 @@ class HostedSession(Protocol):
         ...
 
     def evict(self) -> None:
-        """Remove the replay from memory."""
+        """Remove the state that was rebuilt from the log (the replay) from memory."""
 
     def end_if_unused(self) -> bool:
         """End the session on this host, if it is idle and no caller holds it. Return True if the session has ended."""
@@ -59,8 +59,8 @@ class Residency(Struct):
     Args:
         limits: The number of sessions that keep their actors, and the bytes that all sessions may use.
         active: The sessions that have actors.
-        folded: The sessions without actors whose replay is in memory.
-        unused: The sessions that no caller held when they were last given back.
+        folded: The sessions without actors whose state (replay) is in memory.
+        unused: The sessions that every caller has given back. A caller may hold some of them again.
         held: Counts the bytes that all sessions use.
         reuse: Counts the uses of sessions that were in memory, and of sessions that were rebuilt from their log.
     """
@@ -82,7 +82,7 @@ class Residency(Struct):
         self.folded.pop(session.name, None)
 
     def add_active(self, session: HostedSession) -> None:
-        """Mark a session with actors as used now.
+        """Add a session with actors, or record a new use of it.
 
         If too many sessions have actors, end the actors of the least recently used sessions.
         """

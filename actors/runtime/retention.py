@@ -84,7 +84,7 @@ async def select_sessions(
     before: float | None,
     throttle: ReadThrottle,
 ) -> list[str]:
-    """Return the sessions that `delete_all` would delete, including subagent sessions."""
+    """Return the ids of the sessions that `delete_all` would delete, including subagents."""
     found = dict[str, None]()
     async with aclosing(_matching_ids(journal, names, tenant, before)) as sessions:
         async for name in sessions:
@@ -114,7 +114,7 @@ async def delete_all(
 
     Raises:
         SessionLeased: Another host has claimed one of the sessions. All others are deleted.
-        JournalError: One of the sessions cannot be deleted and all others are, or the journal cannot be written.
+        JournalError: One of the sessions cannot be deleted; all others are deleted. Or the journal cannot be written.
     """
     gone, left = dict[str, None](), dict[str, Exception]()
     for _ in range(PASSES):

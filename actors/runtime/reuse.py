@@ -16,7 +16,7 @@ REBUILDS, HITS = 64, 4
 
 
 class Reuse(Struct):
-    """Counters for the uses of sessions after their first use.
+    """Counters for the uses of sessions. The first use of each session does not count.
 
     Args:
         on_thrash: Called once, with the counts, when the host thrashes.

@@ -183,7 +183,7 @@ class SessionActors:
         return Replay(replace(self.state, ledger=ledger.known.ledger), renderer.lanes)
 
     def reset_state(self) -> Used | None:
-        """Reset the state of actors that have ended. Return the session's usage, or None without a budget."""
+        """Reset the state of actors that have ended. Return the session's usage, or None if it has no budget."""
         used = self.state.used
         self._state, self._lanes, self._made = UNREAD, Lanes(self._host.backends.rules), None
         return used
@@ -201,7 +201,7 @@ class SessionActors:
 
     @property
     def _live_session_actor(self) -> "SessionActor":
-        """The session actor's object. Read this property only in a state in which the object exists."""
+        """The object of the session actor. Read this property only while the session has actors."""
         assert self._made is not None
         return self._made
 

@@ -162,7 +162,7 @@ class SessionHost(Struct):
             )
 
     def check_capacity(self) -> None:
-        """Reject new work if the journal is slow or the memory is full, so that asks in flight can end.
+        """Reject new work if the journal is slow or the memory is full, so that running asks can finish.
 
         Raises:
             JournalUnavailable: An event would wait too long to be written.

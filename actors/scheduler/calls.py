@@ -38,7 +38,7 @@ from actors.tools import Tool
 from actors.tools.signature import is_async
 
 MAX_CONVERSIONS = 2
-"""Maximum number of large results that a process converts at once. The interpreter lock makes more threads useless."""
+"""Maximum number of large results that a process converts at once. More threads would wait for the interpreter lock."""
 
 GRACE = 0.5
 """Seconds that a stopped tool may take to clean up. After that, its call is closed and the tool is quarantined."""

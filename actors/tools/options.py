@@ -11,7 +11,7 @@ from actors.core.log.call_events import Effects
 from actors.tools.signature import is_async
 
 Approval: TypeAlias = Literal["allow", "ask", "deny"]
-"""`allow`: a call runs at once. `ask`: a call waits for a decision. `deny`: a call never runs."""
+"""With `allow`, a call runs at once. With `ask`, it waits for a decision. With `deny`, it never runs."""
 
 ApprovalRule: TypeAlias = Approval | Callable[[dict[str, JsonValue]], Approval]
 """One approval for all calls, or a function that returns the approval for the arguments of a call."""

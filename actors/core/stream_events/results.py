@@ -25,8 +25,8 @@ else:
     Value = TypeVar("Value")
 
 AskStatus: TypeAlias = Literal["complete", "cancelled", "failed", "interrupted", "awaiting", "late"]
-"""The status of an ask. `interrupted`: a restart of the session's actors ended the ask. `awaiting`: the ask's turn
-waits for results or approvals. `late`: no turn was waiting for the provided results any more.
+"""The status of an ask. `interrupted` means that a restart of the session's actors ended the ask. `awaiting` means that
+the ask's turn waits for results or approvals. `late` means that no turn waited for the provided results any more.
 """
 
 CallOutcome: TypeAlias = Literal[
@@ -34,8 +34,8 @@ CallOutcome: TypeAlias = Literal[
 ]
 """The outcome of a tool call.
 
-`refused`: the call was invalid, so its tool did not run. `never_started`: the turn ended before the tool started.
-`outcome_unknown`: the session crashed while the tool ran, so it is unknown whether the call took effect.
+`refused` means that the call was invalid, so its tool did not run. `never_started` means that the turn ended before the
+tool started. `outcome_unknown` means that the session crashed while the tool ran, so the call may have taken effect.
 """
 
 

@@ -37,7 +37,7 @@ PAGES = 100  # maximum pages of a server's list of tools
 REFUSED = {"Session terminated": False, "Server returned an error response": True}
 """The SDK's error messages for requests that an HTTP server rejected, and whether the request may have run.
 
-A restarted server no longer knows the session and answers 404, or 400, which also has other causes.
+A restarted server no longer knows the session. It answers 404, or 400, but 400 also has other causes.
 """
 
 

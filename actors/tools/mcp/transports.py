@@ -23,7 +23,7 @@ from actors.transport.proxy import proxy_for
 __all__ = ["ChildServer", "RemoteServer", "Transport"]
 
 Transport: TypeAlias = Callable[[Callable[[], None]], AbstractAsyncContextManager[TransportStreams]]
-"""Opens a connection. The argument is a function that is called when the server ends the connection."""
+"""Opens a connection. The argument is a function to call when the server ends the connection."""
 
 CONNECT_TIMEOUT = 30.0  # maximum seconds to connect, or to send a request
 READ_TIMEOUT = 300.0  # maximum seconds without data from a server while a request is pending

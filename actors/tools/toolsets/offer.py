@@ -23,7 +23,7 @@ AnyTool: TypeAlias = Tool[..., Any]  # Any: a tool with any function
 ToolKey: TypeAlias = tuple[int, str]
 """The index of an entry of `tools=`, and the name of a tool in that entry."""
 Arrangement: TypeAlias = tuple[tuple[int, ...] | None, dict[ToolKey, str], Toolset]
-"""The versions of the toolsets, the assigned names by key, and the resulting tools."""
+"""A snapshot of a session's tools: the versions of the toolsets, the assigned names by key, and the tools."""
 
 MAX_NAME = 64  # maximum characters of a name
 

@@ -78,7 +78,7 @@ LEASE = 10.0
 PATIENCE = 5.0
 BOUND = 30.0
 SHORTEST = 2.0
-"""Minimum seconds of silence before a server counts as lost. A busy machine may be silent for this long."""
+"""Minimum seconds of silence after which a server counts as lost. On a busy machine, a server may be silent so long."""
 
 
 class PostgresStorage:
