@@ -142,7 +142,7 @@ class MessageBuilder:
 
     @property
     def _seal_origin(self) -> Binding:
-        """The binding to record in seals, with the upstream that served the answer."""
+        """The binding to store with opaque provider state (seals), with the upstream that served the answer."""
         served = self.binding.upstream or self.upstream
         return replace(self.binding, upstream=served) if served else self.binding
 
@@ -168,7 +168,7 @@ class MessageBuilder:
                 part.pieces = final
 
     def sign_call(self, call: PartialCall, kind: str, data: str) -> None:
-        """Insert the provider's signature of a call as a thinking block directly before the call."""
+        """Insert a thinking block with the provider's signature of a call, directly before the call."""
         words = call.signature = PartialText("thinking", done=True)
         self.attach_seal(words, kind, data)
         self._parts.insert(self._parts.index(call), words)
@@ -232,7 +232,7 @@ class MessageBuilder:
         return name if isinstance(name, str) and name in (self.tools or ()) else without_placeholder(name)
 
     def begin_call(self, native_id: str, name: str, slot: Slot = None) -> PartialCall:
-        """Begin a tool call. A call without a name collects arguments until the call that they belong to is known.
+        """Begin a tool call. Without a `name`, it only collects arguments until the call to which they belong is known.
 
         Raises:
             StreamFault: The answer contains too many calls.
@@ -311,7 +311,7 @@ class MessageBuilder:
             self._end_call(part)
 
     def end_all_parts(self, unended: Iterable[Part] = (), *, may_fail: bool = True) -> None:
-        """Settle the tool calls and mark every part as complete. Called at the end of the answer.
+        """Decide which tool calls to keep, and mark every part as complete. Called at the end of the answer.
 
         The `unended` parts have no end marker. If `may_fail` is False, an unended call with incomplete arguments is
         dropped, and the answer counts as incomplete.

@@ -95,26 +95,26 @@ def _inherited_values(parent: SessionLifecycle) -> tuple[str, SharedBudget | Non
         SessionClosed: The parent session has no running tool.
         OverBudget: The budget is used up.
     """
-    if (acting := parent.actors) is None:
+    if (actors := parent.actors) is None:
         raise SessionClosed(
             f"Session {parent.name!r} cannot open a subagent, because none of its tools is running"
         )
-    tenant, shared = acting.state.tenant, _shared_budget(parent, acting)
+    tenant, shared = actors.state.tenant, _shared_budget(parent, actors)
     return tenant, shared, None if shared is None else shared.remaining
 
 
-def _shared_budget(parent: SessionLifecycle, acting: SessionActors) -> SharedBudget | None:
+def _shared_budget(parent: SessionLifecycle, actors: SessionActors) -> SharedBudget | None:
     """Return the budget that the subagents of a session share; None if there is no budget.
 
     A subagent passes the budget of its parent on to its own subagents. Every other session shares its own budget with
     its subagents.
     """
-    state, configuration = acting.state, parent.configuration
+    state, configuration = actors.state, parent.configuration
     if configuration.shared is not None or state.budget is None or state.used is None:
         return configuration.shared
     # a budget that was shared for an earlier batch does not include the usage since then
     if configuration.lent is None or configuration.lent.before != state.used:
-        cost, loop = acting.active_config.resolver.cost, parent.host.system.loop
+        cost, loop = actors.active_config.resolver.cost, parent.host.system.loop
         configuration.lent = SharedBudget(state.budget, state.used, cost, loop)
     return configuration.lent
 
@@ -125,7 +125,7 @@ async def _deny_all(call: ToolCall) -> bool:
 
 
 def caller_depth() -> int:
-    """Return the depth of a session that is opened now: 0, or the depth of the calling tool's session plus 1.
+    """Return the depth of a new session: 0 if the program opens it, otherwise 1 more than that of the tool's session.
 
     A session may ask only deeper sessions, so a tool may ask the sessions that it opens.
     """

@@ -160,7 +160,7 @@ class CallExecution:
             self._task.cancel()
 
     def close(self, event: CallEvent | None) -> None:
-        """End the call with `event` without waiting for its tool, which continues in quarantine."""
+        """End the call with `event` without waiting for its tool. A tool that still runs is counted in quarantine."""
         self._mark_closed()
         self._report_end(event)
         if self._writer is not None:
@@ -376,7 +376,7 @@ class CallExecution:
         return Failed(self.call.id, quote(f"The tool did not return within {self.tool.timeout} s."))
 
     def _report_error(self, error: BaseException) -> None:
-        """Report an error of the tool to the host, and to the reader of the ask's stream."""
+        """Report an error of the tool to the program and to the reader of the ask's stream."""
         self.batch.executor.report_failure(self.call.id, self.tool.name, error)
         if (put := self.batch.view.put) is not None:
             view = self.batch.view

@@ -57,7 +57,7 @@ from actors.telemetry import logger
 
 @dataclass(slots=True)
 class TurnDriver:
-    """The driver of one ask.
+    """Runs the turns of one ask.
 
     Args:
         ask: The values that the turns of the ask share.
@@ -148,7 +148,7 @@ class TurnDriver:
             await self._drive_turns(pool, selector, tried, served)
 
     def _member_selector(self, ask_number: int) -> MemberSelector:
-        """Return a selector of pool members for the ask with this number."""
+        """Return an object that selects pool members for the ask with this number."""
         return MemberSelector(self.ask.resolver, self.affinity, ask_number)
 
     async def _drive_turns(

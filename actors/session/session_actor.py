@@ -285,7 +285,7 @@ class SessionActor(Actor[SessionCommand]):
         return TurnDriver(ask, self._bounds, self.affinity, self._pending)
 
     def _resolve(self, command: Resolve) -> None:
-        """Queue results and decisions for the waiting turn. They are recorded one command at a time."""
+        """Queue results and decisions for the waiting turn. The commands are recorded one after the other."""
         resolutions = self._pending.resolutions
         if len(resolutions) >= self._pending.most_waiting:
             self._reject(command, self._pending.resolutions_full_error(self._log.state.session))

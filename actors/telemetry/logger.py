@@ -312,7 +312,7 @@ def parameter_refused(binding: Binding, parameter: str, *, is_value: bool) -> No
 
 @never_raising
 def ask_failed(session: str, result: AskResult, advise: Callable[[AskResult], str]) -> None:
-    """Log that an ask failed. The provider's message is only in the result."""
+    """Log that an ask failed, without the provider's message, which only the result contains."""
     cause = result.attempts[-1].cause if result.attempts else None
     emit(
         "warning",

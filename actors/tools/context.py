@@ -75,7 +75,7 @@ class SubagentOptions(Struct, frozen=True):
 
 
 class SessionLink(Protocol):
-    """The interface through which a `ToolContext` uses its session. Only `subagent` must run in the event loop."""
+    """The interface through which a `ToolContext` uses its session. Any thread may use it, except for `subagent`."""
 
     @property
     def is_cancelled(self) -> bool:

@@ -228,7 +228,7 @@ def _type_hints(
 
 
 def _default_arguments(parameter: inspect.Parameter) -> dict[str, Any]:  # Any: arguments of `Field`
-    """Return the default of a parameter as arguments of `Field`.
+    """Return the default of a parameter as keyword arguments for pydantic's `Field`.
 
     The schema contains the default only if JSON can express it. A call always uses the function's own default.
     """

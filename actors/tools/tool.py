@@ -216,7 +216,7 @@ def _property_names(schema: Mapping[str, JsonValue]) -> Collection[object]:
 
 
 def _raise_external(**arguments: object) -> Never:
-    """The function of every external tool. Raises `KernelError`."""
+    """Raise `KernelError`. External tools have this function, because they must never be called."""
     raise KernelError(
         "An external tool cannot be called, because it has no function; pass its result to `Session.ask`"
     )

@@ -83,7 +83,7 @@ def container(dialect: Dialect) -> str:
 
 @lru_cache(maxsize=256)
 def initial_state(dialect: Dialect) -> CheckState:
-    """Return the check state before the first message. The state is cached and shared by all lanes of a dialect."""
+    """Return the check state before the first message. It is cached, and shared by all transcripts of a dialect."""
     return _state_class(dialect.family)(dialect).split_faults()[0]
 
 

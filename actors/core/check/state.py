@@ -39,9 +39,9 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
 
     Attributes:
         container: The key of the array of messages in a request.
-        piece: The word for an element of that array in error messages.
-        opens: The key of the list of blocks in which a fragment leaves its last message open; None in families with
-            complete messages.
+        piece: The word for a message in error messages: `message` or `item`.
+        opens: The key of a message's blocks, if a fragment may end inside a message; None in families in which
+            fragments contain complete messages.
         marking: The type and the key of a cache mark.
         tool_names, model_name: The declared tools and the model; set only during the check of a complete request.
         strict: Whether JSON inside strings is parsed strictly; set only while messages are read.
@@ -221,7 +221,7 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
         return self.media_count - self.document_count
 
     def check_image(self, data: JsonValue, media_type: JsonValue, where: str = "") -> None:
-        """Check an image in base64: its media type, its size in pixels, and the number of images in the request."""
+        """Check a base64 image: its media type, its size in pixels, and the number of images in the request."""
         facts, read = self.dialect.model, read_picture(data)
         if read is None:
             return
@@ -240,7 +240,7 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
             self.fault("ANT-59", where, what)
 
     def check_mark(self, mark: JsonValue, where: str = "") -> None:
-        """Check and count a cache mark. All marks of one hour must precede all marks of five minutes."""
+        """Check and count a cache mark. Marks with a lifetime of one hour must precede those of five minutes."""
         kind, key = self.marking
         ttl = mark.get("ttl", "5m") if type(mark) is dict else None
         if type(mark) is not dict or mark.get("type") != kind or ttl not in ("5m", "1h"):

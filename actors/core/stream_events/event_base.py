@@ -10,11 +10,11 @@ def _event_type(name: str) -> str:
 
 
 class StreamEvent(Struct, frozen=True, tag_field="type", tag=_event_type):
-    """The base of all stream events."""
+    """The base class of all stream events."""
 
 
 class DurableEvent(StreamEvent, frozen=True):
-    """The base of all events that are stored in the session's log.
+    """The base class of the events that the session's log stores.
 
     Args:
         seq: Position in the session's log, from 1. If one log record yields several events, they share this position.
@@ -24,7 +24,7 @@ class DurableEvent(StreamEvent, frozen=True):
 
 
 class TurnEventBase(DurableEvent, frozen=True):
-    """The base of durable events that belong to a turn.
+    """The base class of durable events that belong to a turn.
 
     Args:
         turn: Number of the turn, from 1; 0 before the session's first turn.
@@ -34,7 +34,7 @@ class TurnEventBase(DurableEvent, frozen=True):
 
 
 class RoundEventBase(TurnEventBase, frozen=True):
-    """The base of durable events that belong to a round.
+    """The base class of durable events that belong to a round (one request and its answer).
 
     Args:
         round: Number of the round within the turn, from 1; 0 for a summary.

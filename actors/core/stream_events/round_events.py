@@ -69,7 +69,7 @@ class RequestFailedEvent(StreamEvent, frozen=True):
 
 
 class _Delta(StreamEvent, frozen=True):
-    """The base of fragments of an answer.
+    """The base class of the events that carry a fragment of an answer.
 
     Args:
         text: The fragment.

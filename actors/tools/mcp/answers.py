@@ -158,6 +158,6 @@ def _clean_resource(block: Fields) -> Fields:
 
 
 def _text_block(value: object) -> Fields:
-    """Return a text block for a value: a string unchanged, other values as JSON."""
+    """Return a text block that contains a string, or the JSON of another value."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return {"type": "text", "text": text}

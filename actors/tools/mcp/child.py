@@ -46,7 +46,7 @@ Item = SessionMessage | Exception
 
 
 class ChildServer:
-    """A server in a child process. The context manager `open` starts the process, and stops it at the end of the block.
+    """An MCP server in a child process. The context manager `open` starts the process, and stops it on exit.
 
     Args:
         command, args, env, cwd: As in `actors.mcp.stdio`.
@@ -290,10 +290,7 @@ def _request_id(start: bytes, end: bytes) -> RequestId | None:
 
 
 async def _exit_code(process: Process, tail: StderrTail) -> int | None:
-    """Return the exit code of a process that has ended or is about to end; None if it still runs.
-
-    Before that, the rest of its standard error is read into `tail`.
-    """
+    """Return the exit code of a process, or None if it still runs. First wait for the end of its standard error."""
     if not await _has_ended(process, FLUSH):
         return None
     with anyio.move_on_after(FLUSH):  # a child of the process may keep the pipe open for ever

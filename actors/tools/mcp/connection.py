@@ -75,7 +75,7 @@ def _must_subscribe(client: Client) -> bool:
 
 
 class ServerTools:
-    """The tools of a server during one connection. Implements `actors.tools.toolsets.source.LiveTools`."""
+    """The tools of an MCP server during one connection. Implements `actors.tools.toolsets.source.LiveTools`."""
 
     def __init__(self, server: McpServer) -> None:
         self._server = server

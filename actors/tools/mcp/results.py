@@ -33,7 +33,7 @@ class ServerToolError(Exception):
 
 
 def tool_output(result: CallToolResult) -> object:
-    """Return the output of a tool: one string or `Media`, a list of several, or "" if there is no output.
+    """Return the output of a tool: a string or `Media`, a list if there are several, or "" if there is none.
 
     Raises:
         ServerToolError: The tool reports a failure.

@@ -27,7 +27,7 @@ class SdkImport:
     """The import of the SDK in this process. `SDK` is the only instance outside tests.
 
     Args:
-        load: Imports the SDK. Called in a separate thread, and again if it has raised.
+        load: Imports the SDK. Called in a separate thread; if it raises, called again when the SDK is next needed.
     """
 
     def __init__(self, load: Callable[[], None]) -> None:
@@ -44,7 +44,7 @@ class SdkImport:
         self._waiting: list[Callable[[BaseException | None], None]] = []
 
     async def ready(self) -> None:
-        """Wait until the SDK is imported. Raises the exception of the import."""
+        """Wait until the SDK is imported. If the import fails, raise its exception."""
         if self._is_done:
             return
         here = event_loop()

@@ -31,7 +31,7 @@ class OpenRequests:
         return tuple(self._methods)
 
     def record(self, message: object) -> None:
-        """Note a message to the server: add a request, or remove the request that a notification cancels."""
+        """Record a message to the server: add a request, or remove the request that a notification cancels."""
         if isinstance(message, JSONRPCRequest):
             self._methods[message.id] = message.method
         elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":

@@ -76,7 +76,7 @@ class Toolsets:
             raise
 
     def _session_tools(self, parts: list[AnyTool | ToolsetOwner]) -> SessionTools:
-        """Return the tools of a session. Sessions without toolsets that have the same tools share the result."""
+        """Return the tools of a session. If it uses no toolsets, sessions with the same tools share the result."""
         tools = tuple([id(part) for part in parts if isinstance(part, Tool)])
         if len(tools) < len(parts):
             return SessionTools(parts, self._shared_toolset)
@@ -125,9 +125,7 @@ class Toolsets:
         return self._start_closing(unused)
 
     async def close(self) -> None:
-        """Close all toolsets, the last opened first, and wait until they are closed. No toolset can be opened
-        afterwards.
-        """
+        """Close all toolsets, the last opened first, and wait until they are closed. Then none can be opened again."""
         self._is_over = True
         await self._start_closing(self._owners).wait()
 

@@ -162,8 +162,7 @@ def _async_caller(
 ) -> Callable[..., Any]:  # Any: functions of any type
     """Return an async function that calls the current version of a tool.
 
-    If the toolset is lost during the call, the call is repeated once, provided that the tool's effects allow a
-    repetition.
+    If the toolset is lost during a call, the call is repeated once, unless the tool's effects forbid that.
     """
 
     @wraps(tool.function)

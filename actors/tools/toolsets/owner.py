@@ -130,7 +130,7 @@ class ToolsetOwner:
         return self._find_tool(name)
 
     def _is_up(self, after_opening: int = 0) -> bool:
-        """Return True if the toolset is open, and this opening is later than the opening number `after_opening`."""
+        """Return True if the toolset is open, and was opened after the opening with the number `after_opening`."""
         return self.state == "up" and self.openings > after_opening
 
     def _find_tool(self, name: str, after_opening: int = 0) -> Tool[..., Any]:  # Any: functions of any type
@@ -175,7 +175,7 @@ class ToolsetOwner:
         self._system.containment.start(self._run_opening, self._on_end, name, self._system.variables.copy())
 
     async def _run_opening(self) -> None:
-        """Open the toolset, stay in its block until the toolset is closed or lost, and leave the block."""
+        """Enter the toolset's context manager, stay in it until the toolset is closed or lost, and leave it."""
         assert self._scope is not None
         with self._scope as scope:
             async with self.source.open() as opened:
@@ -190,7 +190,7 @@ class ToolsetOwner:
             raise TimeoutError(self._timeout_message)
 
     async def _publish_until_closed(self, opened: OpenedTools) -> None:
-        """Publish the tools of an opened toolset until the toolset is closed or lost."""
+        """Keep `tools` up to date until the toolset is closed or lost."""
         self._publish_tools(opened.tools if isinstance(opened, LiveTools) else opened)
         self._opened = opened
         self._was_up = True
@@ -204,7 +204,7 @@ class ToolsetOwner:
             raise
 
     async def _publish_changes(self, opened: OpenedTools) -> None:
-        """Publish changed tools until cancelled. Raises if the toolset reports a loss."""
+        """Update `tools` after each change, until cancelled. Raise if the toolset reports that it is lost."""
         if not isinstance(opened, LiveTools):
             await anyio.sleep_forever()
             return

@@ -28,7 +28,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "subagents: each subagent gets the full budget again",
         "actors/runtime/subagent_opening.py:_inherited_values",
         "(tenant, shared, None if shared is None else shared.remaining)",
-        "(tenant, shared, acting.state.budget)",
+        "(tenant, shared, actors.state.budget)",
         (BUDGETS,),
     ),
     Mutation(

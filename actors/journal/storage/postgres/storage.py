@@ -183,7 +183,7 @@ class PostgresStorage:
         )
 
     def assign(self, session: str, fence: int, host: str) -> None:
-        """Make another live host the owner of a session."""
+        """Make another live host the owner of a session. `fence` is the number of this host's claim."""
         self._rows.drop(session)
         self._writer.run(
             lambda connection: host_rows.assign(connection, self.host, session, fence, host, self.where)
@@ -210,7 +210,7 @@ class PostgresStorage:
             self._ahead.clear()
 
     def claim(self, session: str, *, existing: bool = False) -> Claim:
-        """Make the caller the session's live writer."""
+        """Claim a session, so that only this host may write to its log."""
         if not existing and (claim := self._ahead.pop(session, None)) is not None:
             return claim
         return self._writer.run(lambda connection: self._claim(connection, session, existing))
@@ -288,7 +288,7 @@ class PostgresStorage:
         return [decode_row(values, self._place).stored_session for values in found]
 
     def find(self, session: str) -> StoredSession | None:
-        """Return a session's entry in the directory; None if the session has no log."""
+        """Return the stored facts about a session, such as its state and title; None if it has no log."""
         self._resolve_uncertain_append()
         found = self._reader.run(lambda connection: connection.execute(sql.ROWS, ([session],)).fetchone())
         row = None if found is None else decode_row(found, self._place)
