@@ -121,7 +121,7 @@ __all__ = [  # without `ActorsError` and `AskFailed`, which `actors` exports
 
 
 class ActorsError(Exception):
-    """Base of every error raised on purpose by this package."""
+    """Base class of the errors that this package raises."""
 
 
 class Fault(ActorsError):
@@ -340,7 +340,7 @@ class SubagentFailed(SessionError):
 
 
 class ToolsetFailed(ActorsError):
-    """A toolset could not be opened, or not in time. Its resources have been released."""
+    """A toolset could not be opened, or its opening took too long. Its resources have been released."""
 
 
 class ToolsetDown(ActorsError):

@@ -157,8 +157,9 @@ class AnswerDecoder(Protocol):
     """A decoder of one answer. Pass the bytes of the body to `feed` as they arrive, then call `close`."""
 
     def feed(self, chunk: bytes) -> list[StreamEvent]:
-        """Decode the next bytes, split at any point, and return the new events. Bytes after the end are ignored.
+        """Decode the next bytes, and return the new events. The bytes may be split at any point.
 
+        Bytes after the end of the answer are ignored.
         `Usage` events carry cumulative figures: the last event counts, and the figures must not be summed.
 
         Raises:
@@ -191,7 +192,7 @@ class AnswerDecoder(Protocol):
 
     @property
     def left_out(self) -> Mapping[str, int]:
-        """Content that is missing from the message: the number of items for each item type of the provider."""
+        """The number of items of the answer that are missing from the message, by the provider's item type."""
         ...
 
 
@@ -276,7 +277,7 @@ def encode(
         rendered: The return value of `render`.
         model: The name that the provider uses for the model.
         tools: Tools to declare: `@tool` functions, `ToolSpec`, or `{"name", "description", "parameters"}`.
-        system: System prompt. By default, that of the history; `""` sends none.
+        system: System prompt; the one of the history by default, and none with `""`.
         max_tokens: Most tokens of the answer, at least 1; None for the default of the dialect.
         tool_choice: `auto`, `none`, `required`, or `ToolChoice("NAME")` for one of the tools.
         cache: Use of the provider's prompt cache: `default`, `long` (the longest lifetime it offers) or `off`.

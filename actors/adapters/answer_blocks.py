@@ -31,7 +31,7 @@ def answer_blocks(
         parts: The parts of the answer, in order.
         dialect: The dialect of the answer.
         binding: The binding that answers.
-        origin: The binding that seals record.
+        origin: The binding to store with seals (opaque provider state).
         on_omission: Called with the name of each provider-specific part that becomes no block.
         is_complete: Whether the answer is complete. If it broke off, only parts with `is_keepable` become blocks.
     """

@@ -364,10 +364,7 @@ class MessageBuilder:
 
     @property
     def cut_reason(self) -> Cut | None:
-        """The reason why the answer is incomplete; None if it is complete.
-
-        It follows from the finish reason, or from the loss of arguments.
-        """
+        """The reason why the answer is incomplete, such as its finish reason; None if it is complete."""
         return cut_from_finish_reason(self.finish_reason or "") or ("fault" if self._is_lost else None)
 
     def set_usage(self, usage: Usage) -> None:

@@ -7,7 +7,7 @@ from actors.core.values.stream import Usage
 
 
 class TokenFigures:
-    """The token figures of one answer, by the provider's names. Within a response, the last value of a figure counts."""
+    """The token figures of one answer, by the provider's names. Within a response, the last value of each counts."""
 
     def __init__(self) -> None:
         self._before = Usage()  # usage of the earlier responses of this answer

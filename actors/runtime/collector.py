@@ -37,7 +37,7 @@ LOW = 5_000
 
 
 class CollectorTuning:
-    """Sets the collector's thresholds while at least one runtime wants tuning, and restores them afterwards.
+    """Raises the garbage collector's thresholds while a runtime wants that, and restores them afterwards.
 
     `TUNING` is the only instance outside tests.
     """

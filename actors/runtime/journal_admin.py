@@ -173,7 +173,7 @@ class JournalAdmin:
         """Copy a session up to event number `at` to a new session; return the new id for `Runtime.resume`.
 
         The source does not change, and may be in use. Calls that ran at that event end as `outcome_unknown` in the
-        fork, and do not run again. A turn that waited then waits in both sessions.
+        fork, and do not run again. If a turn waited for its caller, it waits in both sessions.
 
         Args:
             source: Id of a session that has a log, open or not.

@@ -21,7 +21,7 @@ from actors.session.turn_log import TurnLog
 
 
 class CompactionTurns:
-    """The turns of one ask, or of one request of the host, that compact the history.
+    """Runs the turns that compact the history, for one ask or for one request of the host.
 
     Args:
         ask: The values that the turns of the ask share.

@@ -58,7 +58,7 @@ class Gemini(AlternatingTurnsState):
 
     Attributes:
         call_count: The number of calls so far.
-        lacks_user_content: Whether the current model content does not follow a user content.
+        lacks_user_content: Whether the current message of the model does not follow a user message.
     """
 
     container = "contents"

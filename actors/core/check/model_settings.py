@@ -76,7 +76,7 @@ def setting_faults(body: Mapping[str, JsonValue], dialect: Dialect) -> Iterator[
 
 
 def relaxed_facts(dialect: Dialect, model: JsonValue) -> ModelFacts:
-    """Return the facts of a request's model, or the facts in the dialect if the dialect is already narrowed to a model.
+    """Return the facts of a request's model. If the dialect is already narrowed to a model, return the dialect's facts.
 
     If sources disagree about a fact, it is replaced by one that causes no fault (`ModelRow.cautious`).
 

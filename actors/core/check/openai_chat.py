@@ -144,7 +144,7 @@ class OpenAIChat(CompleteMessagesState):
             self.fault("OAC-07", "", "the message has no role")
 
     def _begin_message(self, role: str) -> None:
-        """Check that a message other than a result may begin: all calls are answered, and its role may follow."""
+        """Check that all calls are answered and that `role` may follow, when a message begins that is not a result."""
         rules = self.dialect.turns
         if self.answered_calls:
             self.answered_calls = {}

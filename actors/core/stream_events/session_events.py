@@ -101,7 +101,7 @@ class CompactedEvent(TurnEventBase, frozen=True):
 
 
 class RewoundEvent(TurnEventBase, frozen=True):
-    """The history was rewound to the end of the turn `to`; 0 is its beginning. The log keeps the later turns."""
+    """The history was rewound to the end of turn `to`, or to its beginning if `to` is 0. The log keeps all turns."""
 
     type: ClassVar[Literal["rewound"]] = "rewound"
     to: int

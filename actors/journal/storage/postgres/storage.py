@@ -131,7 +131,7 @@ class PostgresStorage:
 
     @property
     def sizes(self) -> StorageSizes:
-        """Always empty, because the storage has no files of its own."""
+        """The sizes of the storage's files: always empty, because the files belong to the server."""
         return StorageSizes()
 
     def open(self) -> None:
