@@ -63,7 +63,7 @@ __all__ = [
     "tool",
 ]
 
-# Submodule -> names of this module that it defines.
+# For each submodule, the names of this module that it defines.
 _HOMES = {
     "core.history.compaction": (
         "Compaction",

@@ -211,7 +211,7 @@ async def claiming(host: SessionHost, registry: SessionRegistry) -> AsyncGenerat
         if not claims.written:
             claims.release()
         elif isinstance(error, Exception):
-            with suppress(ShuttingDown):  # the caller needs the error of the block instead
+            with suppress(ShuttingDown):  # the caller gets the error of the block
                 await host.carry_out(claims.roll_back, "claims")
         else:
             host.start(claims.roll_back, "claims")

@@ -142,9 +142,8 @@ class SessionMover:
         for claimed in sessions:
             await self._keep_rate()
             assign, release = partial(self._assign, claimed), partial(self._release, claimed)
-            with suppress(
-                ActorsError
-            ):  # a caller has claimed the session in the meantime, or it cannot be moved
+            # A session that a caller has claimed in the meantime, or that cannot be moved, stays.
+            with suppress(ActorsError):
                 await self._transfer(claimed.id, assign, release)
 
     async def _assign(self, claimed: ClaimedSession, other: Host) -> None:
@@ -174,9 +173,8 @@ class SessionMover:
         try:
             if (session := self._registry.open.get(name)) is not None:
                 moving, timeout = session._lifecycle, self._timeout
-                with suppress(
-                    ActorsError
-                ):  # the session has ended, or stays here and is listed by `movement`
+                # A session that cannot be moved stays, and `movement` lists it.
+                with suppress(ActorsError):
                     await self._transfer(
                         name,
                         lambda other: departure.hand_over(moving, other, timeout),

@@ -210,11 +210,11 @@ class SessionOpener:
         opened = opened_event(name, new.target, new.history)
         key, above = self._registry.draw_key(), parent_key()
         opened = replace(opened, key=key, above=above, **asdict(new.fields))
-        async with self._open_tools(opened, config) as (session_tools, resolver):
+        async with self._open_tools(opened, config) as (tools, resolver):
             opened = replace(opened, preamble=resolver.config_digest)
             await claims.write(name, (opened,))
             replay = make_replay((opened,), *rebuild((opened,), self._host.backends.rules))
-            return self._start(claims, opened, replay, config, session_tools, resolver)
+            return self._start(claims, opened, replay, config, tools, resolver)
 
     async def _resume(
         self,
@@ -239,11 +239,8 @@ class SessionOpener:
         opened = replace(opened, system=system, target=target or state.target)
         pending, broken = unfinished_asks(replay, form, self._host.most_waiting)
         # A paused session has an open turn, which continues in its own dialect. So do not check the number of tools.
-        async with self._open_tools(opened, config, check_count=state.pause is None) as (
-            session_tools,
-            resolver,
-        ):
-            session = self._start(claims, opened, replay, config, session_tools, resolver, pending)
+        async with self._open_tools(opened, config, check_count=state.pause is None) as (tools, resolver):
+            session = self._start(claims, opened, replay, config, tools, resolver, pending)
         async with _end_on_failure(session._lifecycle):
             if broken is not None:
                 session._lifecycle.activate()  # the new actors close the interrupted turn
@@ -268,11 +265,11 @@ class SessionOpener:
             resolvers.append(host.backends.resolver(tools, opened.system))
             check_prices(resolvers[0], opened.target, opened.tenant, opened.budget, must_fit=check_count)
 
-        session_tools = await host.toolsets.open(config.tools, resolve_tools)
+        tools = await host.toolsets.open(config.tools, resolve_tools)
         try:
-            yield session_tools, resolvers[0]
+            yield tools, resolvers[0]
         except BaseException:
-            host.toolsets.release(session_tools.owners)
+            host.toolsets.release(tools.owners)
             raise
 
     def _start(
@@ -281,7 +278,7 @@ class SessionOpener:
         opened: Opened,
         replay: Replay,
         config: SessionConfig,
-        session_tools: SessionTools,
+        tools: SessionTools,
         resolver: Resolver,
         pending: PendingAsks | None = None,
     ) -> Session:
@@ -299,7 +296,7 @@ class SessionOpener:
             caller_depth(),
             host.bounds.with_repeats(config.on_repeat),
         )
-        configuration = Configuration(opened.target, opened.system, session_tools, host.toolsets)
+        configuration = Configuration(opened.target, opened.system, tools, host.toolsets)
         session = Session(SessionLifecycle(spec, host, configuration, replay, resolver, pending))
         self._registry.open[name] = session
         return session

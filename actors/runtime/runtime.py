@@ -187,7 +187,7 @@ class Runtime(SessionAccess):
         self._system = System(
             seed=self._seed, on_crash=logger.actor_crashed, on_slow=self._backends.meters.record_slow_handler
         )
-        # `first` and `last` are the steps before and after the actors are stopped, each step with its time limit
+        # Leaving runs the first steps, stops the actors, and runs the last steps. Each step has a time limit.
         self._system.first_steps = (
             (self._cancel_asks, SETTLING),
             (self._release_sessions, RELEASING),

@@ -23,7 +23,7 @@ from actors.tools.mcp.limits import McpLimits
 from actors.tools.mcp.refusals import encode_error, error_answer
 
 _BLANK = re.compile(rb"\r\n\r\n|\n\n|\r\r|\r\n\n|\n\r\n")  # matches the blank line at the end of an event
-# Headers that are wrong for the body that is passed on, because it is checked and complete.
+# Headers of the received body that do not fit the body that is passed on.
 _FRAMING = ("content-length", "transfer-encoding", "content-encoding")
 
 
