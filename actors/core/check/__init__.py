@@ -106,8 +106,8 @@ def check_fragment(state: CheckState, *pieces: bytes, strict: bool = False) -> t
     try:
         return check_strictly(state, fragment).split_faults()
     except JsonRefused as refused:
-        where = f"{state.container}[{state.message_count}:]"
-        return state, _json_faults(state.copy(), fragment, where, refused)
+        path = f"{state.container}[{state.message_count}:]"
+        return state, _json_faults(state.copy(), fragment, path, refused)
 
 
 def check_quickly(state: CheckState, *pieces: bytes) -> CheckState | None:
@@ -173,8 +173,8 @@ def check(body: bytes, dialect: Dialect) -> list[Fault]:
         return state.faults
     state.tool_names = set()
     state.check_parameters(request)
-    for rule, where, what in setting_faults(request, dialect):
-        state.fault(rule, where, what)
+    for rule, path, what in setting_faults(request, dialect):
+        state.fault(rule, path, what)
     messages = request.get(state.container)
     if type(messages) is list:
         state.check_messages(messages)
@@ -238,10 +238,10 @@ def _check_parsed_fragment(state: CheckState, messages: JsonValue, *, strict: bo
     return read
 
 
-def _json_faults(state: CheckState, text: bytes, where: str, refused: JsonRefused) -> list[Fault]:
+def _json_faults(state: CheckState, text: bytes, path: str, error: JsonRefused) -> list[Fault]:
     """Add the fault for bytes that the strict parser has refused, and return the faults of `state`."""
     if _LONE.search(_PAIRED.sub(b"-", text)):
-        state.fault("ALL-12", where, "the text contains a lone surrogate")
+        state.fault("ALL-12", path, "the text contains a lone surrogate")
     else:
-        state.fault("ALL-01", where, f"the text is not valid JSON: {refused}")
+        state.fault("ALL-01", path, f"the text is not valid JSON: {error}")
     return state.faults

@@ -107,9 +107,9 @@ class Anthropic(AlternatingTurnsState):
             if self.open_calls and self.role == "user":
                 self.report_unanswered("in the next message")
             elif self.open_calls:
-                ids, where = tuple(self.open_calls), f"messages[{self.message_count}]"
+                ids, path = tuple(self.open_calls), f"messages[{self.message_count}]"
                 what = f"a user message with results of {', '.join(map(excerpt, ids))} is missing here"
-                self.fault("ANT-04", where, what, *ids)
+                self.fault("ANT-04", path, what, *ids)
             if self.has_other_blocks or not self.answered_calls:
                 self.loop_thinks = None
             if self.role == "user":
@@ -176,12 +176,12 @@ class Anthropic(AlternatingTurnsState):
             self.fault("ALL-02 role", self.message_path, "a system message must follow a user message")
         self.ends_with_system = True
         content = message.get("content")
-        for where, block in (
+        for path, block in (
             self.checked_items(content, self.message_path, "blocks") if type(content) is list else ()
         ):
             if value_at(block, "type") not in _SYSTEM_BLOCKS:
                 self.fault(
-                    "ALL-08", where, f"a block of type {excerpt(value_at(block, 'type'))} in a system message"
+                    "ALL-08", path, f"a block of type {excerpt(value_at(block, 'type'))} in a system message"
                 )
         return True
 
@@ -192,11 +192,11 @@ class Anthropic(AlternatingTurnsState):
     def continues_turn(self, role: str) -> bool:
         return self.is_paused()
 
-    def _with_defaults(self, block: dict[str, JsonValue], kind: str, where: str = "") -> dict[str, JsonValue]:
+    def _with_defaults(self, block: dict[str, JsonValue], kind: str, path: str = "") -> dict[str, JsonValue]:
         """Check the keys and the cache mark of a block, and return the block with default values for missing keys."""
-        self.allow_only(where, block, _BLOCKS[kind])
+        self.allow_only(path, block, _BLOCKS[kind])
         if (mark := block.get("cache_control")) is not None:
-            self.check_mark(mark, where)
+            self.check_mark(mark, path)
         return _BLOCKS[kind] | block
 
     def _record_other_block(self) -> None:
@@ -215,16 +215,16 @@ class Anthropic(AlternatingTurnsState):
             self._record_other_block()
         self.has_other_blocks = True
 
-    def _check_text(self, block: dict[str, JsonValue], where: str) -> None:
-        text = self._with_defaults(block, "text", where)["text"]
+    def _check_text(self, block: dict[str, JsonValue], path: str) -> None:
+        text = self._with_defaults(block, "text", path)["text"]
         if type(text) is not str:
-            self.reject_type("text must be a string", where, text)
+            self.reject_type("text must be a string", path, text)
         elif not text:
-            self.fault("ANT-20", where, "the text block is empty")
+            self.fault("ANT-20", path, "the text block is empty")
             if "cache_control" in block:
-                self.fault("ANT-33", where, "an empty text block must not have cache_control")
+                self.fault("ANT-33", path, "an empty text block must not have cache_control")
         elif text.isspace():
-            self.fault("ANT-21", where, "the text block is only whitespace")
+            self.fault("ANT-21", path, "the text block is only whitespace")
 
     def _check_thinking(self, block: dict[str, JsonValue]) -> None:
         kind, text, data = str(block["type"]), block.get("thinking"), block.get("data")
@@ -286,22 +286,22 @@ class Anthropic(AlternatingTurnsState):
     def _check_result_content(self, content: JsonValue, *, failed: bool) -> None:
         if type(content) is not list:
             return self.reject_type("must be a string or a list of blocks", ".content", content)
-        where = f"{self.block_path}.content"
+        path = f"{self.block_path}.content"
         if not content:
-            self.fault("ANT-29", where, "the list of blocks is empty")
+            self.fault("ANT-29", path, "the list of blocks is empty")
         for part in content:
             kind = part.get("type") if type(part) is dict else None
             if failed and kind != "text":
                 what = (
                     f"the result of a failed tool must contain only text, not a block of type {excerpt(kind)}"
                 )
-                self.fault("ANT-51", where, what)
+                self.fault("ANT-51", path, what)
             if type(part) is dict and kind == "text":
-                self._check_text(part, where)
+                self._check_text(part, path)
             elif type(part) is dict and (kind == "image" or kind == "document"):
                 self._check_media(part, str(kind), self.dialect.media.result_kinds)
             elif kind not in ("search_result", "tool_reference", "browser_state"):
-                self.fault("ALL-08", where, f"a tool_result must not contain a block of type {excerpt(kind)}")
+                self.fault("ALL-08", path, f"a tool_result must not contain a block of type {excerpt(kind)}")
         return None
 
     def _check_other_block(self, block: JsonValue) -> None:
@@ -411,20 +411,20 @@ class Anthropic(AlternatingTurnsState):
             self.fault("ANT-48", "tool_choice", "must not force a tool while manual thinking is on")
 
     def _check_tools(self, tools: JsonValue) -> None:
-        for where, tool in self.checked_items(tools, "tools", "tools"):
+        for path, tool in self.checked_items(tools, "tools", "tools"):
             if type(tool) is not dict:
-                self.reject_type("a tool must be an object", where, tool)
+                self.reject_type("a tool must be an object", path, tool)
                 continue
             # tools of other types run on the provider's servers and have different keys
             own = tool.get("type") in (None, "custom")
             if own:
-                self.allow_only(where, tool, _TOOL)
+                self.allow_only(path, tool, _TOOL)
             if (mark := tool.get("cache_control")) is not None:
-                self.check_mark(mark, where)
+                self.check_mark(mark, path)
             if own or "name" in tool:
-                self.declare_tool(tool.get("name"), where)
+                self.declare_tool(tool.get("name"), path)
             if own:
-                self.check_schema(tool.get("input_schema"), f"{where}.input_schema")
+                self.check_schema(tool.get("input_schema"), f"{path}.input_schema")
 
 
 # Any: most of these methods take an object, because they are chosen by the block's type

@@ -35,39 +35,39 @@ class CompleteMessagesState(CheckState):
         super().__init__(dialect)
         self.max_length: int = dialect.turns.max_string or sys.maxsize
 
-    def check_arguments(self, name: JsonValue, arguments: JsonValue, key: str, where: str) -> None:
+    def check_arguments(self, name: JsonValue, arguments: JsonValue, key: str, path: str) -> None:
         """Check the tool name and the arguments of a call. `key` is the name of the field with the arguments."""
         if type(name) is not str or not self.is_name(name):
-            self.check_tool_name(name, where)
+            self.check_tool_name(name, path)
         if key == "arguments":
             why = why_no_object(arguments, strict=self.strict)
         else:
             why = "" if type(arguments) is str else "not a string"
         if why:
-            self.fault("ALL-06", f"{where}.{key}", f"{excerpt(arguments)} is {why}")
+            self.fault("ALL-06", f"{path}.{key}", f"{excerpt(arguments)} is {why}")
         elif type(arguments) is str and len(arguments) > self.max_length:
-            self.check_length(arguments, f"{where}.{key}")
+            self.check_length(arguments, f"{path}.{key}")
 
-    def checked_parts(self, content: JsonValue, where: str, rule: str) -> list[tuple[str, JsonValue]]:
+    def checked_parts(self, content: JsonValue, path: str, rule: str) -> list[tuple[str, JsonValue]]:
         """Return (path, part) pairs of a message's content. Return an empty list if the content is a string."""
         if type(content) is str:
-            self.check_length(content, where)
+            self.check_length(content, path)
         elif type(content) is not list:
-            self.fault(rule, where, f"must be a string or a list of parts, not {kind_of(content)}")
+            self.fault(rule, path, f"must be a string or a list of parts, not {kind_of(content)}")
         elif not content:
-            self.fault("ALL-11", where, "the list of parts must not be empty")
-        return self.checked_items(content, where, "parts") if type(content) is list else []
+            self.fault("ALL-11", path, "the list of parts must not be empty")
+        return self.checked_items(content, path, "parts") if type(content) is list else []
 
-    def check_text(self, text: JsonValue, key: str, kind: str, where: str) -> None:
+    def check_text(self, text: JsonValue, key: str, kind: str, path: str) -> None:
         if type(text) is not str:
-            self.reject_type(f"{key} must be a string", where, text)
+            self.reject_type(f"{key} must be a string", path, text)
         elif not text and self.dialect.turns.drop_empty_text:
-            self.fault("ALL-11 part", where, f"the {kind} part is empty")
+            self.fault("ALL-11 part", path, f"the {kind} part is empty")
         else:
-            self.check_length(text, where)
+            self.check_length(text, path)
 
-    def check_length(self, text: str, where: str) -> None:
+    def check_length(self, text: str, path: str) -> None:
         if len(text) > self.max_length:
             self.fault(
-                "ALL-02 long", where, f"the string has {len(text)} characters, at most {self.max_length}"
+                "ALL-02 long", path, f"the string has {len(text)} characters, at most {self.max_length}"
             )

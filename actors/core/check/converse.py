@@ -89,11 +89,11 @@ class Converse(AlternatingTurnsState):
         if type(value) is not str or not value or value.isspace():
             self._check_text(value)
 
-    def _check_text(self, value: JsonValue, where: str = "") -> None:
+    def _check_text(self, value: JsonValue, path: str = "") -> None:
         if type(value) is not str:
-            self.reject_type("text must be a string", where, value)
+            self.reject_type("text must be a string", path, value)
         elif not value or value.isspace():
-            self.fault("BED-04", where, "the text is blank")
+            self.fault("BED-04", path, "the text is blank")
 
     def _check_reasoning(self, value: JsonValue) -> None:
         if self.dialect.reasoning.carrier == "none":
@@ -178,9 +178,9 @@ class Converse(AlternatingTurnsState):
         else:
             self.document_names |= {name}
 
-    def _check_cache_point(self, value: JsonValue, where: str = "") -> None:
-        self.checked_fields(value, _POINT, where)
-        self.check_mark(value, where)
+    def _check_cache_point(self, value: JsonValue, path: str = "") -> None:
+        self.checked_fields(value, _POINT, path)
+        self.check_mark(value, path)
 
     def check_parameters(self, body: dict[str, JsonValue]) -> None:
         self.allow_only("request", body, _TOP)
@@ -202,25 +202,25 @@ class Converse(AlternatingTurnsState):
     def _check_tools(self, config: JsonValue) -> None:
         held = _TOOLS | (self.checked_fields(config, _TOOLS, "toolConfig") or {})
         choice = held["toolChoice"]
-        for where, tool in self.checked_items(held["tools"], "toolConfig.tools", "tools", non_empty=True):
-            entry = self.checked_fields(tool, _ENTRY, where) or {}
+        for path, tool in self.checked_items(held["tools"], "toolConfig.tools", "tools", non_empty=True):
+            entry = self.checked_fields(tool, _ENTRY, path) or {}
             if "cachePoint" in entry:
-                self._check_cache_point(entry["cachePoint"], where)
+                self._check_cache_point(entry["cachePoint"], path)
             if "toolSpec" in entry:
-                self._check_tool(entry["toolSpec"], where)
+                self._check_tool(entry["toolSpec"], path)
         if type(choice) is dict and choice.keys() == {"tool"}:
             self.check_choice(value_at(choice, "tool", "name"), "toolConfig.toolChoice")
         elif choice is not None and (type(choice) is not dict or [*choice] not in (["auto"], ["any"])):
             self.fault("ALL-02", "toolConfig.toolChoice", "must be one of auto, any and tool")
 
-    def _check_tool(self, value: JsonValue, where: str) -> None:
-        tool = _TOOL | (self.checked_fields(value, _TOOL, where) or {})
+    def _check_tool(self, value: JsonValue, path: str) -> None:
+        tool = _TOOL | (self.checked_fields(value, _TOOL, path) or {})
         schema, description = tool["inputSchema"], tool["description"]
-        self.declare_tool(tool["name"], where)
+        self.declare_tool(tool["name"], path)
         given = schema.get("json") if type(schema) is dict and len(schema) == 1 else None
-        self.check_schema(given, f"{where}.inputSchema.json")
+        self.check_schema(given, f"{path}.inputSchema.json")
         if type(description) is not str or not description:
-            self.fault("ALL-02", f"{where}.description", "must be a non-empty string, or absent")
+            self.fault("ALL-02", f"{path}.description", "must be a non-empty string, or absent")
 
 
 _CHECKS: dict[str, dict[str, Callable[[Converse, JsonValue], None]]] = {

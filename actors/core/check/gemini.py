@@ -238,10 +238,10 @@ class Gemini(AlternatingTurnsState):
     def check_parameters(self, body: dict[str, JsonValue]) -> None:
         body = self.checked_fields(body, _TOP, "request") or {}
         if (tools := body.get("tools")) is not None:
-            for where, value in self.checked_items(tools, "tools", "tools"):
-                declared = (self.checked_fields(value, _TOOL, where) or {}).get("functionDeclarations", [])
+            for path, value in self.checked_items(tools, "tools", "tools"):
+                declared = (self.checked_fields(value, _TOOL, path) or {}).get("functionDeclarations", [])
                 for at, declaration in self.checked_items(
-                    declared, f"{where}.functionDeclarations", "declarations"
+                    declared, f"{path}.functionDeclarations", "declarations"
                 ):
                     self._check_declaration(declaration, at)
         if (config := body.get("toolConfig")) is not None:
@@ -249,42 +249,42 @@ class Gemini(AlternatingTurnsState):
         if (system := body.get("systemInstruction")) is not None:
             self._check_system(system)
         if (value := body.get("generationConfig")) is not None:
-            where = "generationConfig"
-            generation = self.checked_fields(value, _GENERATION, where) or {}
-            self.check_limit(generation.get("maxOutputTokens", 1), f"{where}.maxOutputTokens")
-            where = f"{where}.thinkingConfig"
-            thinking = self.checked_fields(generation.get("thinkingConfig", {}), _THINKING, where) or {}
+            path = "generationConfig"
+            generation = self.checked_fields(value, _GENERATION, path) or {}
+            self.check_limit(generation.get("maxOutputTokens", 1), f"{path}.maxOutputTokens")
+            path = f"{path}.thinkingConfig"
+            thinking = self.checked_fields(generation.get("thinkingConfig", {}), _THINKING, path) or {}
             if {"thinkingBudget", "thinkingLevel"} <= thinking.keys():
-                self.fault("ALL-02", where, "must have a budget or a level, not both")
+                self.fault("ALL-02", path, "must have a budget or a level, not both")
 
-    def _check_declaration(self, value: JsonValue, where: str) -> None:
-        if (declaration := self.checked_fields(value, _DECLARATION, where)) is not None:
-            self.declare_tool(declaration.get("name"), where)
+    def _check_declaration(self, value: JsonValue, path: str) -> None:
+        if (declaration := self.checked_fields(value, _DECLARATION, path)) is not None:
+            self.declare_tool(declaration.get("name"), path)
             if "parameters" in declaration:
-                self._check_schema_fields(declaration["parameters"], f"{where}.parameters", _DEEPEST)
+                self._check_schema_fields(declaration["parameters"], f"{path}.parameters", _DEEPEST)
             if type(plain := declaration.get("parametersJsonSchema", {})) is not dict:
-                self.reject_type("a JSON Schema must be an object", f"{where}.parametersJsonSchema", plain)
+                self.reject_type("a JSON Schema must be an object", f"{path}.parametersJsonSchema", plain)
 
-    def _check_schema_fields(self, value: JsonValue, where: str, depth: int) -> None:
-        schema = self.checked_fields(value, _SCHEMA, where)
+    def _check_schema_fields(self, value: JsonValue, path: str, depth: int) -> None:
+        schema = self.checked_fields(value, _SCHEMA, path)
         if schema is None or not depth:
             return None
         properties, arms = schema.get("properties", {}), schema.get("anyOf", [])
         if type(properties) is not dict or type(arms) is not list:
-            return self.fault("ALL-02", where, "properties must be an object, and anyOf must be a list")
+            return self.fault("ALL-02", path, "properties must be an object, and anyOf must be a list")
         inner = [(key, schema[key]) for key in ("items",) if key in schema]
         for name, item in [*inner, *properties.items(), *(("anyOf", arm) for arm in arms)]:
-            self._check_schema_fields(item, f"{where}.{name}"[:200], depth - 1)
+            self._check_schema_fields(item, f"{path}.{name}"[:200], depth - 1)
         return None
 
     def _check_function_calling(self, value: JsonValue, has_tools: bool) -> None:
-        config, where = self.checked_fields(value, _CONFIG, "toolConfig"), "toolConfig.functionCallingConfig"
+        config, path = self.checked_fields(value, _CONFIG, "toolConfig"), "toolConfig.functionCallingConfig"
         if config is None or "functionCallingConfig" not in config:
             return
-        calling = self.checked_fields(config["functionCallingConfig"], _CALLING, where) or {}
+        calling = self.checked_fields(config["functionCallingConfig"], _CALLING, path) or {}
         mode, allowed = calling.get("mode", _MODES[0]), calling.get("allowedFunctionNames", [])
         if type(mode) is not str or mode.upper() not in _MODES:
-            self.fault("ALL-02", where, f"the mode must be one of {', '.join(_MODES)}")
+            self.fault("ALL-02", path, f"the mode must be one of {', '.join(_MODES)}")
         elif not has_tools:
             self.fault("ALL-14", "toolConfig", "must not be set without tools")
         else:

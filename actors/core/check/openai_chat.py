@@ -216,29 +216,29 @@ class OpenAIChat(CompleteMessagesState):
             if given and (type(signature) is not str or not signature):
                 self.fault("GEM-04", f".tool_calls[{index}]", "the call has no thought_signature")
 
-    def _check_call(self, call: JsonValue, where: str) -> None:
+    def _check_call(self, call: JsonValue, path: str) -> None:
         kind = self._tool_type(call)
         if type(call) is not dict or type(kind) is not str or kind not in INPUT:
-            return self.fault("ALL-02", where, f"unknown tool call type {excerpt(kind)}")
+            return self.fault("ALL-02", path, f"unknown tool call type {excerpt(kind)}")
         if kind != "function":
-            self._check_tool_type(kind, where)
+            self._check_tool_type(kind, path)
         call_id = call["id"] if "id" in call else None
         inner = call[kind] if kind in call else None
         if len(call) != 3 or call_id is None or inner is None:
             indexed: set[str] = {"index"} if self.dialect.request.untyped_functions else set()
-            self.allow_only(where, call, {"id", "type", kind} | self.signature_keys | indexed)
+            self.allow_only(path, call, {"id", "type", kind} | self.signature_keys | indexed)
         if type(call_id) is str:
-            self.open_call(call_id, f"{where}.id")
+            self.open_call(call_id, f"{path}.id")
         else:
-            self.fault("ALL-02 id", f"{where}.id", "the id of a tool call must be a string")
+            self.fault("ALL-02 id", f"{path}.id", "the id of a tool call must be a string")
         if type(inner) is not dict:
-            return self.reject_type(f"{kind} must be an object", where, inner)
-        where, key = f"{where}.{kind}", INPUT[kind]
+            return self.reject_type(f"{kind} must be an object", path, inner)
+        path, key = f"{path}.{kind}", INPUT[kind]
         name = inner["name"] if "name" in inner else None
         given = inner[key] if key in inner else None
         if len(inner) != 2 or name is None or given is None:
-            self.allow_only(where, inner, ("name", key))
-        return self.check_arguments(name, given, key, where)
+            self.allow_only(path, inner, ("name", key))
+        return self.check_arguments(name, given, key, path)
 
     def _tool_type(self, value: JsonValue) -> JsonValue:
         """Return the type of a tool or a call; None if the value has no type.
@@ -251,9 +251,9 @@ class OpenAIChat(CompleteMessagesState):
             return "function"
         return value["type"] if "type" in value else None
 
-    def _check_tool_type(self, kind: str, where: str) -> None:
+    def _check_tool_type(self, kind: str, path: str) -> None:
         if kind != "function" and not self.dialect.request.custom_tools:
-            self.fault("ALL-02 kind", where, f"a tool of type {excerpt(kind)}")
+            self.fault("ALL-02 kind", path, f"a tool of type {excerpt(kind)}")
 
     def _check_content(self, content: JsonValue, role: str) -> None:
         for at, part in self.checked_parts(content, ".content", "OAC-05"):
@@ -263,38 +263,38 @@ class OpenAIChat(CompleteMessagesState):
             if sorted(thinks, reverse=True) != thinks:
                 self.fault("ALL-08 thinking", ".content", "thinking must precede all other content")
 
-    def _check_part(self, part: JsonValue, role: str, where: str) -> None:
+    def _check_part(self, part: JsonValue, role: str, path: str) -> None:
         if type(part) is not dict:
-            return self.fault("OAC-05", where, f"a part must be an object, not {kind_of(part)}")
+            return self.fault("OAC-05", path, f"a part must be an object, not {kind_of(part)}")
         rules, kind = self.dialect.media, part.get("type")
         held = _PARTS.get(role, {"text"})
         if role == "assistant" and self.dialect.reasoning.carrier == "thinking_chunk":
             held = held | {"thinking"}
         if type(kind) is not str or kind not in held:
             what = f"a message of role {role} must not contain a part of type {excerpt(kind)}"
-            return self.fault("OAC-08", where, what)
+            return self.fault("OAC-08", path, what)
         taken = rules.user_kinds | {"text", *(["document"] if rules.user_files else [])}
         if role == "user" and _MEDIA.get(kind, "text") not in taken:
-            return self.fault("ALL-10", where, f"{_MEDIA[kind]} is not accepted")
-        self.allow_only(where, part, _PART_KEYS[kind] | self.part_mark_keys)
+            return self.fault("ALL-10", path, f"{_MEDIA[kind]} is not accepted")
+        self.allow_only(path, part, _PART_KEYS[kind] | self.part_mark_keys)
         if self.part_mark_keys and (mark := part.get("cache_control")) is not None:
-            self.check_mark(mark, where)
+            self.check_mark(mark, path)
             if kind == "text" and not str(part.get("text")).strip():
-                self.fault("ANT-33", where, "a blank text must not have cache_control")
+                self.fault("ANT-33", path, "a blank text must not have cache_control")
         if kind in _MEDIA:
-            self.count_attachment(_MEDIA[kind], where)
-        return self._check_payload(part.get(kind), kind, where)
+            self.count_attachment(_MEDIA[kind], path)
+        return self._check_payload(part.get(kind), kind, path)
 
-    def _check_payload(self, payload: JsonValue, kind: str, where: str) -> None:
+    def _check_payload(self, payload: JsonValue, kind: str, path: str) -> None:
         if kind == "thinking":
             if type(payload) is not list or not payload:
-                self.fault("ALL-02", where, "thinking must be a non-empty list of text chunks")
+                self.fault("ALL-02", path, "thinking must be a non-empty list of text chunks")
         elif kind in ("text", "refusal"):
-            self.check_text(payload, kind, kind, where)
+            self.check_text(payload, kind, kind, path)
         elif type(payload) is not dict or not payload:
-            self.reject_type(f"{kind} must be an object with keys", where, payload)
+            self.reject_type(f"{kind} must be an object with keys", path, payload)
         elif kind == "image_url" and not self.dialect.media.urls and str(payload.get("url"))[:5] != "data:":
-            self.fault("ALL-10", where, "an image must be sent as a data: URL, not as a web address")
+            self.fault("ALL-10", path, "an image must be sent as a data: URL, not as a web address")
 
     def check_parameters(self, body: dict[str, JsonValue]) -> None:
         rules, tools, key = self.dialect, body.get("tools"), body.get("prompt_cache_key")
@@ -339,23 +339,23 @@ class OpenAIChat(CompleteMessagesState):
         most = self.dialect.request.max_tools
         if most is not None and len(tools) > most:
             self.fault("OAC-09", "tools", f"the request has {len(tools)} tools, at most {most}")
-        for where, tool in self.checked_items(tools, "tools", "tools"):
+        for path, tool in self.checked_items(tools, "tools", "tools"):
             kind = self._tool_type(tool)
             if type(kind) is str and ":" in kind and self.part_mark_keys:
                 continue  # a gateway's own tool, such as `openrouter:web_search`
             if type(tool) is not dict or type(kind) is not str or kind not in _TOOL:
-                self.fault("ALL-02 kind", where, f"tools of type {excerpt(kind)} are not accepted")
+                self.fault("ALL-02 kind", path, f"tools of type {excerpt(kind)} are not accepted")
                 continue
-            self._check_tool_type(kind, where)
-            self.allow_only(where, tool, ("type", kind, *self.part_mark_keys))
-            declared, where = tool.get(kind), f"{where}.{kind}"
+            self._check_tool_type(kind, path)
+            self.allow_only(path, tool, ("type", kind, *self.part_mark_keys))
+            declared, path = tool.get(kind), f"{path}.{kind}"
             if type(declared) is not dict:
-                self.reject_type(f"{kind} must be an object", where, declared)
+                self.reject_type(f"{kind} must be an object", path, declared)
                 continue
-            self.allow_only(where, declared, _TOOL[kind])
-            self.declare_tool(declared.get("name"), where)
+            self.allow_only(path, declared, _TOOL[kind])
+            self.declare_tool(declared.get("name"), path)
             if (schema := declared.get("parameters")) is not None:
-                sound = self.check_schema(schema, f"{where}.parameters", ROOTLESS)
+                sound = self.check_schema(schema, f"{path}.parameters", ROOTLESS)
                 if sound and self.dialect.request.schema_subset == "moonshot":
                     for what in _moonshot_faults(schema, "parameters"):
-                        self.fault("ALL-02 schema", f"{where}.parameters", what)
+                        self.fault("ALL-02 schema", f"{path}.parameters", what)

@@ -241,27 +241,27 @@ class Responses(CompleteMessagesState):
         self.role = "assistant"
 
     def _check_content(
-        self, content: JsonValue, rule: str, where: str, shapes: Mapping[str, Shape], media: frozenset[str]
+        self, content: JsonValue, rule: str, path: str, shapes: Mapping[str, Shape], media: frozenset[str]
     ) -> None:
         if type(content) is not str or len(content) > self.max_length:
-            for at, part in self.checked_parts(content, where, rule):
+            for at, part in self.checked_parts(content, path, rule):
                 self._check_part(part, at, shapes, media)
 
     def _check_part(
-        self, part: JsonValue, where: str, shapes: Mapping[str, Shape], media: frozenset[str]
+        self, part: JsonValue, path: str, shapes: Mapping[str, Shape], media: frozenset[str]
     ) -> None:
         kind = part.get("type") if type(part) is dict else None
         if type(part) is not dict or type(kind) is not str or kind not in shapes:
-            return self.fault("ALL-02", where, f"a part of type {excerpt(kind)} is not accepted here")
-        self.allow_only(where, part, shapes[kind])
+            return self.fault("ALL-02", path, f"a part of type {excerpt(kind)} is not accepted here")
+        self.allow_only(path, part, shapes[kind])
         if kind in _WORDS:
-            return self.check_text(part.get(_WORDS[kind]), _WORDS[kind], kind, where)
+            return self.check_text(part.get(_WORDS[kind]), _WORDS[kind], kind, path)
         name, sources = _MEDIA[kind]
         if name not in media:
-            self.fault("ALL-10", where, f"{name} is not accepted")
-        self.count_attachment(name, where)
+            self.fault("ALL-10", path, f"{name} is not accepted")
+        self.count_attachment(name, path)
         if not any(type(part.get(source)) is str and part[source] for source in sources):
-            self.fault("ALL-02", where, f"{kind} must have one of {', '.join(sources)}")
+            self.fault("ALL-02", path, f"{kind} must have one of {', '.join(sources)}")
         return None
 
     def check_parameters(self, body: dict[str, JsonValue]) -> None:
@@ -283,8 +283,8 @@ class Responses(CompleteMessagesState):
         elif value_at(choice, "type") in ("function", "custom"):
             self.check_choice(value_at(choice, "name"), "tool_choice")
 
-    def _check_tools(self, tools: JsonValue, where: str) -> None:
-        for at, tool in self.checked_items(tools, where, "tools"):
+    def _check_tools(self, tools: JsonValue, path: str) -> None:
+        for at, tool in self.checked_items(tools, path, "tools"):
             kind = value_at(tool, "type")
             if type(tool) is not dict or type(kind) is not str:
                 self.fault("ALL-02", at, f"unknown tool type {excerpt(kind)}")

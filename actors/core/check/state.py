@@ -138,13 +138,13 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
         """Return True if the provider may have paused the last turn. Then the request may end with this turn."""
         return False  # only in `anthropic` may a request end with a turn that the provider has paused
 
-    def fault(self, rule: str, where: str, what: str, *call_ids: str) -> None:
+    def fault(self, rule: str, path: str, problem: str, *call_ids: str) -> None:
         """Record a broken rule.
 
         Args:
             rule: The rule's id, optionally followed by a space and a word for the case (see `rule_id`).
-            where: A path in the request. An empty path, or a path that begins with a dot, is relative to `block_path`.
-            what: The description of the fault.
+            path: A path in the request. An empty path, or a path that begins with a dot, is relative to `block_path`.
+            problem: The description of the fault.
             call_ids: The ids of the affected calls, on the wire.
         """
         from actors.core.rulebook import (
@@ -154,13 +154,13 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
         )  # imported here, because few requests break a rule
 
         rule = rule_id(self.dialect, *rule.split(maxsplit=1))
-        where = where if where and where[0] != "." else self.block_path + where
+        path = path if path and path[0] != "." else self.block_path + path
         kind = FAULTS[RULES[rule].fault_class]
-        self.faults.append(kind(f"{where}: {what} ({rule})", call_ids=call_ids, rule=rule))
+        self.faults.append(kind(f"{path}: {problem} ({rule})", call_ids=call_ids, rule=rule))
 
-    def reject_type(self, what: str, where: str, value: JsonValue) -> None:
-        """Record that a value has a wrong type. `what` states the requirement, such as `must be a list`."""
-        self.fault("ALL-02", where, f"{what}, not {kind_of(value)}")
+    def reject_type(self, requirement: str, path: str, value: JsonValue) -> None:
+        """Record that a value has a wrong type. The `requirement` is a phrase such as `must be a list`."""
+        self.fault("ALL-02", path, f"{requirement}, not {kind_of(value)}")
 
     @property
     def message_path(self) -> str:
@@ -175,16 +175,16 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
         """
         return f"{self.message_path}.{self.opens}[{self.block_count}]" if self.opens else self.message_path
 
-    def checked_fields(self, value: JsonValue, shape: Shape, where: str = "") -> dict[str, JsonValue] | None:
+    def checked_fields(self, value: JsonValue, shape: Shape, path: str = "") -> dict[str, JsonValue] | None:
         """Check the keys of an object and return the object.
 
         If the value is not an object, record a fault and return None.
         """
         if type(value) is not dict or value.keys() - shape:
             if type(value := self.normalize_keys(value)) is not dict:
-                self.reject_type("must be an object", where, value)
+                self.reject_type("must be an object", path, value)
                 return None
-            self.allow_only(where, value, shape)
+            self.allow_only(path, value, shape)
         return value
 
     def normalize_keys(self, value: JsonValue) -> JsonValue:
@@ -192,78 +192,78 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
         return value  # only `gemini` accepts a second spelling of keys
 
     def allow_only(
-        self, where: str, value: dict[str, JsonValue], keys: Collection[str], rule: str = "ALL-07"
+        self, path: str, value: dict[str, JsonValue], keys: Collection[str], rule: str = "ALL-07"
     ) -> None:
         """Record a fault if an object has a key that is not in `keys`."""
         if value.keys() - keys:
             unknown = ", ".join(excerpt(key) for key in value if key not in keys)
-            self.fault(rule, where, f"unknown key {unknown}")
+            self.fault(rule, path, f"unknown key {unknown}")
 
-    def count_attachment(self, kind: str, where: str = "") -> None:
+    def count_attachment(self, kind: str, path: str = "") -> None:
         """Count an image or document, and record a fault if the request now has too many."""
         rules, held = self.dialect.media, "exceeds the maximum of"
         self.media_count += 1
         self.document_count += kind == "document"
         if (most := rules.max_count) is not None and self.media_count > most:
-            self.fault("ALL-15", where, f"attachment {self.media_count} {held} {most}")
+            self.fault("ALL-15", path, f"attachment {self.media_count} {held} {most}")
         elif (
             kind == "image"
             and (most := self.dialect.model.image_count) is not None
             and self.image_count > most
         ):
-            self.fault("ALL-15", where, f"image {self.image_count} {held} {most}")
+            self.fault("ALL-15", path, f"image {self.image_count} {held} {most}")
         if kind == "document" and (most := rules.max_documents) is not None and self.document_count > most:
-            self.fault("ALL-15 documents", where, f"document {self.document_count} {held} {most}")
+            self.fault("ALL-15 documents", path, f"document {self.document_count} {held} {most}")
 
     @property
     def image_count(self) -> int:
         """The number of images in the request."""
         return self.media_count - self.document_count
 
-    def check_image(self, data: JsonValue, media_type: JsonValue, where: str = "") -> None:
+    def check_image(self, data: JsonValue, media_type: JsonValue, path: str = "") -> None:
         """Check a base64 image: its media type, its size in pixels, and the number of images in the request."""
         facts, read = self.dialect.model, read_picture(data)
         if read is None:
             return
         kind, side = read
         if media_type != kind:
-            self.fault("ANT-61", where, f"the image has type {kind}, but is labelled {excerpt(media_type)}")
+            self.fault("ANT-61", path, f"the image has type {kind}, but is labelled {excerpt(media_type)}")
         few, most = facts.many_images, facts.many_images_side
         if facts.image_side is not None and side > facts.image_side:
-            self.fault("ANT-58", where, f"the image has a side of {side} pixels, at most {facts.image_side}")
+            self.fault("ANT-58", path, f"the image has a side of {side} pixels, at most {facts.image_side}")
         elif most is not None and side > most:
             self.large_image_count += 1
         if self.large_image_count and self.image_count > few:
             what = (
                 f"the request has {self.image_count} images, so no image may have a side above {most} pixels"
             )
-            self.fault("ANT-59", where, what)
+            self.fault("ANT-59", path, what)
 
-    def check_mark(self, mark: JsonValue, where: str = "") -> None:
+    def check_mark(self, mark: JsonValue, path: str = "") -> None:
         """Check and count a cache mark. Marks with a lifetime of one hour must precede those of five minutes."""
         kind, key = self.marking
         ttl = mark.get("ttl", "5m") if type(mark) is dict else None
         if type(mark) is not dict or mark.get("type") != kind or ttl not in ("5m", "1h"):
-            return self.fault("ALL-02", where, f"{key} must have type {kind}, and ttl 5m or 1h")
+            return self.fault("ALL-02", path, f"{key} must have type {kind}, and ttl 5m or 1h")
         self.mark_count += 1
         if ttl == "1h" and self.has_short_mark:
-            self.fault("ANT-34 mark", where, "a 1h cache mark must not follow a 5m cache mark")
+            self.fault("ANT-34 mark", path, "a 1h cache mark must not follow a 5m cache mark")
         self.has_short_mark = self.has_short_mark or ttl == "5m"
         return None
 
-    def check_tool_name(self, name: JsonValue, where: str = "") -> None:
+    def check_tool_name(self, name: JsonValue, path: str = "") -> None:
         if type(name) is not str or not self.is_name(name):
             self.fault(
-                "ALL-02 name", f"{where}.name", f"tool name {excerpt(name)} is not in the required format"
+                "ALL-02 name", f"{path}.name", f"tool name {excerpt(name)} is not in the required format"
             )
 
-    def check_id(self, call_id: JsonValue, where: str = ".id") -> None:
+    def check_id(self, call_id: JsonValue, path: str = ".id") -> None:
         if type(call_id) is not str:
-            self.fault("ALL-03", where, f"id {excerpt(call_id)} is not in the required format")
+            self.fault("ALL-03", path, f"id {excerpt(call_id)} is not in the required format")
         elif not self.is_id(call_id):
             long = f" of {len(call_id)} characters" if len(call_id) > self.dialect.ids.max_len else ""
             what = f"id {excerpt(call_id)}{long} is {'too long' if long else 'not in the required format'}"
-            self.fault("ALL-03 long" if long else "ALL-03", where, what, call_id)
+            self.fault("ALL-03 long" if long else "ALL-03", path, what, call_id)
 
     def use_id(self, call_id: str) -> None:
         """Record that an id is used. If it was used before, record a fault."""
@@ -271,18 +271,18 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
             self.fault("ALL-04", ".id", f"id {excerpt(call_id)} is already used", call_id)
         self.new_ids[call_id] = None
 
-    def open_call(self, call_id: JsonValue, where: str = ".id", data: object = None) -> None:
+    def open_call(self, call_id: JsonValue, path: str = ".id", data: object = None) -> None:
         """Check the id of a call, and record that the call needs a result.
 
         `data` is stored with the call. It is specific to the family.
         """
         if type(call_id) is not str or not self.is_id(call_id):
-            self.check_id(call_id, where)
+            self.check_id(call_id, path)
             if type(call_id) is not str:
                 return
         taken = call_id in self.new_ids or call_id in self.used_ids
         if call_id in self.open_calls or (taken and self.dialect.ids.unique_scope == "transcript"):
-            self.fault("ALL-04", where, f"id {excerpt(call_id)} is already used", call_id)
+            self.fault("ALL-04", path, f"id {excerpt(call_id)} is already used", call_id)
         self.new_ids[call_id] = None
         self.open_calls[call_id] = data
 
@@ -305,37 +305,37 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
         """Return the facts of a model against which a request is checked."""
         return relaxed_facts(self.dialect, model)
 
-    def check_limit(self, limit: JsonValue, where: str) -> None:
+    def check_limit(self, limit: JsonValue, path: str) -> None:
         if type(limit) is not int or limit < 1:
-            self.fault("ALL-02", where, f"must be an integer of at least 1, not {excerpt(limit)}")
+            self.fault("ALL-02", path, f"must be an integer of at least 1, not {excerpt(limit)}")
 
     def checked_items(
-        self, value: JsonValue, where: str, what: str, *, non_empty: bool = False
+        self, value: JsonValue, path: str, plural: str, *, non_empty: bool = False
     ) -> list[tuple[str, JsonValue]]:
         """Return (path, item) pairs of a list.
 
-        Record a fault if the value is not a list, or if it is empty and `non_empty` is True. `what` names the items in
-        the fault's description.
+        Record a fault if the value is not a list, or if it is empty and `non_empty` is True. The fault calls the items
+        `plural`, such as `blocks`.
         """
         if type(value) is list and (value or not non_empty):
-            return [(f"{where}[{index}]", item) for index, item in enumerate(value)]
-        self.reject_type(f"must be a {'non-empty ' if non_empty else ''}list of {what}", where, value)
+            return [(f"{path}[{index}]", item) for index, item in enumerate(value)]
+        self.reject_type(f"must be a {'non-empty ' if non_empty else ''}list of {plural}", path, value)
         return []
 
-    def declare_tool(self, name: JsonValue, where: str) -> None:
+    def declare_tool(self, name: JsonValue, path: str) -> None:
         """Check the name of a declared tool, and record the name for `check_choice`."""
-        self.check_tool_name(name, where)
+        self.check_tool_name(name, path)
         if type(name) is str and name in self.tool_names:
-            self.fault("ALL-13", f"{where}.name", f"tool name {excerpt(name)} is declared twice")
+            self.fault("ALL-13", f"{path}.name", f"tool name {excerpt(name)} is declared twice")
         elif type(name) is str and self.is_name(name):
             self.tool_names.add(name)
 
-    def check_choice(self, name: JsonValue, where: str) -> None:
+    def check_choice(self, name: JsonValue, path: str) -> None:
         """Record a fault if a tool choice names a tool that is not declared."""
         if type(name) is not str or name not in self.tool_names:
-            self.fault("ALL-14", where, f"tool {excerpt(name)} is not declared")
+            self.fault("ALL-14", path, f"tool {excerpt(name)} is not declared")
 
-    def check_schema(self, schema: JsonValue, where: str, refused: Iterable[str] = CHOICES) -> bool:
+    def check_schema(self, schema: JsonValue, path: str, refused: Iterable[str] = CHOICES) -> bool:
         """Check a tool's schema. Return True if it has no fault.
 
         The root of the schema must not contain the keywords in `refused`.
@@ -343,10 +343,10 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
         typed = value_at(schema, "type") == "object"
         found = [keyword for keyword in refused if type(schema) is dict and keyword in schema]
         if not typed:
-            self.fault("ALL-02 schema", where, "must be a JSON Schema of type object")
+            self.fault("ALL-02 schema", path, "must be a JSON Schema of type object")
         elif found:
-            self.fault("ALL-02 schema", where, f"the root of the JSON Schema must not contain {found[0]}")
+            self.fault("ALL-02 schema", path, f"the root of the JSON Schema must not contain {found[0]}")
         inside_faults = list(schema_faults(schema, self.dialect, self.model_name)) if typed else []
         for rule, what in inside_faults:
-            self.fault(rule, where, what)
+            self.fault(rule, path, what)
         return typed and not found and not inside_faults
