@@ -250,24 +250,24 @@ class TurnDriver:
         self.ask.tally.lost = ()
         self.ask.tally.retried.clear()
         try:
-            served = self._create_steps(member, number)
+            turn_steps = self._create_steps(member, number)
         except ConfigError as error:  # the member became invalid, for example because its key is gone
             binding = Binding(member, "")
             self._turn_log.hold_start(TurnStarted(number, ask, binding))
             return ServedTurn(binding, CloseStep("failed", str(error), elsewhere=True))
-        self._turn_log.hold_start(TurnStarted(number, ask, served.binding))
-        add_missing_instruction(self.ask, served.backend)
+        self._turn_log.hold_start(TurnStarted(number, ask, turn_steps.binding))
+        add_missing_instruction(self.ask, turn_steps.backend)
         self.ask.has_forced_call = has_forced_call(self.ask.log.state)
-        forced = None if self.ask.has_forced_call else instruct_forced_tool(self.ask, served.backend)
+        forced = None if self.ask.has_forced_call else instruct_forced_tool(self.ask, turn_steps.backend)
         bounds = replace(self._turn_bounds(), forced=forced)
         conversation = turns.turn(bounds, malformed=self.ask.tally.malformed)
-        step = await self._run_steps(served, conversation, next(conversation))
-        return ServedTurn(served.binding, step, served.rendered_size)
+        step = await self._run_steps(turn_steps, conversation, next(conversation))
+        return ServedTurn(turn_steps.binding, step, turn_steps.rendered_size)
 
     async def _resume_turn(self, binding: Binding, member: str, await_step: AwaitStep) -> ServedTurn:
         """Drive the rest of a paused turn, in the dialect in which the turn began."""
         try:
-            served = self._create_steps(member, self.ask.log.state.turns, binding.dialect)
+            turn_steps = self._create_steps(member, self.ask.log.state.turns, binding.dialect)
         except ConfigError as error:  # the member became invalid during the pause
             if await_step.calls:
                 ids = tuple([call.id for call in await_step.calls])
@@ -275,18 +275,20 @@ class TurnDriver:
                 self.ask.ledger.keep_newer(closed.snapshot)
             status: TurnStatus = "cancelled" if self.ask.cancelled else "failed"
             return ServedTurn(binding, CloseStep(status, str(error), elsewhere=True))
-        await served.resume(await_step.so_far.rounds)
+        await turn_steps.resume(await_step.so_far.rounds)
         conversation = turns.turn(self._turn_bounds(), await_step)
         next(conversation)
         stopped = self.ask.cancelled
-        stuck = not (stopped or await_step.calls) and served.is_stuck()
+        stuck = not (stopped or await_step.calls) and turn_steps.is_stuck()
         outcome = (
             steps.Stopped(awaited=await_step.calls)
             if stopped
             else steps.CallsResolved(await_step.calls, stuck)
         )
-        step = await self._run_steps(served, conversation, conversation.send(outcome))
-        return ServedTurn(binding, with_endpoint_change(step, binding, served.binding), served.rendered_size)
+        step = await self._run_steps(turn_steps, conversation, conversation.send(outcome))
+        return ServedTurn(
+            binding, with_endpoint_change(step, binding, turn_steps.binding), turn_steps.rendered_size
+        )
 
     def _create_steps(self, member: str, turn_number: int, dialect: str | None = None) -> TurnSteps:
         """Return the object that carries out the steps of turn `turn_number` on a pool member.
@@ -299,29 +301,31 @@ class TurnDriver:
         return TurnSteps(TurnRequests(self.ask, backend, provider, turn_number), self._turn_bounds())
 
     async def _run_steps(
-        self, served: TurnSteps, conversation: Generator[Step, Outcome], step: Step
+        self, turn_steps: TurnSteps, conversation: Generator[Step, Outcome], step: Step
     ) -> CloseStep | AwaitStep:
         """Run the steps of a turn until the turn ends or waits for the caller. Return that last step."""
         with self.ask.share_budgets():
             while not isinstance(step, CloseStep | AwaitStep):
                 is_request = isinstance(step, steps.RenderStep)
-                if self.ask.cancelled or (is_request and await self._must_end_turn(served.binding)):
+                if self.ask.cancelled or (is_request and await self._must_end_turn(turn_steps.binding)):
                     outcome: Outcome = steps.Stopped()
                 else:
-                    outcome = await self._after_batch(served, step) or await served.carry_out(step)
+                    outcome = await self._after_batch(turn_steps, step) or await turn_steps.carry_out(step)
                 if isinstance(outcome, steps.Answered | steps.RequestFailed | steps.Stopped):
                     is_round = outcome.message is not None
-                    self.ask.count_usage(served.binding, outcome.usage, is_round=is_round)
+                    self.ask.count_usage(turn_steps.binding, outcome.usage, is_round=is_round)
                 if self.ask.cancelled:
                     outcome = stopped_outcome(outcome)
                 step = conversation.send(outcome)
         if isinstance(step, CloseStep):
             step = self.ask.with_halt_reason(step)
-            await served.close(step)
-            self.ask.tally.record_turn_end(step, self.ask.resolver.cost(served.binding, step.usage))
+            await turn_steps.close(step)
+            self.ask.tally.record_turn_end(step, self.ask.resolver.cost(turn_steps.binding, step.usage))
         return step
 
-    async def _after_batch(self, served: TurnSteps, step: Step) -> steps.HandedOver | steps.Stopped | None:
+    async def _after_batch(
+        self, turn_steps: TurnSteps, step: Step
+    ) -> steps.HandedOver | steps.Stopped | None:
         """Apply a handoff or tool changes after a batch, if `step` is the next request.
 
         Return the outcome of the step if the request is not needed any more, otherwise None.
@@ -329,8 +333,12 @@ class TurnDriver:
         if not (isinstance(step, steps.RenderStep) and step.follows_batch):
             return None
         handed = await self._handing.requested_handover()
-        if handed is None and not step.tools_off and await self._changes.declare_changes(served, step.round):
-            add_missing_instruction(self.ask, served.backend)
+        if (
+            handed is None
+            and not step.tools_off
+            and await self._changes.declare_changes(turn_steps, step.round)
+        ):
+            add_missing_instruction(self.ask, turn_steps.backend)
         return handed or (steps.Stopped() if self.ask.cancelled else None)
 
     async def _must_end_turn(self, binding: Binding) -> bool:

@@ -117,7 +117,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "output: a failover does not pass on the format",
         "actors/session/driver.py:TurnDriver._serve_turn",
-        "add_missing_instruction(self.ask, served.backend)",
+        "add_missing_instruction(self.ask, turn_steps.backend)",
         "",
         (OUTPUT,),
     ),

@@ -55,7 +55,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "subagents: a request's usage is not counted for the others",
         "actors/session/driver.py:TurnDriver._run_steps",
-        "self.ask.count_usage(served.binding, outcome.usage, is_round=is_round)",
+        "self.ask.count_usage(turn_steps.binding, outcome.usage, is_round=is_round)",
         "pass",
         (BUDGETS,),
     ),

@@ -217,7 +217,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "guards: results passed by the caller do not count",
         "actors/session/driver.py:TurnDriver._resume_turn",
-        "not (stopped or await_step.calls) and served.is_stuck()",
+        "not (stopped or await_step.calls) and turn_steps.is_stuck()",
         "False",
         (f"{GUARDS}::test_equal_results_passed_by_the_caller_count_as_repetitions",),
     ),
