@@ -42,9 +42,7 @@ def is_group(error: BaseException | None) -> TypeGuard[BaseExceptionGroup[BaseEx
 
 
 def is_raised_by_statement(error: BaseException) -> bool:
-    """Return True if a `raise` statement raised the error. Return False if the interpreter raised the error between two
-    instructions.
-    """
+    """Return True if a `raise` statement raised the error, and False if the interpreter itself raised it."""
     steps = tuple(_traceback_steps(error.__traceback__))
     return bool(steps) and steps[-1].tb_frame.f_code.co_code[steps[-1].tb_lasti] == _RAISE
 

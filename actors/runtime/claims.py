@@ -1,9 +1,9 @@
 """Claim sessions in the journal, and release each claim that no session takes over.
 
-A claim gives one host the exclusive right to write a session's log. The journal makes a claim even if the caller no
-longer waits for the answer, and a claim that nobody releases excludes every other host for as long as this host lives.
-A cancelled caller may not receive the answer. So the journal's task passes each new claim to the caller's
-`_PendingClaim`, which releases the claim if the caller has been cancelled.
+A claim gives one host the exclusive right to write a session's log. Without a release, it excludes every other host for
+as long as this host lives. The journal makes a claim even if the caller has been cancelled and does not receive the
+answer. So the journal's task passes each new claim to the caller's `_PendingClaim`, which releases the claim if the
+caller has been cancelled.
 """
 
 from collections.abc import AsyncGenerator, Sequence

@@ -222,8 +222,8 @@ class Session(SessionCaller):
                 the number only after the last of them, whose `more` is false.
             follow: Wait for new events until the session ends. With False, stop at the end of the log.
 
-        Reading raises `UnknownSeq` if the log has no event with this number, and `SessionClosed` if the session ends
-        without a `closed` event, because the runtime was left or the session's actors crashed too often.
+        Reading raises `UnknownSeq` if the log has no event with this number. It raises `SessionClosed` if the session
+        ends without a `closed` event, because the runtime was left or the session's actors crashed too often.
         """
         host = self._lifecycle.host
         return SessionEvents(

@@ -6,8 +6,8 @@
 
 `drain` and `rebalance` limit the rate of movements and the number of sessions that move at the same time; each
 movement has a time limit (`actors.runtime.departure`). A host without an address receives no sessions, because callers
-could not find them. `drain` and `rebalance` also move unopened sessions: sessions that belong to this host and are not
-open, because they were handed over to this host and no caller has claimed them yet.
+could not find them. `drain` and `rebalance` also move unopened sessions. These were handed over to this host, but no
+caller has claimed them yet.
 """
 
 from collections import Counter

@@ -2,8 +2,8 @@
 
 A sweep deletes many sessions in one transaction, and pauses between transactions so that other sessions can write.
 Deletion on request works session by session. The age of a session depends on the wall clock, which may be wrong. So a
-sweep deletes only sessions that have expired by the time that the journal trusts, and logs the number of the sessions
-that have expired by the wall clock alone (`actors.journal.storage.clock`).
+sweep deletes only sessions that have expired by the time that the journal trusts (`actors.journal.storage.clock`). It
+logs the number of sessions that have expired by the wall clock alone.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence

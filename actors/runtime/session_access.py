@@ -78,8 +78,8 @@ class SessionAccess(SessionMovement):
                 setting `limits.on_repeat`.
             title: The title in lists of sessions: at most 200 characters, without control characters.
             metadata: Labels of the session, which `journal.list(metadata=)` matches: at most 16 keys of up to 64
-                characters, each with a string of up to 512 characters, an int of 64 bits, a finite float or a bool. The
-                session's log contains the title and the metadata; requests, logging and metrics do not.
+                characters. A value is a string of up to 512 characters, an int of 64 bits, a finite float or a bool.
+                The session's log contains the title and the metadata; requests, logging and metrics do not.
             resume: If a session with this `id` exists, return it. An open session is returned unchanged. A session that
                 is not open is resumed with the `tools`, `approve`, `deps` and `on_repeat` of this call; everything
                 else, including title and metadata, comes from its log. An ended log in memory is replaced by a new one.
@@ -88,7 +88,7 @@ class SessionAccess(SessionMovement):
         Raises:
             ConfigError: The target, a tool, the id, the tenant, the budget, the title or the metadata is invalid; the
                 target accepts fewer tools; or the budget limits the cost and a price is missing.
-            SessionExists: A session with this id is open or has a log. With `resume`: the session belongs to another
+            SessionExists: A session with this id is open or has a log; or, with `resume`, it belongs to another
                 `tenant`.
             SessionClosed, SessionLeased, HostDraining: As for `Runtime.resume`.
             TranscriptError: `messages` contains an object that is not a valid message.

@@ -1,9 +1,9 @@
 """Check requests of OpenAI Chat Completions, message by message.
 
-The central rule is about groups: an assistant message with tool calls opens a group, each tool message answers one of
-its calls, and no other message may follow before all calls are answered. The other checks concern roles, content, keys,
-ids, names and arguments. OpenAI accepts several system messages and successive messages of one role, and so does this
-module. The dialect contains the additional rules of compatible vendors.
+The central rule is about groups of messages. An assistant message with tool calls opens a group, and each tool message
+answers one of its calls. No other message may follow before all calls are answered. The other checks concern roles,
+content, keys, ids, names and arguments. OpenAI accepts several system messages and successive messages of one role, and
+so does this module. The dialect contains the additional rules of compatible vendors.
 """
 
 from collections.abc import Iterator
