@@ -13,7 +13,7 @@ from zlib import crc32
 import pytest
 from hypothesis import settings
 
-LOOP, LOOPS = "anyio_backend", ("asyncio", "trio")
+LOOP_PARAMETERS, LOOPS = ("anyio_backend", "backend"), ("asyncio", "trio")
 
 
 class Case(NamedTuple):
@@ -53,10 +53,14 @@ def _is_chosen(item: pytest.Item, case: Case) -> bool:
     size = 1 if sampled is None else sampled.args[0]
     if diagonal % size:
         return False
-    loop = _parameters(item).get(LOOP)
+    loop = next((value for name, value in _parameters(item).items() if _is_loop(name, value)), None)
     is_alternating = item.get_closest_marker("alternating") is not None
     number = diagonal // size if case.places else crc32(case.test.encode())
     return not is_alternating or loop is None or loop == LOOPS[number % len(LOOPS)]
+
+
+def _is_loop(name: str, value: object) -> bool:
+    return name in LOOP_PARAMETERS and value in LOOPS
 
 
 def _case(item: pytest.Item, axes: dict[tuple[str, str], list[int]]) -> Case | None:
@@ -65,7 +69,7 @@ def _case(item: pytest.Item, axes: dict[tuple[str, str], list[int]]) -> Case | N
         return None
     test, places = item.nodeid.partition("[")[0], list[int]()
     for name, value in sorted(_parameters(item).items()):
-        if name != LOOP:
+        if not _is_loop(name, value):
             values = axes.setdefault((test, name), [])
             if id(value) not in values:
                 values.append(id(value))

@@ -1,23 +1,25 @@
 """Sampling: large matrices run the cases selected by their markers, other tests run all cases."""
 
 from itertools import product
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from tests.sampling import LOOP, LOOPS, sample
+from tests import conftest
+from tests.sampling import LOOP_PARAMETERS, LOOPS, sample
 
 NAMES, SIZES = ("a", "b", "c"), ("large", "small")
 ALTERNATING = pytest.mark.alternating.mark
 
 
-def items(*markers: pytest.Mark) -> list[pytest.Item]:
+def items(*markers: pytest.Mark, loop_name: str = LOOP_PARAMETERS[0]) -> list[pytest.Item]:
     """Return the items of a test with two parameters, on both event loops."""
     by_name = {marker.name: marker for marker in markers}
 
     def item(loop: str, name: str, size: str) -> Any:  # Any: the attributes that sampling reads
-        params = {LOOP: loop, "name": name, "size": size}
+        params = {loop_name: loop, "name": name, "size": size}
         return SimpleNamespace(
             nodeid=f"test_x.py::test_x[{loop}-{name}-{size}]",
             callspec=SimpleNamespace(params=params),
@@ -43,6 +45,31 @@ def test_alternating_cases_run_in_turn_on_asyncio_and_on_trio() -> None:
         *("asyncio-a-large", "asyncio-b-small", "asyncio-c-large"),
         *("trio-a-small", "trio-b-large", "trio-c-small"),
     ]
+
+
+@pytest.mark.parametrize("name", LOOP_PARAMETERS)
+def test_each_name_of_the_loop_parameter_alternates(name: str) -> None:
+    kept = items(ALTERNATING, loop_name=name)
+    sample(kept)
+    assert ids(kept) == chosen_ids(ALTERNATING)
+
+
+@pytest.mark.parametrize(
+    ("source", "folder", "alternates"),
+    [("TESTPATHS", "session", True), ("ARGS", "session", False), ("TESTPATHS", "kernel", False)],
+)
+def test_only_a_run_of_the_whole_suite_uses_one_loop_for_each_test(
+    source: str, folder: str, alternates: bool
+) -> None:
+    added = list[str]()
+    config = SimpleNamespace(args_source=pytest.Config.ArgsSource[source], args=[])
+    item = SimpleNamespace(
+        path=Path(conftest.__file__).parent / folder / "test_x.py",
+        add_marker=added.append,
+        get_closest_marker=lambda name: None,
+    )
+    conftest.pytest_collection_modifyitems(cast(Any, config), cast(Any, [item]))
+    assert added == ["alternating"] * alternates
 
 
 def test_a_sample_runs_on_both_loops_and_has_every_value_of_each_parameter() -> None:
