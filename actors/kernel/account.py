@@ -1,7 +1,8 @@
 """Count every message of a system, and record the unhandled messages as dead letters.
 
-The invariant is sent = handled + dead + queued + running. Every message sent to an actor is counted in exactly one of
-the four; a rejected message counts as dead. Every ask is counted once when it ends.
+Every message sent to an actor is in exactly one state: handled, dead, queued or running. So `sent = handled + dead +
+queued + running` always holds. A rejected message counts as dead. An ask is a query whose caller waits for the answer.
+It is counted as answered or unanswered when it ends.
 """
 
 from collections import Counter, deque
@@ -37,8 +38,8 @@ class DeadLetter(Struct, frozen=True):
 class Account(Struct):
     """The counters of a system, its latest dead letters, and the number of dead letters by reason.
 
-    Only `System.counts` sets `queued` and `running`. `running` is 1 if a handler calls `System.counts`, otherwise 0.
-    `unanswered` counts asks that failed, timed out or were cancelled.
+    `queued` and `running` are set only in the result of `System.counts`. `running` is 1 if a handler made that call,
+    otherwise 0. `unanswered` counts asks that failed, timed out or were cancelled.
     """
 
     recent: deque[DeadLetter] = field(default_factory=lambda: deque(maxlen=RECENT_LETTERS))
@@ -68,6 +69,6 @@ class Account(Struct):
 
     @property
     def is_balanced(self) -> bool:
-        """True if the counters satisfy the invariant of this module."""
+        """True if `sent` equals the sum of the handled, dead, queued and running messages."""
         known = self.handled + self.dead.total() + self.queued + self.running
         return self.sent == known and self.pending >= 0

@@ -1,8 +1,8 @@
 """Define the interface for authors of actors: `Actor`, and the `Context` that an actor receives when it starts.
 
-A context lasts for the life of one actor object, from its creation by the factory to its stop or crash. The context
-owns the object's children, unanswered queries and holds, which end with the object. After a crash, the new object gets
-a new context, so tasks and replies of the old object cannot affect the new one.
+A context lasts for the life of one actor object, from its creation by the factory to its stop or crash. The object's
+child tasks and unanswered queries belong to the context and end with it. After a crash, the new object gets a new
+context, so tasks and replies of the old object cannot affect the new one.
 """
 
 import weakref
@@ -28,7 +28,7 @@ D = TypeVar("D", bound=Command)
 class Actor(Generic[C]):
     """An object that handles one message at a time. Its methods are plain functions, so they cannot wait.
 
-    `level` prevents circular asks: an actor's children may ask only actors with a greater (depth, level).
+    `level` prevents circular asks: a child task of an actor may ask only actors with a greater pair (depth, level).
     `System.spawn` sets the depth.
     """
 
@@ -59,15 +59,16 @@ class Actor(Generic[C]):
 
 
 class Context(Struct, Generic[C], eq=False):
-    """The connection between one actor object and its system. `Actor.on_start` receives and stores it.
+    """The connection between one actor object and its system, passed to `Actor.on_start`.
 
     Args:
         fresh: True until `on_start` is called.
         is_over: True once the object was stopped or has crashed.
-        holds: Number of calls of `hold_messages` without `release_messages`. The actor handles messages only while it
-            is 0.
-        deferred: Queries whose handlers returned without an answer, by waiter.
-        outbox: Commands that wait for space in a receiver's mailbox.
+        holds: Number of calls of `hold_messages` without a matching `release_messages`. The actor handles messages only
+            while this number is 0.
+        deferred: Weak references to the replies of unanswered queries whose handlers have returned. Each key is the
+            waiter of the query's caller.
+        outbox: Commands that wait for space in another actor's mailbox, with the address of that actor.
     """
 
     receiver: Receiver[C]
@@ -81,9 +82,7 @@ class Context(Struct, Generic[C], eq=False):
 
     @property
     def ref(self) -> Ref[C]:
-        """A new address of the actor. Each access returns another clone, so closing one clone does not affect the
-        others.
-        """
+        """A new address of the actor. Closing it does not affect other addresses."""
         return Ref(self.receiver)
 
     @property
@@ -100,9 +99,9 @@ class Context(Struct, Generic[C], eq=False):
     ) -> Child:
         """Start a child task that runs `function(*args)`. Debuggers show the task as `name`.
 
-        The child may ask actors with a greater (depth, level); its queries inherit the deadline of the query that is
+        The child may ask actors with a greater (depth, level). Its queries inherit the deadline of the query that is
         being handled. If the child fails, the actor crashes. Before the actor stops or restarts, the child is cancelled
-        and awaited. With `holds`, the actor handles no message until the child has ended.
+        and awaited. If `holds` is True, the actor handles no message until the child has ended.
 
         Raises:
             ActorStopped: The actor is stopping or restarting.
@@ -125,8 +124,10 @@ class Context(Struct, Generic[C], eq=False):
         return child
 
     def send(self, ref: Ref[D], command: D) -> None:
-        """Send a command from a handler, which cannot wait. If the mailbox is full, the actor handles nothing until it
-        has space.
+        """Send a command from a handler, which cannot wait.
+
+        If the receiver's mailbox is full, the command is sent when there is space. Until then, this actor handles no
+        messages.
 
         Raises:
             MailboxFull: The mailbox is full, and the receiver's (depth, level) is not greater than this actor's.
@@ -136,7 +137,7 @@ class Context(Struct, Generic[C], eq=False):
             ref.send_nowait(command)
         elif self.outbox or not ref.offer(command):
             self.outbox = self.outbox or deque()
-            self.outbox.append((ref.clone(), command))  # the owner may close its clone in the meantime
+            self.outbox.append((ref.clone(), command))  # because the caller may close `ref` at once
             if len(self.outbox) == 1:
                 self.start(self._send_outbox, self.outbox, name="outbox", holds=True)
 
@@ -160,14 +161,12 @@ class Context(Struct, Generic[C], eq=False):
             self.receiver.resume()
 
     def fail(self, error: BaseException) -> None:
-        """Crash the actor with `error`: now, or when the running handler has returned."""
+        """Crash the actor with `error`. If a handler is running, the crash happens when the handler has returned."""
         if not self.is_over:
             self.receiver.crash(error)
 
     def defer(self, reply: Reply[Any]) -> None:  # Any: each query has its own answer type
-        """Watch the reply of a query whose handler returned without an answer. If the reply is garbage-collected, the
-        query fails.
-        """
+        """Fail the query of `reply` if the reply is garbage-collected. Called when a handler did not answer it."""
         waiter = reply.waiter = reply.waiter or self.system.loop.waiter()
         self.deferred = self.deferred or {}
         self.deferred[waiter] = weakref.ref(reply, partial(self._fail_dropped_query, waiter))
@@ -186,10 +185,10 @@ class Context(Struct, Generic[C], eq=False):
             self.system.loop.soon(partial(wake, waiter, ErrorReply(ActorFailed(why))))
 
     def end(self, error: BaseException | None = None) -> None:
-        """End the actor object: cancel its children and accept no new ones. Wait for the children for at most the
-        system's `patience`, in seconds.
+        """End the actor object: cancel its children, and refuse to start new ones. This does not wait for the children.
 
-        If `error` is given, the actor object is lost, and its unanswered queries fail with that error.
+        Children that have not ended after the system's `patience` (in seconds) are abandoned. If `error` is given, the
+        unanswered queries of the object fail with it.
         """
         self.is_over = True
         if self.children:
@@ -226,7 +225,7 @@ class _ContextChild(Child):
         if error is not None and not system.is_crash(error):
             system.fatal(error)
         elif error is not None and not (self.is_cancelled and isinstance(error, ActorStopped | ActorFailed)):
-            # a cancelled child may ask an actor that has already stopped; any other error is unexpected
+            # a cancelled child may fail because it asks an actor that has ended; any other error is unexpected
             if not context.is_over:
                 owner.crash(error)
             elif not owner.is_regular_end(error):

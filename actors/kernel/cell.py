@@ -34,10 +34,11 @@ class Restart(Struct, frozen=True):
     """The policy for restarts after crashes.
 
     Args:
-        intensity: Restarts allowed within `period`. One more crash faults the actor; with 0, the first crash does.
-        period: Length of that period, in seconds.
-        backoff: Seconds before the first restart, and the maximum. The wait doubles with each crash within `period`.
-        ends: Errors that are not crashes: they end the actor, and are neither reported nor counted.
+        intensity: Maximum number of restarts within `period`. After one more crash, the actor is not restarted.
+        period: The time for which a crash is counted, in seconds.
+        backoff: The wait before the first restart and the maximum wait, in seconds. The wait doubles with each crash
+            within `period`.
+        ends: Types of errors that end the actor without a restart. They are neither reported nor counted as crashes.
     """
 
     intensity: int = 3
@@ -50,10 +51,10 @@ RESTART = Restart()
 
 
 class Group(Struct, eq=False):
-    """Actors that restart together, in the order in which they were started. Passed to `System.spawn`.
+    """Actors that restart together, in the order in which they were started. Pass the group to `System.spawn`.
 
-    `error` is the crash that is being handled; until it is None again, further crashes count as the same crash. `ended`
-    is the error that ended the group, if the error was not a crash.
+    `error` is the error of the crash from which the group is recovering, or None. During the recovery, further crashes
+    are not counted. `ended` is an error that ended the group without being a crash (see `Restart.ends`).
     """
 
     system: SystemState
@@ -84,7 +85,7 @@ class Group(Struct, eq=False):
         self.continue_when_down()
 
     def continue_when_down(self) -> None:
-        """Restart, fault or end the members, once all of them are down and their children have ended."""
+        """Restart or end the members if all of them are down and their children have ended. Otherwise, do nothing."""
         if (
             self.error is None
             or self.is_backing_off
@@ -119,8 +120,9 @@ class Group(Struct, eq=False):
 
 
 class Cell(Receiver[C], eq=False, kw_only=True):
-    """One actor: its mailbox, its restart policy and its current object (`life`). Other code refers to a cell by a
-    `Ref`.
+    """An actor with its mailbox, its restart policy, and the context of its current object (`life`).
+
+    Users of the actor refer to the cell by a `Ref`.
     """
 
     factory: Callable[[], Actor[C]]
@@ -152,7 +154,7 @@ class Cell(Receiver[C], eq=False, kw_only=True):
         if took > system.slow:
             system.lagged(self.name, type(command).__name__, took)
         dispatcher.acting = dispatcher.command = None
-        if dispatcher.late:  # for example, the handling of a crash, which must precede the sender's next step
+        if dispatcher.late:  # such as the handling of a crash, which must happen before the sender continues
             dispatcher.run_deferred()
 
     def handle_queued(self, limit: int) -> bool:
@@ -162,7 +164,7 @@ class Cell(Receiver[C], eq=False, kw_only=True):
         if life is None or life.fresh:
             life = self._start_object()
         while self.busy and not (life is None or life.holds or life.is_over):
-            queue = self.control or self.mail  # an empty control queue is false
+            queue = self.control or self.mail  # control commands go first
             if not queue:
                 self._become_inactive()
                 return False
@@ -179,8 +181,9 @@ class Cell(Receiver[C], eq=False, kw_only=True):
         return False
 
     def _start_object(self) -> Context[C] | None:
-        """Create the actor's object if a crash has lost it, and call `on_start`. Return its context; None after a
-        failure.
+        """Call `on_start` of the actor's object, and return its context. Return None if the object cannot be created.
+
+        The object is created first if a crash has lost the previous one.
         """
         dispatcher = self.system.dispatcher
         dispatcher.acting = self
@@ -266,9 +269,9 @@ class Cell(Receiver[C], eq=False, kw_only=True):
             life.end()
 
     def finish(self, state: State, error: BaseException | None = None) -> None:
-        """End for good: turn queued messages into dead letters, fail unanswered queries, and notify the watchers.
+        """End the actor for good: drop queued messages as dead letters, fail unanswered queries, and call the watchers.
 
-        `error` is the error with which the queries fail; by default, `ActorStopped`.
+        The queries fail with `error`, by default with `ActorStopped`.
         """
         if self.state in ("stopped", "faulted"):
             return
@@ -293,7 +296,7 @@ class Cell(Receiver[C], eq=False, kw_only=True):
             self.call_watcher(watcher)
 
     def watch(self, watcher: Callable[[], object]) -> None:
-        """Call `watcher` when the actor has ended; call it now if the actor already has."""
+        """Call `watcher` when the actor has ended, or now if it has already ended."""
         if self.state in ("stopped", "faulted"):
             self.call_watcher(watcher)
         else:
@@ -307,7 +310,7 @@ class Cell(Receiver[C], eq=False, kw_only=True):
             self.system.crashed(self.name, error)
 
     def _fail_message(self, command: Command, reason: Reason, error: BaseException) -> None:
-        """Record `command`, which left its queue unhandled, as a dead letter, and fail its query with `error`."""
+        """Record `command` as a dead letter, and fail its query with `error`."""
         self.system.account.record_dead_letter(self.name, command, reason)
         command.reply.fail(error)
 
@@ -322,7 +325,10 @@ class Cell(Receiver[C], eq=False, kw_only=True):
         self.mail: BoundedQueue[Command] | None = None
 
     def _caller_error(self, cause: BaseException) -> BaseException:
-        """Return the error for callers of this actor's queries: `cause` if it is not a crash, else `ActorFailed`."""
+        """Return the error for callers of this actor's queries.
+
+        This is `cause` if `Restart.ends` has its type, else `ActorFailed`.
+        """
         if self.is_regular_end(cause):
             return cause
         kind = type(cause).__name__

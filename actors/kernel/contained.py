@@ -1,15 +1,14 @@
 """Contain foreign code: run it in separate tasks, which the code may corrupt without harm to the runtime.
 
 Tools run this way. A tool may leave a task group open, swallow its cancellation, raise an exit exception, or never end.
-On trio, a task that leaves a nursery open fails the nursery in which the task runs, and the entire run if that nursery
-is the system's. So each contained task runs in a nursery that a containing task keeps for one contained task at a time,
-and the containing tasks run in a nursery of the host. An intact nursery is reused. On asyncio, a task of the loop is a
-sufficient container.
+On trio, a task that leaves a nursery open breaks the surrounding nursery, and the entire run if that nursery is the
+system's. So each contained task runs alone in a nursery, which a separate containing task keeps open. An intact nursery
+is reused for the next contained task. On asyncio, a separate task is enough.
 
-A contained task is asked to end by cancelling its scope. If the task continues regardless, it is detached: its inner
-scope is shielded from then on, because a cancelled scope raises at every wait, and a task that swallows these errors
-would spin. When the host ends, the task is dropped: this module drives the coroutine step by step, so it can close the
-coroutine at any step without waiting.
+A contained task is asked to end by cancelling its scope. A task that swallows the cancellation would spin, because a
+cancelled scope raises at every wait. Such a task is detached: its inner scope is shielded from then on. When the host
+ends, the task is dropped: this module drives the coroutine step by step, so it can close the coroutine at any step
+without waiting.
 """
 
 import contextvars
@@ -70,8 +69,9 @@ class ContainedTask:
         self._inner.shield = True
 
     def close_coroutine(self) -> None:
-        """Close the task's coroutine at its current step. An uninterruptible wait, such as for a thread, still
-        continues.
+        """Close the task's coroutine at its current step.
+
+        If the coroutine is in a wait that cannot be interrupted, such as for a thread, it is closed after that wait.
         """
         self.dropped = True
         self.cancel()
@@ -87,7 +87,7 @@ class ContainedTask:
     async def run(self) -> None:
         """Run the foreign code in the current task, which the code may corrupt, and report its end.
 
-        Nothing may be awaited afterwards.
+        After this returns, the task must not await anything.
         """
         raised: BaseException | None = None
         try:
@@ -97,7 +97,7 @@ class ContainedTask:
                 await self.drive()
         except BaseException as error:  # no exception may leave the task
             raised = error
-            self._outer.cancel()  # ends a task group that was left open, on asyncio
+            self._outer.cancel()  # on asyncio, ends a task group that was left open
         self._task = None
         on_end = self._on_end
         del self._on_end, self._work  # break the reference cycle with their owner
@@ -165,7 +165,7 @@ class Containment:
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[None]:
-        """Open the containment. Call `close` before leaving this context.
+        """Return a context in which contained tasks can be started. Call `close` before leaving the context.
 
         On trio, leaving the context waits for contained tasks that continue after `close`, because trio cannot abandon
         a task.
@@ -186,8 +186,8 @@ class Containment:
     ) -> ContainedTask:
         """Start `work` in a task that it may corrupt. `on_end` and `context` are as in `Tasks.start`.
 
-        `about` describes the work to readers of `step`. With None, the task is not counted in `named`, and `on_start`
-        is not called for it.
+        `about` describes the work to a thread that reads `step`, such as a watchdog. If `about` is None, the task is
+        not counted in `named`, and `on_start` is not called for it.
         """
         contained = ContainedTask(self, work, on_end, name, about)
         run = prime(contained.run())
@@ -213,7 +213,7 @@ class Containment:
             self._changes.notify()
 
     async def _run_containing_task(self, run: Run, name: str, context: contextvars.Context) -> None:
-        """Keep a nursery open, in which contained tasks run one at a time. A corrupted nursery ends."""
+        """Start `run` in a new nursery, and keep the nursery open for further contained tasks until it is cancelled."""
         trio = sys.modules["trio"]
         with suppress(BaseException):
             async with trio.open_nursery() as nursery:
@@ -222,9 +222,7 @@ class Containment:
                 await trio.sleep_forever()
 
     def _reuse_nursery(self, *, is_sound: bool) -> None:
-        """After a contained task has ended, keep its nursery for the next task. If the nursery is not sound, cancel it
-        instead.
-        """
+        """Keep the nursery of the running task for the next contained task. Cancel the nursery if it is not sound."""
         nursery = sys.modules["trio"].lowlevel.current_task().parent_nursery
         if is_sound and len(self._spare) < SPARES:
             self._spare.append(nursery)
@@ -232,13 +230,14 @@ class Containment:
             nursery.cancel_scope.cancel()
 
     async def close(self, grace: float) -> None:
-        """End all contained tasks: cancel them, wait for `grace` seconds, and close the coroutines of those that still
-        run. Some tasks may continue regardless.
+        """Cancel all contained tasks, wait for up to `grace` seconds, and close the coroutines that still run.
+
+        A task in a wait that cannot be interrupted, such as for a thread, continues until the wait ends.
         """
         fresh = [contained for contained in self._running if not contained.cancelled]
         for contained in fresh:
             contained.cancel()
-        with anyio.move_on_after(grace if fresh else 0):  # tasks cancelled before this call had time to end
+        with anyio.move_on_after(grace if fresh else 0):  # tasks that were cancelled earlier had time to end
             await self._changes.wait_until(lambda: not self._running)
         for contained in tuple(self._running):
             contained.close_coroutine()

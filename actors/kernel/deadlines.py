@@ -1,8 +1,8 @@
-"""Manage all deadlines of a system with one heap and one task, without a cancel scope per message.
+"""Manage all deadlines of a system with one heap and one task, instead of a cancel scope per message.
 
-Most deadlines are withdrawn long before they pass, because the answer arrives. A withdrawn timer stays in the heap.
-When most timers in the heap are withdrawn, the heap is rebuilt. So the heap is larger than the number of pending timers
-only by a constant factor.
+Most deadlines are withdrawn long before they pass, because the query is answered. A withdrawn timer stays in the heap.
+The heap is rebuilt when most of its timers are withdrawn, so its size stays proportional to the number of pending
+timers.
 """
 
 import heapq
@@ -24,9 +24,10 @@ class Timer(Struct, eq=False):
 
 
 class Deadlines:
-    """A queue of actions that are called at their times, in order of time and then of arrival.
+    """A schedule of actions, each to be called at a given time.
 
-    `pending` is the number of actions that were neither called nor withdrawn.
+    Actions for the same time are called in the order in which they were added. `pending` is the number of actions that
+    were neither called nor withdrawn.
     """
 
     def __init__(self, loop: EventLoop) -> None:
@@ -37,7 +38,7 @@ class Deadlines:
         self.pending: int = 0
 
     def call_at(self, when: float, action: Callable[[], None]) -> Timer:
-        """Call `action` at `when` (loop time, seconds), in the task of `run`. The action must not raise."""
+        """Call `action` at the loop time `when`, in seconds. The task of `run` makes the call, which must not raise."""
         timer = Timer(action)
         heapq.heappush(self._heap, (when, next(self._count), timer))
         self.pending += 1

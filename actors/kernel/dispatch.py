@@ -57,8 +57,9 @@ class Dispatcher:
             self.run_ready()
 
     def run_after_handler(self, work: Callable[[], object]) -> None:
-        """Call `work` now, or directly after the running handler: before another handler runs, and before the sender
-        continues.
+        """Call `work` now, or directly after the running handler if there is one.
+
+        The call happens before another handler runs, and before the sender continues.
         """
         if self.acting is None:
             work()
@@ -71,7 +72,7 @@ class Dispatcher:
             self.late.pop(0)()
 
     def run_ready(self) -> None:
-        """Let the ready actors handle up to `STRETCH` messages. The rest waits for the event loop's next turn."""
+        """Let the ready actors handle up to `STRETCH` messages. Later messages wait for the event loop's next turn."""
         if self.stretch < STRETCH:
             self.busy = True
             try:

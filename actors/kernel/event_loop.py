@@ -1,11 +1,11 @@
 """Suspend and wake tasks, with one interface over the primitives of asyncio and trio.
 
-A `Waiter` is woken once and has one waiting task. On asyncio it is a future of the loop, on trio a task parked with
-`wait_task_rescheduled`. anyio's events and streams cost several times as much, and its streams lose items under native
-cancellation, so frequent waits are implemented here.
+A task suspends itself by awaiting a `Waiter`, and is woken once. On asyncio, the waiter is a future of the loop. On
+trio, it parks the task with `wait_task_rescheduled`. anyio's events and streams cost several times as much, and its
+streams lose items under native cancellation, so frequent waits are implemented here.
 
-One rule makes this safe under every form of cancellation: a wake-up carries no item. A woken task takes the item itself
-when it runs, and a task that is cancelled after it was woken leaves the item to the next task.
+A queue that uses waiters is safe under every form of cancellation, because a wake-up carries no item. The woken task
+takes the item from the queue when it runs. If it is cancelled before, the item is left for the next task.
 """
 
 import sys
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import anyio
 from msgspec import Struct
 
-if TYPE_CHECKING:  # a program imports only the event loop that it runs on
+if TYPE_CHECKING:  # a program imports only the event loop library that it uses
     import asyncio
 
     import trio
@@ -82,7 +82,7 @@ class TrioWaiter:
 
 
 def wake(waiter: Waiter | None, value: object = None) -> None:
-    """Wake the task that awaits `waiter`. No effect without a waiter, or if the waiter is done."""
+    """Wake the task that awaits `waiter`. This has no effect if `waiter` is None or done."""
     if waiter is not None and not waiter.done():
         waiter.set_result(value)
 
@@ -146,7 +146,10 @@ class Changes:
 
 
 def running_loop() -> object | None:
-    """Return an object that identifies this thread's running loop, for comparison by `is`; None without a loop."""
+    """Return an object that identifies this thread's running event loop, or None if no loop is running.
+
+    Compare two results with `is`.
+    """
     loop: object | None = None
     if (trio := sys.modules.get("trio")) is not None and trio.lowlevel.in_trio_run():
         loop = trio.lowlevel.current_trio_token()

@@ -1,9 +1,12 @@
 """Run the host of a system: one task that owns everything the system starts, and ends all of it despite cancellations.
 
-The task that enters the system asks the host to start, and later to shut down. Three events may interrupt the shutdown:
-a cancelled scope of the caller, against which the shutdown is shielded; a native cancellation of the caller or the
-host, as when a program cancels and awaits every task; and an interrupt. None of these stops the shutdown. A second
-event shortens the remaining steps, and is raised in the caller after everything has ended.
+The task that enters the system asks the host to start, and later to shut down. No interruption stops the shutdown:
+
+- A cancelled scope of the caller does not reach the shutdown, which is shielded.
+- A native cancellation of the caller, or an interrupt, is raised in the caller after everything has ended. A second one
+  shortens the remaining steps.
+- A native cancellation of the host, as when a program cancels every task, starts the shutdown. During the shutdown, it
+  shortens the remaining steps.
 """
 
 from collections.abc import Awaitable, Callable
@@ -24,8 +27,9 @@ class SystemHost:
 
     Args:
         loop: The event loop of the system.
-        open_context: Opens a context in the host's task, for as long as the host runs.
-        end_everything: Ends everything, with calls of `run_step`. Returns True if the opened context can be left.
+        open_context: Returns a context manager. The host enters it, and leaves it when the system has ended.
+        end_everything: Ends everything that the system started, with calls of `run_step`. Returns False if foreign code
+            is still running.
         context: Context variables of the host.
     """
 
@@ -68,8 +72,9 @@ class SystemHost:
     async def shut_down(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        """Ask the host to end everything, and wait until everything has ended. Arguments and result are those of
-        `__aexit__`.
+        """Ask the host to end everything, and wait until everything has ended.
+
+        This takes the arguments of `__aexit__` and returns its result.
         """
         self._is_leaving = True
         self._changes.notify()
@@ -82,7 +87,7 @@ class SystemHost:
                     raise
                 except (
                     BaseException
-                ) as raised:  # a native cancellation or an interrupt, because scopes are shielded
+                ) as raised:  # a native cancellation or an interrupt; cancelled scopes do not reach this
                     if struck is not None:
                         self._shorten_steps()
                     struck = raised
@@ -103,7 +108,10 @@ class SystemHost:
             self._step.deadline = min(self._step.deadline, anyio.current_time() + HURRY)
 
     def fail(self, error: BaseException | None) -> None:
-        """End the system, because an error came from outside the actors. The system's block raises `error`."""
+        """End the system because of `error`, which no actor caused. The `async with` block of the system raises it.
+
+        If `error` is None, nothing happens.
+        """
         if error is None or self._failure is not None or self._is_over:
             return
         if self._is_leaving and isinstance(error, self._loop.cancelled):
@@ -122,7 +130,7 @@ class SystemHost:
             self.fail(error)
 
     async def run_step(self, work: Callable[[], Awaitable[object]], seconds: float) -> None:
-        """Run one step of the shutdown within a time limit, in a task that cancellations of the host do not reach."""
+        """Run one step of the shutdown for at most `seconds`. Cancellations of the host do not reach the step."""
         done: list[BaseException | None] = []
 
         def on_end(error: BaseException | None) -> None:
@@ -141,7 +149,7 @@ class SystemHost:
                 except BaseException as error:
                     if limit.cancel_called or isinstance(error, GeneratorExit):
                         raise
-                    self._shorten_steps()  # a native cancellation, although the host is already shutting down
+                    self._shorten_steps()  # a native cancellation of the host during the shutdown
         self._step = None
         if done and isinstance(done[0], Exception):
             self.fail(done[0])
@@ -159,7 +167,7 @@ class SystemHost:
             with anyio.CancelScope(shield=True):
                 is_empty = await self._end_everything(self)
             if not is_empty:
-                # the caller does not wait for remaining foreign code; on trio, this task does
+                # let the caller continue; on trio, leaving the context waits for the remaining foreign code
                 self._on_end(None)
 
     def _on_end(self, error: BaseException | None) -> None:

@@ -1,11 +1,11 @@
 """Call host code (functions of the program that uses this package), in the same way everywhere.
 
-Host code may raise anything: an error, an exit, an interrupt, a cancellation of its own, or a group of them. None of
-these may end the calling component, so each call site defines the consequence of a failure: it denies a call, returns
-an error to the model, fails the ask with a typed error, or logs once and disables the function.
+Host code may raise anything: an error, an exit, an interrupt, a cancellation or a group of them. None of these may end
+the component that calls it. So each call site defines the consequence of a failure: it denies a call, returns an error
+to the model, fails the ask with a typed error, or logs once and disables the function.
 
-Two exceptions propagate. A cancellation by the runtime reaches only code that waits, and ends the wait. An interrupt
-raised by a signal may hit any running code, and is not a failure of that code.
+Two kinds of exception are not failures of host code, and propagate. A cancellation by the runtime ends a wait. An
+interrupt raised by a signal may hit any running code.
 """
 
 import sys
@@ -51,7 +51,7 @@ async def await_host(work: Callable[[], Awaitable[R]], on_failure: Callable[[Bas
 def is_failure(error: BaseException) -> bool:
     """Return True if awaited host code raised this error itself.
 
-    Otherwise the error is a cancellation by the runtime, an interrupt by a signal, or the close of the coroutine, after
+    Return False for a cancellation by the runtime, an interrupt by a signal, and the close of the coroutine, after
     which Python forbids returning a value.
     """
     if isinstance(error, GeneratorExit) and not is_raised_by_statement(error):
@@ -60,7 +60,7 @@ def is_failure(error: BaseException) -> bool:
 
 
 def _is_being_cancelled() -> bool:
-    """Return True if a scope around the running task was cancelled, or (on asyncio) the task itself."""
+    """Return True if the running task is being cancelled: by a scope around it, or natively on asyncio."""
     if anyio.current_effective_deadline() == -inf:
         return True
     asyncio = sys.modules.get("asyncio")
@@ -69,10 +69,10 @@ def _is_being_cancelled() -> bool:
 
 
 class Listener:
-    """Callbacks of the host. After one of them has raised, none is called again.
+    """Callbacks of the host, which are disabled after one of them has raised.
 
     Args:
-        on_failure: Called once, with that exception.
+        on_failure: Called once, with the exception of that callback.
     """
 
     __slots__ = ("_on_failure", "is_disabled")
@@ -82,10 +82,10 @@ class Listener:
         self.is_disabled: bool = False
 
     def call(self, work: Callable[[], R]) -> R | None:
-        """Return the result of `work()`; None if it raises, or if an earlier callback has raised."""
+        """Return the result of `work()`. Return None if it raises, or if an earlier callback has raised."""
         return None if self.is_disabled else call_host(work, self._disable)
 
     def _disable(self, error: BaseException) -> None:
-        if not self.is_disabled:  # this callback may have called another callback, which failed first
+        if not self.is_disabled:  # a nested call of another callback may have failed first
             self.is_disabled = True
             self._on_failure(error)

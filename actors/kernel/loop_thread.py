@@ -1,12 +1,12 @@
-"""Run an event loop in a separate thread, for callers without a loop or inside a running loop.
+"""Run an event loop in a separate thread, for synchronous callers.
 
 `actors.sync` uses this. A call runs on that loop, with the context variables of the caller, while the caller's thread
-waits. So calls work in scripts, in plain threads, and below a running loop, as in a notebook.
+waits. So calls work in scripts, in plain threads, and inside a running event loop, as in a notebook.
 
 The thread is not a daemon, so the loop ends in order. When the main thread ends, every loop is stopped, and the
-interpreter then waits for the loops' threads as for any other. (`atexit` callbacks run only after that wait, which is
-too late.) So after the end of the main thread, a loop serves no other threads either, because threads that may still
-call it cannot be distinguished from threads that wait for its end.
+interpreter waits for the loops' threads. (`atexit` callbacks run only after that wait, which is too late.) Another
+thread that still uses a loop at that time loses it, because it cannot be distinguished from a thread that waits for the
+end of the loop.
 """
 
 import os
@@ -73,7 +73,7 @@ class LoopThread:
         If the caller is interrupted, the call is cancelled and the interrupt propagates at once.
 
         Raises:
-            WrongEventLoop: The caller runs on this loop, which would wait for itself, or in a forked process.
+            WrongEventLoop: The caller is the loop's own thread, which would wait for itself, or a forked process.
             KernelError: The loop has been stopped.
         """
         return self.result(self.start(function))
@@ -91,9 +91,9 @@ class LoopThread:
         return call
 
     def result(self, call: "Future[Outcome[R]]", *, keep_running: bool = False) -> R:
-        """Wait for a call, and return its result.
+        """Wait for a call, and return its result or raise its exception.
 
-        With `keep_running`, the call continues if the caller is interrupted.
+        If the caller is interrupted, the call is cancelled, unless `keep_running` is True.
         """
         try:
             value, error = call.result()
@@ -119,7 +119,7 @@ class LoopThread:
     def close(self) -> None:
         """Stop the loop, and wait until the hosted context has been left. Repeated calls have no effect.
 
-        If leaving the context failed, its error is raised once; if it takes longer than `CLOSING`, `KernelError` is
+        If leaving the context fails, its error is raised once. If it takes longer than `CLOSING`, `KernelError` is
         raised.
         """
         if os.getpid() != self._process:
@@ -137,9 +137,7 @@ class LoopThread:
             raise failure
 
     def _check_caller(self) -> None:
-        """Raise if the caller cannot make calls: in a forked process, on the loop itself, or after the loop was
-        stopped.
-        """
+        """Raise an error in a forked process, on the loop's own thread, or after the loop was stopped."""
         if os.getpid() != self._process:
             raise WrongEventLoop(
                 f"This {self._name} belongs to the parent of this forked process; create a new one in this process"
@@ -187,7 +185,10 @@ class LoopThread:
             self._tasks.cancel_scope.deadline = anyio.current_time() + ENDING
 
     def _report_error(self, error: BaseException) -> None:
-        """Store `error`, which the constructor raises, or `close` if the hosted context was already entered."""
+        """Store `error`, so that another thread raises it.
+
+        The constructor raises it, or `close` if the hosted context was already entered.
+        """
         if self._entered.done():
             self._failure = error
         else:
@@ -224,9 +225,9 @@ class LoopThread:
 
 
 async def _outcome_of(function: Callable[[], Awaitable[R]]) -> Outcome[R]:
-    """Run a function, and return its result or its error as a value.
+    """Run an async function, and return its result or its error as a value.
 
-    As a value, an exit exception of host code does not end the loop.
+    Raising an exit exception of host code here would end the loop.
     """
     try:
         return await function(), None

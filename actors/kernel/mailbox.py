@@ -66,14 +66,14 @@ class BoundedQueue(deque[T]):
         self._return_place(waiter)
 
     def _return_place(self, waiter: Waiter) -> None:
-        """Free the place that was granted to `waiter`. Without a place, remove `waiter` from the waiting senders."""
+        """Free the place that was granted to `waiter`. If it has none, remove `waiter` from the waiting senders."""
         if waiter in self.waiting:
             self.waiting.remove(waiter)
         elif not waiter.cancelled() and waiter.result():  # woken because a place was granted
             self.limit += 1
 
     def dismiss_senders(self) -> None:
-        """End the waits of all senders without a place, because the queue is dropped."""
+        """Wake all waiting senders without granting them a place, because the queue is dropped."""
         for waiter in self.waiting:
             wake(waiter, value=False)
         self.waiting.clear()

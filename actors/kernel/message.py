@@ -1,7 +1,7 @@
 """Define the messages of actors: commands, and queries with a `Reply` that receives the answer.
 
-An answer does not pass through a mailbox, so a full mailbox cannot delay it, and a late answer is dropped instead of
-being mistaken for the answer to a later query.
+An answer does not pass through a mailbox, so a full mailbox cannot delay it. An answer that arrives too late is
+dropped. It cannot be mistaken for the answer to a later query.
 """
 
 from copy import copy
@@ -27,11 +27,11 @@ class ErrorReply(Struct, eq=False):
 class Reply(Generic[R]):
     """The destination of the answer to one query. The first answer wins; later answers are dropped.
 
-    A handler may store the reply and answer after it returned, from any task of the same event loop. If the reply is
+    A handler may store the reply and answer later, from any task of the same event loop. If the reply is
     garbage-collected, the caller gets `ActorFailed`.
 
     Most queries are answered before their caller has to wait, so the reply stores the answer until a waiter exists.
-    Every query creates a reply; its initial values are class attributes, so creating a reply assigns nothing.
+    Every query creates a reply. Its initial values are class attributes, so creating a reply assigns nothing.
     """
 
     deadline: float = inf
@@ -46,14 +46,15 @@ class Reply(Generic[R]):
 
     @property
     def is_expired(self) -> bool:
-        """True if the query's caller waited and has been woken, usually at the deadline. False if the caller was
-        cancelled.
+        """True if the caller has waited, and was woken instead of cancelled.
+
+        For a query that is still queued, this means that its deadline has passed.
         """
         waiter = self.waiter
         return waiter is not None and waiter.done() and not waiter.cancelled()
 
     def send(self, value: R) -> None:
-        """Answer the query with `value`. No effect if the query has ended."""
+        """Answer the query with `value`. This has no effect if the query has ended."""
         waiter = self.waiter
         if waiter is not None:
             if not waiter.done():  # an inlined call of `wake`, because every answer runs this code
@@ -94,7 +95,10 @@ class Query(Command, Generic[R_co], frozen=True, kw_only=True):
 
 
 def attach_reply(message: M, reply: Reply[Any]) -> M:  # Any: each query has its own answer type
-    """Return `message` with `reply` attached: a copy if it was sent before, because it may still be queued."""
+    """Return `message` with `reply` attached.
+
+    If the message was sent before, return a copy, because the first one may still be queued.
+    """
     if message.reply is not UNSENT:
         message = copy(message)
     force_setattr(message, "reply", reply)  # messages are frozen

@@ -26,8 +26,9 @@ C = TypeVar("C", bound=Command, contravariant=True)
 class Child:
     """A task that works for an actor, its `owner`.
 
-    `deadline` is the deadline of the query for which the task works. `is_over` is True once the task has ended. Tasks
-    that a child starts may outlive the child, and then ask like any unrelated task.
+    `deadline` is the deadline of the query for which the task works, in loop time. `is_over` is True once the task has
+    ended. Another task that the child starts counts as the child until the child has ended, and then as an unrelated
+    task.
     """
 
     __slots__ = ("deadline", "is_cancelled", "is_over", "owner", "scope")
@@ -47,14 +48,15 @@ class Child:
             self.deadline = inf if outer is None else outer.deadline
 
     def cancel(self) -> None:
-        """Cancel the task, which does not count as a failure. No effect if the task has ended."""
+        """Cancel the task. This does not count as a failure of the task, and has no effect if the task has ended."""
         self.is_cancelled = True
         self.scope.cancel()
 
 
 class Delegate(Child):
-    """A stand-in for a child in another task. Queries that code in that task sends count as queries of the child, until
-    the delegate is over.
+    """A stand-in that lets another task work for a child.
+
+    Until the delegate is over, the queries of that task count as queries of the child.
     """
 
     __slots__ = ()
@@ -74,7 +76,7 @@ current: ContextVar[Child | None] = ContextVar("current", default=None)
 
 
 def current_child() -> Child | None:
-    """Return the child for which the running task works; None outside of children, or if the child has ended."""
+    """Return the child for which the running task works, or None if there is none or it has ended."""
     child = current.get()
     return None if child is None or child.is_over else child
 
@@ -151,7 +153,7 @@ class Receiver(Struct, Generic[C], eq=False):
         return True
 
     def _check_open(self, command: Command) -> None:
-        """Raise if the actor has ended, or if it accepts no new work from outside the system."""
+        """Raise an error if the actor has ended, or if its system is shutting down and the caller is outside of it."""
         if self.state not in ("running", "restarting"):
             self.system.account.record_rejection(self.name, command, "stopped")
             raise self.stopped_error()

@@ -75,7 +75,9 @@ class Ref(ObjectSendStream[C], Generic[C]):
             raise MailboxFull(f"{full}; send later or less often.")
 
     def offer(self, item: C) -> bool:
-        """Send a command without waiting; return False if the mailbox is full. For senders with an alternative.
+        """Send a command without waiting, and return False if the mailbox is full.
+
+        Unlike a failed `send_nowait`, this does not record a dead letter.
 
         Raises:
             ActorStopped, ShuttingDown, anyio.ClosedResourceError: As in `send`.
@@ -95,7 +97,10 @@ class Ref(ObjectSendStream[C], Generic[C]):
         return type(self)(self.receiver)
 
     async def aclose(self) -> None:
-        """Close this clone, never the actor. Commands that were sent or wait for space still arrive. Idempotent."""
+        """Close this clone, never the actor. Repeated calls have no effect.
+
+        Commands that were sent or wait for space still arrive.
+        """
         self._is_closed = True
 
     async def ask(self, query: Query[R], *, timeout: float | None = None) -> R:

@@ -26,7 +26,7 @@ class SystemState:
     an error that no actor caused.
 
     Args:
-        seed: Seed of the restart jitter; None for a random one.
+        seed: Seed of the random part of restart delays. With None, a random seed is used.
         patience: Seconds to wait for the children of an actor when the actor ends.
         slow: Seconds after which a handler is reported as slow, since a handler blocks all others.
         on_crash: Called with the actor's name and the error at each crash. It must not raise.

@@ -1,9 +1,8 @@
 """Deliver items to a reader through a bounded stream that never blocks its sender.
 
-Subscribers of a session's events read from such streams. An item stays in the queue until a running reader removes it,
-and a wake-up carries no item, so native cancellation loses nothing. When the queue is full, droppable items are dropped
-first. Before the next item, the reader gets a `Lost` report, with the number of lost items and whether the reader must
-read the log to catch up.
+Subscribers of a session's events read from such streams. An item stays in the queue until the reader removes it, so a
+cancelled reader loses no item. When the queue is full, droppable items are dropped first. Before the next item, the
+reader gets a `Lost` report. It contains the number of lost items, and whether the reader must read the log to catch up.
 """
 
 from collections import deque
@@ -22,8 +21,9 @@ T = TypeVar("T")
 class Lost(Struct, frozen=True):
     """A report of the items dropped since the last report, because the reader was slow.
 
-    With `resync`, an item that is not droppable was lost; read it from the log, by its sequence number. The report
-    comes before the items that were queued at that time, so a reader that resyncs may see some items again.
+    If `resync` is True, an item that is not droppable was lost. The reader must read it from the log, by its sequence
+    number. The report comes before the items that were queued at that time, so a reader of the log may see some items
+    again.
     """
 
     count: int
@@ -48,8 +48,9 @@ class Subscription(ObjectReceiveStream[T | Lost], Generic[T]):
         self._room: Changes | None = None
 
     def put(self, item: T) -> None:
-        """Append `item`. If the stream is full, drop items by the rule of the class. No effect after either end was
-        closed.
+        """Append `item`. If the stream is full, drop items as the class describes.
+
+        This has no effect after either end was closed.
         """
         if self._is_closed or self._is_left:
             return
@@ -58,7 +59,10 @@ class Subscription(ObjectReceiveStream[T | Lost], Generic[T]):
             self._changes.notify()
 
     async def wait_for_room(self, items: int) -> None:
-        """Wait until this many items fit, or an end is closed. For a sender that can wait for the reader."""
+        """Wait until the stream has room for this number of items, or until an end is closed.
+
+        A sender that may wait calls this before `put`, so that no item is dropped.
+        """
         room = self._room = self._room or Changes(event_loop())
         while self._capacity - len(self._queue) < items and not (self._is_closed or self._is_left):
             await room.wait_for_change()

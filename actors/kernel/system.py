@@ -2,9 +2,9 @@
 
 A separate task, the host, owns everything that the system starts. To end the system, the host stops each actor before
 the actors that it may ask, within time limits. The task that entered the system asks the host to end the system, and
-waits. Cancelling that task does not revoke the request and leaves nothing running. If the host itself is cancelled,
-because the loop is shutting down, the system ends too, so a system that was never left does not keep the process alive.
-A second cancellation of either task, or a second interrupt, shortens the remaining steps.
+waits. Cancelling that task does not revoke the request and leaves nothing running. If the event loop shuts down and
+cancels the host, the host ends the system too. So a system that was never left does not keep the process alive. A
+second cancellation of either task, or a second interrupt, shortens the remaining steps.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -70,8 +70,9 @@ class System(SystemState):
         return await self._host.shut_down(kind, error, trace)
 
     async def _end_everything(self, host: SystemHost) -> bool:
-        """Stop all actors and tasks. Return True if no foreign code is still running. Called by the host in its own
-        task.
+        """Stop all actors and tasks, and return True if no foreign code is still running.
+
+        The host calls this in its own task.
         """
         containment = self.containment
         for step in self.first_steps:
@@ -106,8 +107,9 @@ class System(SystemState):
             capacity: Maximum number of queued messages, separately for mail and control commands. When a queue is full,
                 senders wait.
             restart: The restart policy. In a group, the group's policy applies instead.
-            group: The actors that restart together with this actor; None if it restarts alone.
-            depth: Orders asks, before the actor's level. Use `SHARED` for actors that all other actors may ask.
+            group: The actors that restart together with this actor, or None if it restarts alone.
+            depth: A child of an actor may ask only actors with a greater (depth, level). Use `SHARED` for an actor that
+                all other actors may ask.
 
         Raises:
             KernelError: The name is in use.
@@ -179,8 +181,9 @@ class System(SystemState):
         return not scope.cancelled_caught
 
     async def _stop_all(self) -> None:
-        """Stop each actor before the actors that it may ask: in order of depth, and within a depth, the actor that
-        started last is stopped first.
+        """Stop each actor before the actors that it may ask.
+
+        Actors with a smaller depth are stopped first. Within a depth, the actor that started last is stopped first.
         """
         cells = [*self.cells.values()]
         cells.reverse()
@@ -189,7 +192,7 @@ class System(SystemState):
             await self._stop_cell(cell)
 
     def watch(self, ref: Ref[Never], watcher: Callable[[], object]) -> None:
-        """Call `watcher` when the actor of `ref` has ended; call it now if the actor already has."""
+        """Call `watcher` when the actor of `ref` has ended, or now if it has already ended."""
         _cell_of(ref).watch(watcher)
 
     def counts(self) -> Account:
@@ -208,7 +211,7 @@ class System(SystemState):
         self.launch(self.deadlines.run, self._restart_deadlines, "deadlines")
 
     def _restart_deadlines(self, error: BaseException | None) -> None:
-        """Restart the task of the deadlines if it failed, or was cancelled by other code than this system."""
+        """Restart the task that runs the deadlines, if it failed or was cancelled by foreign code."""
         if error is not None and self.is_crash(error):
             self._start_deadlines()
         elif error is not None:

@@ -1,11 +1,12 @@
 """Start independent tasks, which cannot affect each other.
 
 The kernel uses them instead of anyio's task groups. A task in a group cancels the group if it fails, or even if it
-leaves a cancel scope open, and costs several times as much as a native task of the event loop. These are native tasks.
-Each has a cancel scope and reports its end to its starter; all tasks of an owner can be cancelled and awaited together.
+leaves a cancel scope open. It also costs several times as much as a native task of the event loop. These are native
+tasks. Each has a cancel scope and reports its end to its starter. All tasks of an owner can be cancelled and awaited
+together.
 
 Only the owner cancels these tasks. On trio, their scopes are shielded from the end of the run, which would otherwise
-cancel tasks while they end in order. Foreign code runs in `actors.kernel.contained` instead.
+cancel all of them at once. Foreign code runs in `actors.kernel.contained` instead.
 """
 
 import contextvars
@@ -21,7 +22,7 @@ OnEnd: TypeAlias = Callable[[BaseException | None], None]
 
 @types.coroutine
 def priming_point() -> Generator[None, None, None]:
-    """Suspend a coroutine at the point up to which `prime` runs it."""
+    """Suspend a coroutine until its task starts. `prime` runs the coroutine up to this point."""
     yield
 
 
@@ -29,7 +30,7 @@ def prime(coroutine: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:  #
     """Run a coroutine up to its `priming_point`, which must be its first await, and return the coroutine.
 
     If asyncio natively cancels a task before its first step, it throws the cancellation into the unstarted coroutine,
-    so none of the coroutine's `except` and `finally` blocks run. A primed coroutine can report its end.
+    so none of the coroutine's `except` and `finally` blocks run. A primed coroutine is already inside these blocks.
     """
     coroutine.send(None)
     return coroutine
@@ -57,9 +58,9 @@ class Tasks:
     ) -> Scope:
         """Start `work` in a task, and return the scope that cancels the task.
 
-        When the task ends, `on_end` is called with its exception or None, and must not raise. Cancellation by the scope
-        counts as None. `context` defaults to a copy of the caller's. If `shielded`, only the owner cancels the task,
-        not the end of trio's run.
+        When the task ends, `on_end` is called with its exception, or with None. It must not raise. Cancellation by the
+        scope counts as None. `context` defaults to a copy of the caller's. If `shielded` is True, the end of trio's run
+        does not cancel the task.
         """
         scope = self._loop.scope(shield=shielded)
         if self.cancelled:

@@ -2,13 +2,13 @@
 
 Sessions use it. Thousands of sessions may have work at once, when they are asked together or their answers arrive
 together. An event loop runs all ready tasks before it polls its sockets and timers again, so these tasks would block
-the loop until all of them are done. So each task passes the turnstile before it computes: a limited number of tasks at
-a time, while the others wait in order of arrival, and the loop polls in between. With few tasks, no task waits.
+the loop until all of them are done. So each task passes the turnstile before it computes. In each turn of the loop, a
+limited number of tasks pass, and the others wait in order of arrival. With few tasks, no task waits.
 
 Continuing work passes before new work: if thousands of sessions are asked at once, the first answers are read while
-most asks still wait. Otherwise all turns would end late, at about the same time. New work keeps a quarter of the
-places, so that endless streams cannot block it. Messages that wait for an actor also count as continuing work: while
-there are any, new work keeps one place. Tenants take turns to start new work.
+most asks still wait. Otherwise all turns would end late, at about the same time. A quarter of the places in each turn
+is reserved for new work, so that endless streams cannot block it. Messages that wait for an actor also count as
+continuing work. While there are any, only one place is reserved. Tenants take turns to start new work.
 """
 
 from bisect import bisect_left
@@ -53,7 +53,10 @@ class LagCounts(Struct):
 
 
 class _NewWorkQueue:
-    """A queue of tasks with new work. Shares (such as tenants) take turns; a share is first in, first out."""
+    """A queue of tasks with new work, in which shares (such as tenants) take turns.
+
+    The tasks of one share are served in order of arrival.
+    """
 
     __slots__ = ("_queues",)
 
@@ -114,7 +117,7 @@ class Turnstile:
     async def wait_to_begin(self, dispatcher: Dispatcher, share: Hashable = "") -> None:
         """Wait until this task may start new work for the actors of `dispatcher`. Return at once if few tasks compute.
 
-        Tasks of different shares, such as tenants, start in turn. A task that is cancelled while it waits loses its
+        Tasks of different shares, such as tenants, start in turn. If the task is cancelled while it waits, it loses its
         place.
         """
         self._dispatchers.add(dispatcher)
@@ -125,8 +128,9 @@ class Turnstile:
             self._admit_caller()
 
     async def wait_to_continue(self) -> None:
-        """Wait until this task may continue its work. Return at once if few tasks compute. A cancelled task loses its
-        place.
+        """Wait until this task may continue its work. Return at once if few tasks compute.
+
+        If the task is cancelled while it waits, it loses its place.
         """
         if self._waiting or self._passed >= self._width:
             await self.yield_turn()
@@ -134,8 +138,9 @@ class Turnstile:
             self._admit_caller()
 
     async def yield_turn(self) -> None:
-        """Yield to the event loop during a long computation, and return in a later turn. Tasks that already wait go
-        first.
+        """Yield to the event loop during a long computation, and return in a later turn.
+
+        Tasks that already wait go first.
         """
         self._waiting.append(waiter := self._loop.waiter())
         await self._await_turn(waiter)
@@ -161,7 +166,7 @@ class Turnstile:
         self.lags.count_turn(self._clock() - self._since)
         self._is_called, self._passed = False, 0
         is_behind = any(dispatcher.has_ready_actors for dispatcher in self._dispatchers)
-        # new work gets its reserved places first, and later those that continuing work leaves free
+        # new work gets its reserved places first, and at the end the places that continuing work left free
         self._admit(self._new, 1 if is_behind else self._width // 4)
         self._admit(self._waiting, self._width)
         if not is_behind:

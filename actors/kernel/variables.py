@@ -16,7 +16,7 @@ R = TypeVar("R")
 def call_with_variables(variables: Context, work: Callable[[], R]) -> R:
     """Return the result of `work()`, run with a copy of these variables. Variables that `work` sets are discarded.
 
-    Actors that `work` asks still see the current child as the caller.
+    If a child task of an actor calls this, queries in `work` still count as queries of that child.
     """
     context = variables.copy()
     context.run(current.set, current.get())
