@@ -1,8 +1,8 @@
 """The command line: `actors demo`, `run`, `chat`, `models`, `doctor`, `explain`, `lint` and others.
 
-Results go to standard output, everything else to standard error. An error is one line that names the fix; `--debug`
-shows its traceback. Modules are imported inside functions: an interrupt before `main` runs would print a traceback, and
-`--help` must answer at once.
+Results go to standard output, everything else to standard error. An error is printed as one line that names the fix.
+`--debug` shows its traceback. Modules are imported inside functions, so that `--help` answers at once, and because an
+interrupt before `main` runs would print a traceback.
 """
 
 import os
@@ -21,7 +21,7 @@ def main(argv: "Sequence[str] | None" = None) -> int:
     """Run a command line, by default the arguments of the process, and return the exit code.
 
     Raises:
-        SystemExit: The command line is wrong (2), or asks for help (0).
+        SystemExit: The command line is wrong (code 2), or asks for help (code 0).
     """
     try:
         _open_streams()
@@ -35,7 +35,7 @@ def main(argv: "Sequence[str] | None" = None) -> int:
 
 
 def _end_at_the_next_interrupt() -> None:
-    """Let any further interrupt end the process silently, because only the exit of the interpreter is left."""
+    """Let later interrupts end the process silently, because the command has ended."""
     import signal
     import threading
 
@@ -89,7 +89,7 @@ def _run(argv: "Sequence[str]") -> int:
 
 
 def _is_broken_pipe(error: BaseException) -> bool:
-    """Return True if an error means only that the program which reads the output has ended."""
+    """Return True if an error only means that the reader of the output has ended."""
     if is_group(error):
         return all(map(_is_broken_pipe, error.exceptions))
     return isinstance(error, BrokenPipeError)
@@ -109,7 +109,7 @@ def _replace_with_null_device(stream_name: str) -> None:
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), getattr(sys, stream_name).fileno())
     except (OSError, ValueError):  # without a descriptor, the interpreter has nothing to flush
-        setattr(sys, stream_name, None)  # as the interpreter does for a closed stream
+        setattr(sys, stream_name, None)  # the interpreter also uses None for a closed stream
 
 
 def _report_error(error: BaseException) -> int:

@@ -54,7 +54,10 @@ def incomplete_answer_notes(result: AskResult) -> Iterator[str]:
 
 
 def event_note(event: SessionEvent) -> str:
-    """Return a line about an event that a user should notice, such as a failover; an empty string for other events."""
+    """Return a line about an event that a user should notice, such as a failover.
+
+    Return an empty string for other events.
+    """
     match event:
         case FailoverEvent(backend=backend):
             return f"failing over to {backend}"

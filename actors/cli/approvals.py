@@ -78,7 +78,7 @@ class Approvals:
 
     Args:
         policy: `allow` or `deny` applies to every call; `ask` asks the person.
-        ask: Asks the person. None if there is no terminal; then calls are denied and listed in `denied`.
+        ask: Asks the person about a call. Without a terminal, this is None: calls are denied, and `denied` lists them.
     """
 
     def __init__(self, policy: Literal["ask", "allow", "deny"], ask: AskAtTerminal | None) -> None:

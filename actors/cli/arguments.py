@@ -185,7 +185,7 @@ money: Callable[[str], float] = _number_type(float, lambda number: 0 < number < 
 def parse_metadata(text: str) -> tuple[str, object]:
     """Return the key and the value of a `--metadata` option.
 
-    KEY=TEXT has a string as value, KEY:=VALUE a number, true or false.
+    The value of `KEY=TEXT` is a string. The value of `KEY:=VALUE` is a number, true or false.
     """
     key, equals, value = text.partition("=")
     if not equals or not key.removesuffix(":"):

@@ -26,26 +26,26 @@ from actors.tools.toolsets import ToolItem
 async def conversation(
     options: argparse.Namespace, approve: Approvals
 ) -> AsyncGenerator[tuple[Session, Config]]:
-    """Start a runtime and open the session; yield the session and its configuration.
+    """Start a runtime and open the session. Yield the session and its configuration.
 
     Raises:
         ConfigError: An option, a file or a target cannot be used.
     """
     verdicts = verdicts_of(options)
     continues = _is_continuation(options)
-    async with serve_target(options, needs_target=not continues) as (found, name):
+    async with serve_target(options, needs_target=not continues) as (found, target):
         config, servers = with_servers(found, options.mcp, verdicts)
-        offered: list[ToolItem] = [
+        tools: list[ToolItem] = [
             *with_verdicts(_offered_tools(options), verdicts, are_all=not servers),
             *servers,
         ]
         storage = conversation_storage(options, config, create=not continues)
         async with Runtime(config, journal=storage, gc="tuned") as runtime:
             if continues:
-                yield await _resume_session(runtime, name, offered, options, approve), config
+                yield await _resume_session(runtime, target, tools, options, approve), config
             else:
-                assert name is not None
-                yield await _open_new_session(runtime, name, offered, options, approve), config
+                assert target is not None
+                yield await _open_new_session(runtime, target, tools, options, approve), config
 
 
 def ask_settings(options: argparse.Namespace) -> AskSettings:
@@ -83,8 +83,8 @@ def _is_continuation(options: argparse.Namespace) -> bool:
 
 async def _resume_session(
     runtime: Runtime,
-    name: str | None,
-    offered: Sequence[ToolItem],
+    target: str | None,
+    tools: Sequence[ToolItem],
     options: argparse.Namespace,
     approve: Approvals,
 ) -> Session:
@@ -92,7 +92,7 @@ async def _resume_session(
     if options.fork is not None:
         session = await runtime.journal.fork(session, id=options.id or _new_id())
     system = ... if options.system is None else options.system
-    return await runtime.resume(session, tools=offered, system=system, target=name, approve=approve)
+    return await runtime.resume(session, tools=tools, system=system, target=target, approve=approve)
 
 
 async def _latest_session_id(runtime: Runtime) -> str:
@@ -114,8 +114,8 @@ def _new_id() -> str:
 
 async def _open_new_session(
     runtime: Runtime,
-    name: str,
-    offered: Sequence[ToolItem],
+    target: str,
+    tools: Sequence[ToolItem],
     options: argparse.Namespace,
     approve: Approvals,
 ) -> Session:
@@ -123,7 +123,7 @@ async def _open_new_session(
     session_id = options.id or _new_id()
     try:
         return await runtime.open(
-            name, tools=offered, system=options.system, id=session_id, approve=approve, budget=budget
+            target, tools=tools, system=options.system, id=session_id, approve=approve, budget=budget
         )
     except MissingKey as error:
         raise MissingKey(f"{error}; --offline uses a stand-in that needs no key") from None

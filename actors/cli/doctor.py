@@ -142,7 +142,10 @@ async def _backend_results(config: Config, may_use_network: bool) -> AsyncIterat
 
 
 def _refused_parameters(options: argparse.Namespace, config: Config) -> Iterator[CheckResult]:
-    """Yield the parameters that recent requests omitted as unsupported, with the `[models]` tables that omit them."""
+    """Yield the parameters that recent requests omitted because the provider had refused them.
+
+    Also yield the `[models]` tables with which later requests omit these parameters from the start.
+    """
     if not _has_journal(options, config):
         return
     try:
@@ -168,7 +171,7 @@ def _has_journal(options: argparse.Namespace, config: Config) -> bool:
 
 
 def _unsupported_parameters(events: Iterable[LogEvent]) -> dict[Binding, list[str]]:
-    """Return, by binding, the parameters that requests omitted because the model does not support them at all."""
+    """Return the parameters that requests to each binding omitted because the model supports no value of them."""
     found: dict[Binding, list[str]] = {}
     for event in events:
         if isinstance(event, RequestSent):
@@ -179,7 +182,7 @@ def _unsupported_parameters(events: Iterable[LogEvent]) -> dict[Binding, list[st
 
 
 def _key_results(config: Config) -> Iterator[CheckResult]:
-    """Yield a line with the provider keys that are set. A missing key is no fault: any one key may be enough."""
+    """Yield a line with the provider keys that are set. A missing key is not a fault, because one key may be enough."""
     yield CheckResult("--", "no configuration file; --config FILE names one")
     variables = [provider.key_variable for provider in PROVIDERS.values() if provider.key_variable]
     there = [name for name in dict.fromkeys(variables) if config.environ.get(name)]

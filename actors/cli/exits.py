@@ -93,7 +93,7 @@ _OF_ERROR: tuple[tuple[type[BaseException], Exit], ...] = (
 
 
 def exit_for_error(error: BaseException) -> Exit:
-    """Return the exit code for an error that ended a command; `FAILED` for an unknown error."""
+    """Return the exit code for an error that ended a command. An unknown error has the code `FAILED`."""
     if isinstance(error, OSError) and error.errno == EIO and error.filename is None:
         return Exit.HANGUP  # the terminal was closed
     if isinstance(error, AskFailed) and hasattr(error, "result"):
@@ -105,7 +105,7 @@ def exit_for_result(result: "AskResult") -> Exit:
     """Return the exit code for the result of an ask."""
     if result.status == "failed":
         return _exit_of_cause(result.attempts[-1].cause if result.attempts else None)
-    if result.status == "complete" and result.error:  # the last calls were not run
+    if result.status == "complete" and result.error:  # a limit was reached before the last calls ran
         return Exit.LIMIT
     return _OF_STATUS.get(result.status, Exit.INTERRUPTED)
 

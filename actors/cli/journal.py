@@ -1,7 +1,7 @@
-"""Select the journal that a command uses. By default it is a file of the user.
+"""Select the journal that a command uses: by default, a file of the user.
 
-The first of these is used: `--journal`, `ACTORS_JOURNAL`, the `[journal]` of `--config`, a file in the user's data
-directory. With `--no-journal`, nothing is stored. With `--offline`, sessions are stored only in a named journal.
+The first of these is used: `--journal`, `ACTORS_JOURNAL`, the `[journal]` of `--config`, the default file in the user's
+data directory. With `--no-journal`, nothing is stored. With `--offline`, sessions are stored only in a named journal.
 """
 
 import argparse
@@ -22,10 +22,10 @@ _FIX = "name another with --journal FILE"
 
 
 def conversation_storage(options: argparse.Namespace, config: Config, *, create: bool) -> Storage:
-    """Return the storage for a conversation. If the user's own file cannot be used, print a warning and store nothing.
+    """Return the storage for a conversation. If the default file cannot be used, print a warning and store nothing.
 
     Args:
-        create: Whether to create a named file that does not exist. False for a continued conversation, since the file's
+        create: True to create a named file that does not exist. False for a continued conversation, since the file's
             name is then probably mistyped.
 
     Raises:
@@ -44,7 +44,7 @@ def stored_sessions(options: argparse.Namespace, config: Config, *, create: bool
     """Return the storage for a command that works on stored sessions.
 
     Args:
-        create: Whether to create a named file that does not exist.
+        create: True to create a named file that does not exist.
 
     Raises:
         ConfigError: The named journal cannot be used.
@@ -65,7 +65,7 @@ def named_journal(options: argparse.Namespace) -> str | None:
 
 
 def default_journal_path(environ: Mapping[str, str]) -> Path | None:
-    """Return the path of the user's file, or None if there is no home directory or files cannot be locked."""
+    """Return the path of the default file, or None if there is no home directory or files cannot be locked."""
     if find_spec("fcntl") is None:
         return None
     if data := environ.get("XDG_DATA_HOME"):

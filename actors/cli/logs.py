@@ -9,7 +9,10 @@ from actors.cli.screen import escape_controls
 
 @contextmanager
 def logging_to_stderr(*, debug: bool) -> Generator[None]:
-    """With `debug`, write log records of the runtime and tracebacks of tools to standard error; else discard them."""
+    """Write log records of the runtime and tracebacks of tools to standard error if `debug` is True.
+
+    Otherwise, discard them.
+    """
     handler: logging.Handler = logging.StreamHandler() if debug else logging.NullHandler()
     handler.setFormatter(_EscapingFormatter())
     logger = logging.getLogger("actors")

@@ -57,7 +57,7 @@ def _target_rows(config: Config) -> Iterator[tuple[str, ...]]:
 
 
 def _window_and_prices(pricing: Pricing, binding: Binding) -> str:
-    """Return the context window and the prices of a backend as text; unknown figures are omitted."""
+    """Return the context window and the prices of a backend as text, without the figures that are unknown."""
     window, rates = pricing.known_window(binding), pricing.rates(binding)
     size = [] if window is None else [f"{window:,} tokens"]
     price = [] if rates is None else [f"{rates.input:g} in, {rates.output:g} out per million"]

@@ -84,7 +84,7 @@ def _last_message(request: Request) -> tuple[str, str]:
 
 
 def _joined_text(blocks: list[Request]) -> str:
-    """Return the text of content blocks, including text inside tool results, shortened to the maximum."""
+    """Return the text of content blocks and of tool results among them, cut to `_REPEATED` characters."""
     words: list[str] = []
     for block in blocks:
         inner = block.get("content") if block["type"] == "tool_result" else block.get("text", "")

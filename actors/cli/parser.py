@@ -66,7 +66,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return `; did you mean 'X'?` for the nearest known word, and an empty string if no word is near."""
+    """Return `; did you mean 'X'?` for the nearest known word, or an empty string if no word is near."""
     near = nearest(word, known)
     return f"; did you mean {near!r}?" if near else ""
 
@@ -75,7 +75,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     """Parse a command line and return its options. `options.run(options)` runs the command.
 
     Raises:
-        SystemExit: The command line is wrong (2), or asks for help or the version (0).
+        SystemExit: The command line is wrong (code 2), or asks for help or the version (code 0).
     """
     options, unknown = parser_for(words).parse_known_args(words)
     if unknown:
@@ -86,7 +86,10 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
 
 
 def parser_for(words: Sequence[str]) -> Parser:
-    """Return the parser for a command line: all options of its command, and only the names of other commands."""
+    """Return the parser for a command line.
+
+    It has all options of the command on that line, and only the names of the other commands.
+    """
     top = Parser(
         "actors",
         description="Tool-calling LLM conversations that can change provider between turns.",
@@ -112,7 +115,7 @@ def parser_for(words: Sequence[str]) -> Parser:
 
 
 def add_action(commands: "Commands", name: str, summary: str, run: object) -> Parser:
-    """Add an action to a command that has several, such as `list` to `actors sessions`, and return its parser."""
+    """Add an action to a command, such as `list` to `actors sessions`, and return the parser of the action."""
     action = commands.add_parser(name, help=summary, description=_as_sentence(summary), allow_abbrev=False)
     _add_common_options(action, run)
     return action

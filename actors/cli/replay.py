@@ -1,10 +1,12 @@
 """`actors replay`: render a stored conversation for another provider, or ask another provider again.
 
-With `--to DIALECT`, nothing is sent: each request of the log is rendered for the dialect, from the history and ledger
-at that time, and checked against the rules of the dialect. With `--send`, another target receives the user's messages.
-No tool runs: a call gets the recorded result for the same tool and arguments, in recorded order; a call without a
-recorded result fails, which the model sees and the report lists. The log contains the names of tools but not their
-schemas, so the model sees only names. The new conversation is not stored.
+With `--to DIALECT`, nothing is sent. Each request of the log is rendered for the dialect, from the history and ledger
+at that time, and checked against the rules of the dialect.
+
+With `--send`, another target receives the user's messages, and the new conversation is not stored. No tool runs. A call
+gets the recorded result for the same tool and arguments, in recorded order. A call without a recorded result fails. The
+model sees the failure, and the report lists the call. The log contains the names of tools but not their schemas, so the
+model sees only names.
 """
 
 import argparse

@@ -88,7 +88,7 @@ def _read_prompt(words: list[str]) -> str:
 
 
 def _has_input(descriptor: int, seconds: float = PIPE_TIMEOUT) -> bool:
-    """Return True if the descriptor is a file, or a pipe that has data within some seconds."""
+    """Return True if the descriptor is a file, or a pipe that has data within `seconds`."""
     kind = os.fstat(descriptor).st_mode
     if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
         return stat.S_ISREG(kind)
@@ -212,7 +212,7 @@ class AnswerPrinter:
                 self._write_fragment(self._answer.end_round(message.text, broken=bool(event.error)))
                 self._is_in_round = False
             case CompleteEvent() | ErrorEvent() if self._has_text:
-                self._print_note("\n")
+                self._write("\n")
             case _ if line := event_note(event):
                 print_notice(line)
             case _:
@@ -221,9 +221,9 @@ class AnswerPrinter:
     def _write_fragment(self, text: str) -> None:
         """Write a fragment of the answer. The text of each round starts on a new line."""
         if text:
-            self._print_note(text if self._is_in_round or not self._has_text else f"\n{text}")
+            self._write(text if self._is_in_round or not self._has_text else f"\n{text}")
             self._has_text = self._is_in_round = True
 
-    def _print_note(self, text: str) -> None:
+    def _write(self, text: str) -> None:
         sys.stdout.write(escape_controls(text))
         sys.stdout.flush()

@@ -42,7 +42,7 @@ class _Histogram(Struct):
 
 
 class Scrape(Struct):
-    """The metrics of a scrape, by name without prefix and by labels."""
+    """The parsed metrics, by name (without the prefix `actors_`) and by labels."""
 
     values: dict[str, dict[Labels, float]] = {}
     histograms: dict[str, dict[Labels, _Histogram]] = {}

@@ -68,7 +68,7 @@ class Screen:
 def screen(
     stream: TextIO | None = None, environ: Mapping[str, str] | None = None, color: ColorOption = "auto"
 ) -> Screen:
-    """Return the screen of a stream, by default of standard output. Its width is limited to 60 to 100 columns."""
+    """Return the screen of a stream, by default of standard output. Its width is from 60 to 100 columns."""
     target: TextIO = sys.stdout if stream is None else stream
     environ = os.environ if environ is None else environ
     plain = bool(environ.get("NO_COLOR")) or environ.get("TERM") == "dumb"

@@ -19,8 +19,8 @@ def with_servers(
     """Return the configuration with the servers added, and the names of these servers.
 
     Args:
-        options: Each is the `NAME` of a table in the file, `NAME=COMMAND` or `NAME=URL`.
-        verdicts: Approval by tool name, which overrides the configuration.
+        options: The values of `--mcp`. Each is the `NAME` of a table in the file, `NAME=COMMAND` or `NAME=URL`.
+        verdicts: The approval of tools by name. It overrides the configuration.
 
     Raises:
         ConfigError: A server cannot be used, or two have the same name. The message does not repeat the command or URL,

@@ -123,9 +123,8 @@ def _run_action(action: Action, options: argparse.Namespace, *, create: bool) ->
 def _run_delete(options: argparse.Namespace) -> Exit:
     if bool(options.id) == (options.tenant is not None or options.older_than is not None):
         options.parser.error("delete needs either ids, or --tenant or --older-than")
-    if (
-        options.tenant == ""
-    ):  # probably an unset shell variable; "" would select all sessions without a tenant
+    # an empty tenant is probably an unset shell variable; it would select all sessions without a tenant
+    if options.tenant == "":
         options.parser.error("--tenant is empty; it needs the name of a tenant")
     return _run_action(_delete_sessions, options, create=False)
 
@@ -198,7 +197,7 @@ async def _show_session(runtime: Runtime, options: argparse.Namespace) -> None:
 
 
 def _event_line(event: SessionEvent) -> str:
-    """Return the line that shows an event, and an empty string for an event that is not part of the conversation."""
+    """Return the line that shows an event, or an empty string if the event is not part of the conversation."""
     match event:
         case AskStartedEvent(message=message):
             return f"[{event.seq}] user: {message.text}"

@@ -1,4 +1,4 @@
-"""Describe a request by one short word for each message, which shows order and pairing.
+"""Describe a request by one short word for each message. The words show the order and which call a result answers.
 
     S U A[T t c1 c2] R1 R2* U
 
@@ -35,7 +35,7 @@ _ROLES = {"system": "S", "developer": "S", "user": "U", "assistant": "A"}
 
 @dataclass(slots=True)
 class CallLabels:
-    """The labels of calls and results in the requests of one lane, such as `c1` and `R1*`.
+    """The labels of calls and results in the requests to one provider, such as `c1` and `R1*`.
 
     The labels come from the reports of the renders. If the wire format has no ids, calls and results are identified by
     their order.
@@ -93,9 +93,7 @@ def shape(body: bytes, labels: CallLabels) -> list[str]:
 
 
 def split_unchanged(before: list[str], after: list[str]) -> tuple[int, list[str]]:
-    """Return the number of messages at the beginning that are the same in both lists, and the remaining words of
-    `after`.
-    """
+    """Return the number of words at the beginning that are the same in both lists, and the other words of `after`."""
     same = next(
         (at for at, (old, new) in enumerate(zip(before, after, strict=False)) if old != new), len(before)
     )

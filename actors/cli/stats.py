@@ -49,7 +49,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> Exit:
-    """Print the counters of each backend and their sum; for Prometheus metrics, print every metric.
+    """Print the counters of each backend and their sum. If the file has Prometheus metrics, print every metric.
 
     Raises:
         TranscriptError: The file has no events, or a line is not an event.
@@ -89,7 +89,7 @@ class _EventLines:
         return first.startswith(("# HELP ", "# TYPE "))
 
     def raw_lines(self) -> Iterator[str]:
-        """Return the lines unparsed."""
+        """Return the lines as they are in the file."""
         return self._lines
 
     def events(self) -> Iterator[Fields]:
@@ -141,7 +141,7 @@ def _counter_lines(counts: dict[str, ToolCounts]) -> Iterator[str]:
 
 
 def _work_lines(work: WorkCounts) -> Iterator[str]:
-    """Yield lines about asks, requests and tokens; none if no ask has ended."""
+    """Yield lines about asks, requests and tokens. Yield nothing if no ask has ended."""
     if not work.asks:
         return
     yield f"asks: {_join_counts(work.asks)}; failed calls: {work.failures:,}"

@@ -35,7 +35,7 @@ async def serve_target(
     With `--offline`, run the stand-ins inside the block.
 
     Args:
-        needs_target: Whether to raise an error if no target is selected. A stored conversation has its own target.
+        needs_target: True to raise an error if no target is selected. A stored conversation needs none.
 
     Raises:
         ConfigError: The options contradict each other or select no target, or a value cannot be used.

@@ -39,9 +39,9 @@ class Conversion:
 
     Args:
         value: The parsed content of the file.
-        source: The dialect of the file; None to detect it.
+        source: The dialect of the file. None detects it.
         rules: The dialect of the request.
-        model: The model of the request; None for the model that the file names.
+        model: The model of the request. None means the model that the file names.
     """
 
     def __init__(self, value: Value, source: str | None, rules: Dialect, model: str | None = None) -> None:
@@ -64,7 +64,7 @@ class Conversion:
 
     @cached_property
     def repairs(self) -> list[str]:
-        """A line for each defect of the transcript; a few lines and a count for many defects of one kind."""
+        """A line for each defect of the transcript. Many defects of one kind have a few lines and a count."""
         remarks, report = ReportBuilder(), self.rendered.report
         for call_id, dedupe in (*self._history.report.dedupe, *report.dedupe):
             remarks.add("deduplicated", f"a result of %s ({dedupe})", call_id)
@@ -74,7 +74,10 @@ class Conversion:
 
     @cached_property
     def additions(self) -> list[str]:
-        """A line for each filler, assumed setting and changed name that the request contains and the file does not."""
+        """A line for each part of the request that the file does not contain.
+
+        These are messages that the dialect requires, assumed settings and changed names.
+        """
         added = [f"added: {_ADDED[kind]} ({count:,})" for kind, count in self.rendered.report.fillers]
         assumed = [*self.request.assumed, *([] if self._model else [f"model {MODEL!r}"])]
         renamed = [f"renamed: tool {own!r} is {made!r}" for made, own in self.request.names.items()]

@@ -74,7 +74,7 @@ class Chat:
         return self._state.code or Exit.OK
 
     async def _print_introduction(self) -> None:
-        """If a stored conversation continues, print the number of its turns, and the failure of its last turn."""
+        """Print the number of turns of a continued conversation, and the failure of its last turn."""
         before = [
             event.result
             async for event in self._session.events(follow=False)
@@ -106,7 +106,10 @@ class Chat:
             await anyio.lowlevel.checkpoint_if_cancelled()
 
     async def _wait_until_ready(self) -> None:
-        """If input comes from a pipe, wait until the last line is answered or a question is open."""
+        """Wait until the last line is answered or a question is open, if the input comes from a pipe.
+
+        Return at once if a person types.
+        """
         while (
             not self._terminal.is_interactive
             and not self._idle.is_set()
@@ -139,7 +142,7 @@ class Chat:
             self._wanted.set()
 
     async def _run_turns(self) -> None:
-        """Continue a turn that waits, then ask the queued lines, one after the other."""
+        """Continue a turn that waits for the person, then run a turn for each queued line."""
         while True:
             await self._wanted.wait()
             self._terminal.show_prompt("")
@@ -151,16 +154,16 @@ class Chat:
             self._idle.set()
             self._terminal.show_prompt(PROMPT)
 
-    async def _run_turn(self, asked: _Stream | None) -> None:
+    async def _run_turn(self, stream: _Stream | None) -> None:
         """Show a turn to its end. Ask the person for each approval and result that the turn waits for.
 
         Args:
-            asked: The stream of a new turn; None to continue a turn that waits already.
+            stream: The stream of a new turn. None continues a turn that is already waiting.
         """
         self._cancelling = anyio.Event()
         try:
-            if asked is not None:
-                await self._show_events(asked)
+            if stream is not None:
+                await self._show_events(stream)
             while self._session.pending:
                 rest = await self._resolve_call(self._session.pending[0])
                 if rest is None:
@@ -204,7 +207,10 @@ class Chat:
         self._view.show_cancellation()
 
     async def _poll_ended_calls(self) -> None:
-        """Show each call's end even while other calls of its batch run. The stream reports only the end of a batch."""
+        """Show the end of each call while other calls of its batch still run.
+
+        This reads the ledger repeatedly, because the stream reports only the end of the batch.
+        """
         while True:
             await anyio.sleep(_POLL_INTERVAL)
             if self._view.has_calls:
@@ -223,7 +229,7 @@ class Chat:
             self._cancel.set()
 
     async def _cancel_turns(self) -> None:
-        """Cancel the current turn on each request. This runs in its own task, so that lines are still read."""
+        """Cancel the current turn whenever the person asks for it. Lines are still read by another task."""
         while True:
             await self._cancel.wait()
             self._cancel = anyio.Event()

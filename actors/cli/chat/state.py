@@ -21,9 +21,9 @@ class ChatState:
     Args:
         settings: Settings of each ask.
         usage: Tokens of all completed turns.
-        cost: Cost of all completed turns; None if a price is unknown.
+        cost: Cost of all completed turns, or None if a price is unknown.
         turns: Number of completed turns.
-        code: The exit code, once the person has left.
+        code: The exit code, or None until the person leaves.
         reading: The scope of the task that reads lines. It is cancelled when the person leaves.
     """
 

@@ -44,7 +44,7 @@ class Terminal:
             self.write(text)
 
     def write(self, text: str, style: Style | None = None) -> None:
-        """Write a fragment of a line or of several lines."""
+        """Write text, which need not end with a newline."""
         if text:
             self._write(self._screen.style(text, style) if style else text)
             self.is_mid_line = not text.endswith("\n")
@@ -58,9 +58,8 @@ class Terminal:
         """Write complete lines, and repeat the prompt below them."""
         start = "\n" if self.is_mid_line else ""
         lines = self._screen.style(text, style) if style else text
-        self._write(
-            f"{start}{lines}\n{self._prompt}"
-        )  # a single write, so that no typed key appears in between
+        # a single write, so that no typed key appears in between
+        self._write(f"{start}{lines}\n{self._prompt}")
         self.is_mid_line = bool(self._prompt)
 
     def print_table(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

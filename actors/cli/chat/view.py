@@ -37,7 +37,7 @@ class ChatView:
     Args:
         clock: Returns seconds; their origin does not matter.
         config: Used for the suggested fix of a failure.
-        thinking: Whether the model's thinking is shown.
+        thinking: True to show the model's thinking.
     """
 
     def __init__(

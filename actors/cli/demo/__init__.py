@@ -85,20 +85,20 @@ async def _run_demo(printer: DemoPrinter, all_dialects: bool) -> Counts:
     _show_refusals(printer, servers)
     with anyio.fail_after(_TIMEOUT):
         async with serve(*servers.values()):
-            watch = ExchangePrinter(servers, printer)
+            exchange_printer = ExchangePrinter(servers, printer)
             async with Runtime(script.config(servers), seed=1, gc="tuned") as runtime:
                 history, _ = from_wire(script.BROKEN, "openai")
                 session = await runtime.open(
                     "gpt", tools=script.tools(gates), system="You plan trips.", messages=history
                 )
                 try:
-                    play = _DemoConversation(session, gates, watch, history.report.notes)
+                    play = _DemoConversation(session, gates, exchange_printer, history.report.notes)
                     await play.play_scenes()
                     if all_dialects:
                         await play.visit_all()
                 finally:  # release the tool that cannot be stopped; leaving the runtime would wait for it
                     gates.excelsior.set()
-                return _final_counts(watch, await session.ledger())
+                return _final_counts(exchange_printer, await session.ledger())
 
 
 Act = Callable[[SessionEvent], Awaitable[None]]
@@ -108,13 +108,13 @@ class _DemoConversation:
     """The conversation of the demo, scene by scene."""
 
     def __init__(
-        self, session: Session, gates: script.Gates, watch: ExchangePrinter, notes: Iterable[str]
+        self, session: Session, gates: script.Gates, exchange_printer: ExchangePrinter, notes: Iterable[str]
     ) -> None:
         self._session = session
         self._notes = notes
         self._gates = gates
-        self._watch = watch
-        self._show = watch.show
+        self._exchanges = exchange_printer
+        self._show = exchange_printer.show
 
     async def play_scenes(self) -> None:
         scene = self._show.start_scene
@@ -148,7 +148,7 @@ class _DemoConversation:
         scene(
             f"Around the world: a call and its result in {len(script.STOPS)} more dialects",
             is_compact=True,
-            names=17,
+            name_width=17,
         )
         for stop in script.STOPS:
             await self._switch(stop.dialect)
@@ -163,21 +163,21 @@ class _DemoConversation:
         self._show.print_user_message(message)
         async with self._session.stream(message) as events:
             async for event in events:
-                self._watch.print_event(event)
+                self._exchanges.print_event(event)
                 if on_event is not None:
                     await on_event(event)
 
     async def _switch(self, target: str) -> None:
-        self._watch.count("switches asked")
+        self._exchanges.count("switches asked")
         outcome = await self._session.switch(target)
         if outcome.status == "queued":
-            self._watch.count("switches deferred")
+            self._exchanges.count("switches deferred")
             self._show.print_note("switch", f"requested during the turn: {target}; deferred to its end")
         else:
-            self._watch.count("switches applied")
+            self._exchanges.count("switches applied")
 
     async def _cancel_after_first_price(self, event: SessionEvent) -> None:
-        """When the last of five price calls has started, wait until the first has returned, then cancel the turn."""
+        """Cancel the turn when the last of its five price calls has started and the first has returned."""
         if _is_call(event, "price", script.UNSTOPPABLE):
             first = mint(_number_of_call(event) - len(script.HOTELS) + 1)
             await self._wait_for_call(first, lambda known: known.completion is not None)
@@ -212,24 +212,24 @@ def _number_of_call(event: SessionEvent) -> int:
     return int(call_number(event.call_id))
 
 
-def _final_counts(watch: ExchangePrinter, ledger: Ledger) -> Counts:
+def _final_counts(exchange_printer: ExchangePrinter, ledger: Ledger) -> Counts:
     """Return the counts for the summary, from the exchanges of the servers and the calls in the ledger."""
-    exchanges = [exchange for server in watch.servers.values() for exchange in server.requests]
+    exchanges = [exchange for server in exchange_printer.servers.values() for exchange in server.requests]
     known = ledger.interactions()
     return {
-        "dialects": len({server.dialect for server in watch.servers.values() if server.received}),
+        "dialects": len({server.dialect for server in exchange_printer.servers.values() if server.received}),
         "requests": len(exchanges),
         "refused": sum(400 <= exchange.status < 500 for exchange in exchanges),
         "tool calls": len(known),
         "real results": sum(item.completion is not None for item in known),
         "synthetic results": sum(item.sealed is not None for item in known),
         "late results": sum(item.late is not None for item in known),
-        **watch.counts,
+        **exchange_printer.counts,
     }
 
 
 def _show_refusals(printer: DemoPrinter, servers: Mapping[str, LoopbackServer]) -> None:
-    """Print the error with which each of the two servers refuses the broken history, sent unchanged."""
+    """Print the error with which each server refuses the broken history if it is sent unchanged."""
     printer.start_scene("A history that another program left broken, sent unchanged")
     for name, request in script.unrepaired_requests().items():
         refusal = servers[name].judge(request)

@@ -1,9 +1,9 @@
 """Define the script of the demo: its strict servers, their models' answers, its tools and its configuration.
 
 `gpt` is an OpenAI Chat Completions server that restarts its call ids in every response. `claude` is an Anthropic
-Messages server that binds the signature of its thinking to the exact prefix. `STOPS` has one server for each other
-dialect, whose model thinks and calls the weather tool for a city. All servers refuse the same requests as the real
-ones.
+Messages server that binds the signature of its thinking to the messages before it. `STOPS` has one server for each
+other dialect, whose model thinks and calls the weather tool for a city. All servers refuse the same requests as the
+real ones.
 """
 
 import json

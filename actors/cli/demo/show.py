@@ -45,9 +45,9 @@ class SentRequest:
     Args:
         status: HTTP status of the answer.
         same: Number of messages that are the same as in the last request to this provider.
-        new: One word for each other message, as in `actors.cli.shape`.
-        sent: The event of the session, with the sizes and the report of the render.
-        is_retry: Whether the request repeats the last one.
+        new: One word for each of the other messages (see `actors.cli.shape`).
+        sent: The session's event about the request, which contains its sizes and the report of its rendering.
+        is_retry: True if the request repeats the last one.
     """
 
     backend: str
@@ -62,7 +62,7 @@ class SentRequest:
 class ExchangePrinter:
     """A printer of a session's events and of the requests that the servers received, in the order of the log.
 
-    A request is printed when its answer has arrived, because only then do the servers have all its attempts.
+    A request is printed when its answer has arrived, because only then is the number of its repetitions known.
     """
 
     servers: Mapping[str, LoopbackServer]
@@ -78,7 +78,7 @@ class ExchangePrinter:
         self.counts[counter] = self.counts.get(counter, 0) + amount
 
     def print_event(self, event: SessionEvent) -> None:
-        """Print an event of the session, or store it until the answer of its request has arrived."""
+        """Print an event of the session. The event of a request is kept until the answer has arrived."""
         match event:
             case RequestRenderedEvent():
                 self._open = event
@@ -103,14 +103,14 @@ class ExchangePrinter:
             case _:
                 pass
 
-    def _print_answer(self, message: Message, fault: str) -> None:
+    def _print_answer(self, message: Message, error: str) -> None:
         sent = self._open
         self._print_open_request()
         if sent is not None and message.blocks:
-            self.show.print_message(message, fault)
+            self.show.print_message(message, error)
 
     def _print_open_request(self) -> None:
-        """Print the last rendered request with all its attempts, now that the server has answered."""
+        """Print the last rendered request and its repetitions, because it has been answered."""
         sent, self._open = self._open, None
         if sent is None:
             return
@@ -132,7 +132,7 @@ class ExchangePrinter:
 
 
 def _outcomes_text(results: Iterable[CallEnd]) -> str:
-    """Return the outcomes of calls, grouped by outcome: `c9 returned, c10 c11 cancelled`."""
+    """Return the outcomes of calls, grouped by outcome, such as `c9 returned, c10 c11 cancelled`."""
     by_end: dict[str, list[str]] = {}
     for end in results:
         by_end.setdefault(end.outcome, []).append(f"c{call_number(end.call_id)}")
@@ -149,14 +149,14 @@ class DemoPrinter:
     _names: int = 8
     _held: str = ""
 
-    def start_scene(self, title: str, *, is_compact: bool = False, names: int = 8) -> None:
+    def start_scene(self, title: str, *, is_compact: bool = False, name_width: int = 8) -> None:
         """Print the title of a scene. In a compact scene, a request and its answer share a line.
 
         Args:
-            names: Columns that the name of a backend takes.
+            name_width: Number of columns for the name of a backend.
         """
         self._print_held_request()
-        self._names = names
+        self._names = name_width
         self._scenes += 1
         self._compact = is_compact
         self.screen.write_line()
@@ -169,7 +169,7 @@ class DemoPrinter:
     def print_request(self, request: SentRequest) -> None:
         """Print a request: its backend, its status, its sizes, and one word per message.
 
-        In a compact scene, wait for the answer.
+        In a compact scene, print it later, on the line of its answer.
         """
         self._print_held_request()
         label = f"  {self._backend_label(request)} {self._status_label(request.status)} {self._byte_counts(request)}"
@@ -182,13 +182,13 @@ class DemoPrinter:
         if text := "; ".join(f"{what} {which}" for what, which in _report_entries(request.sent.report)):
             self._print_wrapped(text)
 
-    def print_message(self, message: Message, fault: str) -> None:
+    def print_message(self, message: Message, error: str) -> None:
         """Print a message of the model.
 
-        `fault` says why an incomplete answer broke off, and is empty for a complete one.
+        `error` is the reason why an incomplete message broke off. It is empty for a complete message.
         """
         text = "; ".join(_block_texts(message, self.screen.width)) + (
-            f" (incomplete: {fault})" if fault else ""
+            f" (incomplete: {error})" if error else ""
         )
         if self._held:
             self._print_held_request(text)
@@ -196,7 +196,7 @@ class DemoPrinter:
             self.screen.write_line(f"{INDENT}> {one_line(text, self.screen.width - len(INDENT) - 2)}")
 
     def print_note(self, what: str, text: str) -> None:
-        """Print an event that is neither a request nor an answer. `what` is its label, such as `switch`."""
+        """Print an event that is neither a request nor an answer, after a label such as `switch`."""
         if self._compact and what in _ROUTINE:
             return
         self._print_held_request()
@@ -218,16 +218,19 @@ class DemoPrinter:
             f"+{sent.total_bytes - sent.reused_bytes:,} on {sent.reused_bytes:,}".ljust(15), "dim"
         )
 
-    def _print_held_request(self, text: str = "") -> None:
-        """Print the request that waits for its answer in a compact scene, followed by `text`, the answer."""
+    def _print_held_request(self, answer: str = "") -> None:
+        """Print the request that a compact scene has held back, and the text of its answer."""
         if self._held:
             self.screen.write_line(
-                f"{self._held} {one_line(text, self.screen.width - _LABEL - self._names + 7)}"
+                f"{self._held} {one_line(answer, self.screen.width - _LABEL - self._names + 7)}"
             )
         self._held = ""
 
     def _print_wrapped(self, text: str, label: str = "") -> None:
-        """Print text after `label`, wrapped to the width of the screen. Without a label, indent and colour it."""
+        """Print text after `label`, wrapped to the width of the screen.
+
+        Without a label, the text is indented and coloured.
+        """
         indent = " " * _LABEL if label else INDENT
         lines = textwrap.wrap(text, self.screen.width, initial_indent=indent, subsequent_indent=INDENT)
         for number_, line in enumerate(lines):
@@ -247,7 +250,7 @@ def _name_label(screen: Screen, name: str, width: int) -> str:
 
 
 def _report_entries(report: Report) -> Iterable[tuple[str, str]]:
-    """Yield the changes of a render as pairs of a label and a text, such as `synthetic` and `R10 R11 (cancelled)`."""
+    """Yield the changes made by a render, each as a label and a text, such as `synthetic` and `R10 R11 (cancelled)`."""
     if report.synthetic:
         yield "synthetic", _group_by_reason(report.synthetic)
     if report.dedupe:
@@ -259,7 +262,7 @@ def _report_entries(report: Report) -> Iterable[tuple[str, str]]:
 
 
 def _group_by_reason(pairs: Iterable[tuple[str, str]]) -> str:
-    """Return results grouped by reason: `R10 R11 (cancelled), R12 (lost)`."""
+    """Return results grouped by reason, such as `R10 R11 (cancelled), R12 (lost)`."""
     by_reason: dict[str, list[str]] = {}
     for call_id, reason in pairs:
         by_reason.setdefault(reason, []).append(f"R{call_number(call_id)}")

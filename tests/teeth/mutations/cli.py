@@ -181,7 +181,7 @@ MUTATIONS = (
     ),
     Mutation(
         "command line: a pipe receives the model's text unescaped",
-        f"{_RUN}:AnswerPrinter._print_note",
+        f"{_RUN}:AnswerPrinter._write",
         "sys.stdout.write(escape_controls(text))",
         "sys.stdout.write(text)",
         (f"{STREAMS}::test_pipes_receive_no_control_characters[line0]",),
