@@ -6,7 +6,7 @@ imported, so `actors --help` imports nothing but the standard library.
 
 import argparse
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Never, TypeAlias
 
@@ -16,6 +16,7 @@ from actors.errors import nearest
 if TYPE_CHECKING:
     Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
     Examples: TypeAlias = tuple[tuple[str, str], ...]
+    Run: TypeAlias = Callable[[argparse.Namespace], int]
 
 COMMANDS = {
     "demo": "watch one conversation change providers; needs no key and no network",
@@ -114,14 +115,14 @@ def parser_for(words: Sequence[str]) -> Parser:
     return top
 
 
-def add_action(commands: "Commands", name: str, summary: str, run: object) -> Parser:
+def add_action(commands: "Commands", name: str, summary: str, run: "Run") -> Parser:
     """Add an action to a command, such as `list` to `actors sessions`, and return the parser of the action."""
     action = commands.add_parser(name, help=summary, description=_as_sentence(summary), allow_abbrev=False)
     _add_common_options(action, run)
     return action
 
 
-def _add_common_options(command: Parser, run: object) -> None:
+def _add_common_options(command: Parser, run: "Run") -> None:
     """Add the options that every command has, and set `run` as the function of the command."""
     command.set_defaults(parser=command, run=run)
     command.add_argument(

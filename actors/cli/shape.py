@@ -1,10 +1,10 @@
-"""Describe a request by one short word for each message. The words show the order and which call a result answers.
+"""Describe a request by one short word for each message.
 
     S U A[T t c1 c2] R1 R2* U
 
-S is a system message, U a user message, A an assistant message; T is thinking, t text, M an image or a document, c1 a
-tool call, R1 its result, R2* a synthetic result. Calls are numbered by their canonical ids, not by the ids that the
-provider sees.
+The words show the order of the messages, and the call that each result answers. S is a system message, U a user
+message, A an assistant message; T is thinking, t text, M an image or a document, c1 a tool call, R1 its result, R2* a
+synthetic result. Calls are numbered by their canonical ids, not by the ids that the provider sees.
 """
 
 import json

@@ -21,7 +21,7 @@ Reason: TypeAlias = Literal["stopped", "expired", "overflow", "unhandled", "pois
 the handler raised. `draining`: the system was shutting down.
 """
 
-RECENT_LETTERS = 256  # number of latest dead letters that are kept
+RECENT_LETTERS = 256  # maximum number of dead letters that are kept
 
 
 class DeadLetter(Struct, frozen=True):

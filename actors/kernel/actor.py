@@ -37,7 +37,7 @@ class Actor(Generic[C]):
 
     @property
     def idle(self) -> bool:
-        """True unless the actor waits for an event that the kernel does not know about. `System.passivate` reads this.
+        """False while the actor waits for an event that the kernel does not know about, so it must not be passivated.
 
         The kernel itself checks for queued messages, children and unanswered queries.
         """
@@ -166,7 +166,10 @@ class Context(Struct, Generic[C], eq=False):
             self.receiver.crash(error)
 
     def defer(self, reply: Reply[Any]) -> None:  # Any: each query has its own answer type
-        """Fail the query of `reply` if the reply is garbage-collected. Called when a handler did not answer it."""
+        """Fail the query of `reply` if the reply is garbage-collected.
+
+        Called when the handler of the query has returned without an answer.
+        """
         waiter = reply.waiter = reply.waiter or self.system.loop.waiter()
         self.deferred = self.deferred or {}
         self.deferred[waiter] = weakref.ref(reply, partial(self._fail_dropped_query, waiter))

@@ -327,7 +327,7 @@ class Cell(Receiver[C], eq=False, kw_only=True):
     def _caller_error(self, cause: BaseException) -> BaseException:
         """Return the error for callers of this actor's queries.
 
-        This is `cause` if `Restart.ends` has its type, else `ActorFailed`.
+        This is `ActorFailed` after a crash, and `cause` if it does not count as a crash.
         """
         if self.is_regular_end(cause):
             return cause

@@ -41,7 +41,7 @@ class Dropped(BaseException):
 
 
 class ContainedTask:
-    """A running task with foreign code. Created by `Containment.start`."""
+    """A running task with foreign code, started by `Containment.start`. `about` describes the work."""
 
     name: str
     about: object
@@ -222,7 +222,7 @@ class Containment:
                 await trio.sleep_forever()
 
     def _reuse_nursery(self, *, is_sound: bool) -> None:
-        """Keep the nursery of the running task for the next contained task. Cancel the nursery if it is not sound."""
+        """Keep the nursery of the running task for the next contained task, or cancel it if `is_sound` is False."""
         nursery = sys.modules["trio"].lowlevel.current_task().parent_nursery
         if is_sound and len(self._spare) < SPARES:
             self._spare.append(nursery)

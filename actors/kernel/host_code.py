@@ -1,8 +1,8 @@
 """Call host code (functions of the program that uses this package), in the same way everywhere.
 
 Host code may raise anything: an error, an exit, an interrupt, a cancellation or a group of them. None of these may end
-the component that calls it. So each call site defines the consequence of a failure: it denies a call, returns an error
-to the model, fails the ask with a typed error, or logs once and disables the function.
+the component that calls the code. So each call site defines the consequence of a failure: it denies a call, returns an
+error to the model, fails the ask with a typed error, or logs once and disables the function.
 
 Two kinds of exception are not failures of host code, and propagate. A cancellation by the runtime ends a wait. An
 interrupt raised by a signal may hit any running code.

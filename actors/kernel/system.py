@@ -108,8 +108,8 @@ class System(SystemState):
                 senders wait.
             restart: The restart policy. In a group, the group's policy applies instead.
             group: The actors that restart together with this actor, or None if it restarts alone.
-            depth: A child of an actor may ask only actors with a greater (depth, level). Use `SHARED` for an actor that
-                all other actors may ask.
+            depth: Prevents circular asks: a child of an actor may ask only actors with a greater (depth, level). Use
+                `SHARED` for an actor that all other actors may ask.
 
         Raises:
             KernelError: The name is in use.

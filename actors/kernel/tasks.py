@@ -58,9 +58,9 @@ class Tasks:
     ) -> Scope:
         """Start `work` in a task, and return the scope that cancels the task.
 
-        When the task ends, `on_end` is called with its exception, or with None. It must not raise. Cancellation by the
-        scope counts as None. `context` defaults to a copy of the caller's. If `shielded` is True, the end of trio's run
-        does not cancel the task.
+        When the task ends, `on_end` is called with its exception. It is called with None after a normal end or a
+        cancellation by the scope. It must not raise. `context` defaults to a copy of the caller's. If `shielded` is
+        True, the end of trio's run does not cancel the task.
         """
         scope = self._loop.scope(shield=shielded)
         if self.cancelled:

@@ -33,7 +33,7 @@ LAGS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
 class LagCounts(Struct):
-    """The lengths of the event loop's turns that contained computation.
+    """Statistics about the lengths of the event loop's turns in which tasks computed.
 
     Args:
         counts: Number of turns per bucket of `LAGS`.

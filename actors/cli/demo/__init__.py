@@ -70,11 +70,11 @@ def add_arguments(parser: Parser) -> None:
 
 def run(options: argparse.Namespace) -> Exit:
     """Run the demo and print it. The exit code is 1 if a count is not as expected."""
-    show = DemoPrinter(screen(color=options.color))
+    printer = DemoPrinter(screen(color=options.color))
     expected = EXPECTED_WITH_ALL if options.all else EXPECTED
-    counts = anyio.run(_run_demo, show, options.all, backend=options.backend)
+    counts = anyio.run(_run_demo, printer, options.all, backend=options.backend)
     counts = {name: counts.get(name, 0) for name in expected}
-    _print_summary(show, counts, expected)
+    _print_summary(printer, counts, expected)
     return Exit.OK if counts == expected else Exit.FAILED
 
 
@@ -114,13 +114,13 @@ class _DemoConversation:
         self._notes = notes
         self._gates = gates
         self._exchanges = exchange_printer
-        self._show = exchange_printer.show
+        self._printer = exchange_printer.printer
 
     async def play_scenes(self) -> None:
-        scene = self._show.start_scene
+        scene = self._printer.start_scene
         scene("The same history through actors; then two tools run at once (gpt)")
         for note in self._notes:
-            self._show.print_note("import", note)
+            self._printer.print_note("import", note)
         await self._ask("Weather in Oslo and in Rome?")
         scene("Malformed arguments are corrected; gpt restarts its call ids each time", is_compact=True)
         await self._ask("And in Bergen?")
@@ -144,7 +144,7 @@ class _DemoConversation:
 
     async def visit_all(self) -> None:
         """Make one call in every other dialect, then return to the first two providers."""
-        scene = self._show.start_scene
+        scene = self._printer.start_scene
         scene(
             f"Around the world: a call and its result in {len(script.STOPS)} more dialects",
             is_compact=True,
@@ -160,7 +160,7 @@ class _DemoConversation:
         await self._ask("What do we have?")
 
     async def _ask(self, message: str, on_event: Act | None = None) -> None:
-        self._show.print_user_message(message)
+        self._printer.print_user_message(message)
         async with self._session.stream(message) as events:
             async for event in events:
                 self._exchanges.print_event(event)
@@ -172,7 +172,7 @@ class _DemoConversation:
         outcome = await self._session.switch(target)
         if outcome.status == "queued":
             self._exchanges.count("switches deferred")
-            self._show.print_note("switch", f"requested during the turn: {target}; deferred to its end")
+            self._printer.print_note("switch", f"requested during the turn: {target}; deferred to its end")
         else:
             self._exchanges.count("switches applied")
 
@@ -181,7 +181,7 @@ class _DemoConversation:
         if _is_call(event, "price", script.UNSTOPPABLE):
             first = mint(_number_of_call(event) - len(script.HOTELS) + 1)
             await self._wait_for_call(first, lambda known: known.completion is not None)
-            self._show.print_note("you", "(cancel; one of five calls has returned)")
+            self._printer.print_note("you", "(cancel; one of five calls has returned)")
             await self._session.cancel()
 
     async def _switch_while_booking(self, event: SessionEvent) -> None:
@@ -194,7 +194,7 @@ class _DemoConversation:
         self._gates.excelsior.set()
         calls = [item.call_id for item in (await self._session.ledger()).interactions()]
         await self._wait_for_call(calls[-1], lambda known: known.late is not None)
-        self._show.print_note("tools", f"c{call_number(calls[-1])} returned after its call was closed")
+        self._printer.print_note("tools", f"c{call_number(calls[-1])} returned after its call was closed")
 
     async def _wait_for_call(self, call_id: CallId, is_reached: Callable[[ToolCallRecord], bool]) -> None:
         known = None

@@ -142,7 +142,7 @@ class Gates:
     excelsior: anyio.Event = field(default_factory=anyio.Event)
     outage: bool = False
 
-    def fault(self, _: int, __: object) -> InjectedFault | None:
+    def fault(self, _order: int, _body: object) -> InjectedFault | None:
         """Return the fault to inject into a request to `gpt`, or None."""
         return SERVER_ERROR if self.outage else None
 

@@ -66,7 +66,7 @@ class ExchangePrinter:
     """
 
     servers: Mapping[str, LoopbackServer]
-    show: "DemoPrinter"
+    printer: "DemoPrinter"
     counts: dict[str, int] = field(default_factory=dict[str, int])
     _open: RequestRenderedEvent | None = None
     _shapes: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
@@ -86,20 +86,20 @@ class ExchangePrinter:
                 self._print_answer(message, event.error)
             case ToolResultsEvent(results=results):
                 if any(end.outcome != "returned" for end in results):
-                    self.show.print_note("tools", _outcomes_text(results))
+                    self.printer.print_note("tools", _outcomes_text(results))
             case FailoverEvent(backend=target):
                 self._print_open_request()
                 self.count("failovers")
-                self.show.print_note("failover", f"the turn ended; {target} continues the same ask")
+                self.printer.print_note("failover", f"the turn ended; {target} continues the same ask")
             case SwitchAppliedEvent(target=target):
                 self.count("switches applied")
-                self.show.print_note("switch", f"applied at the end of the turn: {target} is next")
+                self.printer.print_note("switch", f"applied at the end of the turn: {target} is next")
             case SwitchFailedEvent(error=why):
-                self.show.print_note("switch", f"failed at the end of the turn: {why}")
+                self.printer.print_note("switch", f"failed at the end of the turn: {why}")
             case CompleteEvent(result=result) | ErrorEvent(result=result):
                 self._print_open_request()
                 if result.status in ("failed", "interrupted"):
-                    self.show.print_note("ended", f"{result.status}; every call is closed")
+                    self.printer.print_note("ended", f"{result.status}; every call is closed")
             case _:
                 pass
 
@@ -107,7 +107,7 @@ class ExchangePrinter:
         sent = self._open
         self._print_open_request()
         if sent is not None and message.blocks:
-            self.show.print_message(message, error)
+            self.printer.print_message(message, error)
 
     def _print_open_request(self) -> None:
         """Print the last rendered request and its repetitions, because it has been answered."""
@@ -128,7 +128,7 @@ class ExchangePrinter:
         words = shape(exchange.body, labels)
         same, new = split_unchanged(self._shapes.get(name, []), words)
         self._shapes[name] = words
-        self.show.print_request(SentRequest(name, exchange.status, same, new, sent, is_retry))
+        self.printer.print_request(SentRequest(name, exchange.status, same, new, sent, is_retry))
 
 
 def _outcomes_text(results: Iterable[CallEnd]) -> str:
