@@ -176,8 +176,8 @@ class Trial:
         if status == 1 and any(words in before + after for words in SLOW):
             return REFUSED
         assert status in (SIGNALS[number], -number), (
-            f"{self} ended with {status}, not with {SIGNALS[number]}. DemoPrinter before it was signalled:\n"
-            f"{before.decode()}And after:\n{after.decode()}"
+            f"{self} ended with {status}, not with {SIGNALS[number]}. Its output before the signal:\n"
+            f"{before.decode()}After the signal:\n{after.decode()}"
         )
         return f"{number.name} {'twice' if len(self.signals) > 1 else 'once'}"
 
