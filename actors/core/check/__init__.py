@@ -1,8 +1,8 @@
 """Check encoded request bytes against the rulebook, independently of the renderer and the encoders.
 
-`check` checks a complete request body. The transcript that a session has sent (its lane) is checked incrementally. The
-lane keeps the check state after the last sent message, and only the new fragment is checked before the next request. So
-the cost depends only on the new messages.
+`check` checks a complete request body. The transcript that a session has sent (its lane) is checked incrementally: the
+lane keeps the check state after the last sent message, and before the next request, only the new fragment is checked.
+So the cost depends only on the new messages.
 
     state = initial_state(dialect)
     state, faults = check_fragment(state, fragment)  # for each fragment of the `messages` array, in order
@@ -57,7 +57,7 @@ _STATES: dict[str, str] = {
     "converse": "Converse",
 }
 """The class that checks the messages of a family. It is defined in the module with the family's name."""
-_MAX_BYTES = 1 << 30  # above the size of any request, because the check ignores the size limits of providers
+_MAX_BYTES = 1 << 30  # larger than any request, because the check ignores the size limits of providers
 _MAX_DEPTH = 96  # enough for arguments and schemas of depth 64, inside messages and blocks
 _QUICK = msgspec.json.Decoder()
 _LONG = 512  # bytes; above this size, extracting the end of a text is faster than parsing the text
@@ -215,7 +215,7 @@ def _with_canonical_ids(
 
 
 def _as_message_array(state: CheckState, fragment: bytes) -> bytes:
-    """Complete a fragment to a JSON array of messages. Insert a 0 in place of messages or blocks checked before."""
+    """Complete a fragment to a JSON array of messages, with a 0 in place of the messages or blocks checked before."""
     if state.opens is None:
         return b"[0%b]" % fragment if state.message_count else b"[%b]" % fragment
     if state.role is None:

@@ -80,7 +80,7 @@ class AlternatingTurnsState(CheckState):
     def begin_message(self, role: str) -> None:
         """Check the previous message, which is now complete, before a message of `role` begins.
 
-        The attributes that describe the last message are reset.
+        The attributes that describe the last message are reset for the new one.
         """
         raise NotImplementedError
 

@@ -1,7 +1,7 @@
 """Check the messages and fields of Anthropic Messages requests, block by block.
 
-The provider merges adjacent messages of one role, but some compatible hosts reject them. This module reports adjacent
-messages of one role as one fault, and then treats them as one merged message. So one mistake causes only one fault.
+The provider merges adjacent messages with the same role, but some compatible hosts reject them. This module reports
+such messages as one fault, and then treats them as one merged message. So one mistake causes only one fault.
 """
 
 import re

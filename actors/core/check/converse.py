@@ -1,4 +1,4 @@
-"""Check requests of AWS Bedrock Converse, block by block. A block is an object with one key, which names its kind."""
+"""Check requests of AWS Bedrock Converse, block by block. A block is an object with one key: the kind of the block."""
 
 import re
 from collections.abc import Callable

@@ -182,7 +182,7 @@ class Gemini(AlternatingTurnsState):
         return None
 
     def _answered_call(self, call_id: str) -> tuple[str, tuple[str, JsonValue]]:
-        """Return the open call of a response: the call with this id, or the first open call if no call has this id."""
+        """Return the open call that a response answers: the call with this id or, if there is none, the first one."""
         opened = iter(self.open_calls.items())
         first = next(opened)
         return next((call for call in (first, *opened) if call_id and call[1][0] == call_id), first)

@@ -93,7 +93,9 @@ def relaxed_facts(dialect: Dialect, model: JsonValue) -> ModelFacts:
     return replace(facts, **{name: getattr(_ACCEPTED, name) for name in unsure})
 
 
-def _value_at(body: JsonValue | Mapping[str, JsonValue], path: SettingPath) -> Any:  # Any: JSON
+def _value_at(
+    body: JsonValue | Mapping[str, JsonValue], path: SettingPath
+) -> Any:  # Any: `JsonValue` would need casts
     for key in path:
         body = body.get(key) if isinstance(body, Mapping) else None
     return body
@@ -101,7 +103,7 @@ def _value_at(body: JsonValue | Mapping[str, JsonValue], path: SettingPath) -> A
 
 def _sampling_faults(
     settings: Mapping[str, tuple[SettingPath, Any]], dialect: Dialect, facts: ModelFacts
-) -> Iterator[tuple[str, str, str]]:  # Any: JSON
+) -> Iterator[tuple[str, str, str]]:  # Any: `JsonValue` would need casts
     """Yield a fault for each sampling setting that the model rejects. Every model accepts the default of 1."""
     if facts.sampling != "never":
         return
@@ -116,7 +118,7 @@ def _effort_faults(
     body: Mapping[str, JsonValue],
     dialect: Dialect,
     facts: ModelFacts,
-) -> Iterator[tuple[str, str, str]]:  # Any: JSON
+) -> Iterator[tuple[str, str, str]]:  # Any: `JsonValue` would need casts
     place, effort = settings.get("effort", ((), None))
     is_chat = dialect.family == "openai_chat" and dialect.reasoning.switch == "effort"
     if is_chat and body.get("tools") and _refuses_tools(facts, effort):

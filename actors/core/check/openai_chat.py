@@ -2,8 +2,8 @@
 
 The central rule is about groups of messages. An assistant message with tool calls opens a group, and each tool message
 answers one of its calls. No other message may follow before all calls are answered. The other checks concern roles,
-content, keys, ids, names and arguments. OpenAI accepts several system messages and successive messages of one role, and
-so does this module. The dialect contains the additional rules of compatible vendors.
+content, keys, ids, names and arguments. OpenAI accepts several system messages and successive messages with the same
+role, and so does this module. The dialect contains the additional rules of compatible vendors.
 """
 
 from collections.abc import Iterator
@@ -129,7 +129,7 @@ class OpenAIChat(CompleteMessagesState):
                 self.role = role
 
     def _check_keys(self, message: dict[str, JsonValue], role: str) -> None:
-        """Report the unknown keys of a message. Called only if its keys are not the usual ones of its role."""
+        """Report the unknown keys of a message. Called only if it has keys that are unusual for its role."""
         known = self.message_keys[role]
         for field in sorted(_FIELDS & (message.keys() - known)):
             self.fault(f"ALL-07 {field}", "", f"unknown key {field!r}")

@@ -1,8 +1,7 @@
 """Define the check state after some messages, and the checks that several families share.
 
-Each family has a subclass, which derives from `AlternatingTurnsState` or `CompleteMessagesState`. The subclass reads
-messages and updates the state: it checks the shape of each message, and whether the message may follow the previous
-messages.
+Each family has a class that derives from `AlternatingTurnsState` or `CompleteMessagesState`. The class reads messages
+and updates the state: it checks the shape of each message, and whether the message may follow the previous messages.
 """
 
 import re
@@ -21,7 +20,7 @@ from actors.core.models.facts import ModelFacts
 from actors.errors import Fault
 
 CHOICES = ("anyOf", "oneOf", "allOf")  # keywords that no provider accepts at the root of a tool's schema
-_NOTHING: Any = ()  # Any: replaces an empty dict in stored states, without taking memory
+_NOTHING: Any = ()  # Any: stands in for an empty dict in stored states, to save memory
 _MARKS = 4
 
 
@@ -108,7 +107,8 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
         return self, found
 
     def __eq__(self, other: object) -> bool:
-        # Equal dialects compile equal functions, but Python compares functions by identity, so leave them out.
+        # Equal dialects compile equivalent functions, but Python compares functions by identity, so the comparison
+        # skips them.
         compiled = dict.fromkeys(("is_id", "is_name"))
         return type(other) is type(self) and vars(self) | compiled == vars(other) | compiled
 
@@ -302,7 +302,7 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
             self.fault("ALL-02 model", "model", f"must be a model name, not {excerpt(model)}")
 
     def model_facts(self, model: JsonValue) -> ModelFacts:
-        """Return the facts of a model against which a request is checked."""
+        """Return the model facts against which a request is checked."""
         return relaxed_facts(self.dialect, model)
 
     def check_limit(self, limit: JsonValue, path: str) -> None:

@@ -2,8 +2,8 @@
 
 The renderer and the independent check (`actors.core.check`) read these records, and docs/reference/rulebook.md is
 generated from them. `actors.core.models.rules` defines the base records of all families. Here, each family narrows the
-base records to its own features, so an impossible combination is a type error in a profile, and a one-line error in a
-table of `actors.toml`.
+base records to its own features. An impossible combination is therefore a type error in a profile, and a one-line error
+message for a table in `actors.toml`.
 """
 
 from functools import lru_cache
@@ -47,7 +47,7 @@ class Caching(KeywordOnlyRecord):
     long_lifetime: Literal["none", "ttl", "retention"] = "none"
 
     def accepted_cache(self, cache: Cache, model: ModelFacts) -> Cache:
-        """Return the longest cache lifetime, at most `cache`, that this host accepts for a model."""
+        """Return `cache` or, if the host does not accept it for this model, the longest shorter cache lifetime."""
         has_marks = self.marks != "none" and model.cache == "host"
         if cache == "off" or not (has_marks or self.cache_key):
             return "off"
@@ -66,13 +66,13 @@ class Profile(KeywordOnlyRecord):
 
     Args:
         name: The profile's name, as passed to `dialect()`.
-        rules: Prefix of the vendor's own rule ids (`MIS`, `KIM`, `DSK`), which faults cite instead of the family's
-            rules; empty if the vendor has no rules of its own.
+        rules: Prefix of the vendor's own rule ids (`MIS`, `KIM`, `DSK`); empty if the vendor has none. Faults cite
+            these ids instead of the family's.
         family: The wire family, which selects the adapter and the rules of the independent check.
-        makers: The makers of models that the host serves, for lookups in the table of model facts.
+        makers: The makers whose models the host serves. Model facts are looked up under these makers.
         model: The features that the model accepts. In a profile, this describes an unknown model;
             `actors.core.dialects.narrow.for_model` narrows the profile to one model.
-        narrowed_to: Name of the model that the profile was narrowed to; empty for the profile itself.
+        narrowed_to: Name of the model to which the profile was narrowed; empty if the profile was not narrowed.
         ids: The rules for call ids and tool names.
         turns: The rules for the order of roles, calls and results.
         media: The rules for images and documents.
@@ -112,7 +112,7 @@ class Profile(KeywordOnlyRecord):
 
 
 class ChatTurns(TurnRules):
-    """The rules for turns in Chat Completions, where each result is a message of the role `tool`.
+    """The rules for turns in Chat Completions, where each result is a message with the role `tool`.
 
     Args:
         developer_role: Whether the host accepts the role `developer` in addition to `system`. We send `system`.
@@ -172,7 +172,7 @@ class ChatRequest(RequestRules):
         max_tokens_field: Name of the field that limits the tokens of the answer.
         seed_field: Name of the field for the random seed.
         stream_usage: Whether a streaming request must ask for token usage (`stream_options.include_usage`).
-        required_choice: The tool choice that forces the model to call any tool.
+        required_choice: The tool choice that forces the model to call at least one tool.
         upstream_pin: The field that pins a request to one upstream of a gateway.
         untyped_functions: Whether tools and calls without a type count as functions, and whether calls may have an
             index.
@@ -240,7 +240,7 @@ class BlockTurns(TurnRules):
 
 
 class FunctionRequest(RequestRules):
-    """The rules for request fields in families whose tools are all functions with an arguments object."""
+    """The rules for request fields in families whose tools are all functions that take an arguments object."""
 
     custom_tools: Literal[False] = False
     output: Literal["schema", "prompt"] = "prompt"
@@ -263,8 +263,8 @@ class ResponsesReasoning(ReasoningRules):
 
     Args:
         replay_item_ids: The items that are replayed with their ids: none, or `all` items of an answer from its first
-            reasoning item on. Some hosts look up items with ids and find nothing (OAR-05), so no more item ids are sent
-            after the provider has refused a session's reasoning.
+            reasoning item on. Some hosts look up items with ids and find nothing (OAR-05), so once the provider has
+            refused a session's reasoning, no more item ids are sent.
     """
 
     once = True
@@ -321,10 +321,9 @@ class AnthropicRequest(FunctionRequest):
     """The rules for the fields of a Messages request other than its messages.
 
     Args:
-        route: The operation that receives the request. With `messages`, Anthropic's own operation, the body contains
-            the model, and a header contains the API version. With `raw_predict` (Vertex AI) and `invoke_model`
-            (Bedrock), the path contains the model, and the body contains the version (ANT-60). Bedrock streams binary
-            frames.
+        route: The API operation to call. With `messages`, Anthropic's own operation, the model is in the body and the
+            API version in a header. With `raw_predict` (Vertex AI) and `invoke_model` (Bedrock), the model is in the
+            path and the version in the body (ANT-60). Bedrock streams binary frames.
     """
 
     route: Literal["messages", "raw_predict", "invoke_model"] = "messages"
@@ -353,7 +352,7 @@ class AnthropicDialect(Profile):
 
 
 class GeminiTurns(BlockTurns):
-    """The rules for turns in generateContent, where results are parts of a user content."""
+    """The rules for turns in generateContent, where results are parts of a `Content` with the role `user`."""
 
     # a call must follow a user content (GEM-02)
     first_roles: frozenset[Literal["user"]] = frozenset({"user"})
@@ -383,7 +382,7 @@ class GeminiRequest(FunctionRequest):
     """The rules for the fields of a generateContent request other than its contents.
 
     Args:
-        models_path: The URL path of the models, relative to the endpoint, because the URL names the model.
+        models_path: The URL path before the model's name, relative to the endpoint.
     """
 
     models_path: str

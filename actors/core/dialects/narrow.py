@@ -1,7 +1,7 @@
 """Narrow a dialect to one model: combine the rules of a host with the facts of the model that it serves.
 
 In:  a profile, a model's name, and overrides of the built-in facts: the user's, then overrides learned from refusals.
-Out: the same profile with `model` and the fields that depend on it: the replay of reasoning and of native ids.
+Out: the profile with the model's facts, and with updated rules for replaying reasoning and native ids.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ def for_model(dialect: Dialect, model: str, overrides: Sequence[Overrides] = ())
 
 
 def facts_of(dialect: Dialect, model: str) -> ModelFacts:
-    """Return the built-in facts of a model on a host; the facts in the profile if the model's family is unknown."""
+    """Return the built-in facts of a model on a host, or the profile's own facts if the model's family is unknown."""
     row = find_row(model, dialect.makers)
     return dialect.model if row is None else row.facts
 

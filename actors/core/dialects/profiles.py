@@ -76,7 +76,7 @@ ANTHROPIC = AnthropicDialect(
         max_len=64,
         tool_name_pattern=r"[a-zA-Z0-9_-]{1,128}",  # required by ANT-08
     ),
-    turns=BlockTurns(),  # the user must begin (ANT-24)
+    turns=BlockTurns(),  # the first message must be the user's (ANT-24)
     media=PartMedia(max_bytes=5 * 1024 * 1024, max_count=100),  # images and documents together (ANT-54)
     reasoning=AnthropicReasoning(
         binding="prefix",  # ANT-44: only newer models check the prefix, but the rule is safe for all models
@@ -178,10 +178,10 @@ BEDROCK = ConverseDialect(
         max_len=64,
         tool_name_pattern=r"[a-zA-Z0-9_-]{1,64}",  # required by BED-08
     ),
-    # blank text is rejected, roles alternate, and the user begins (BED-04, BED-06, BED-07)
+    # blank text is rejected, roles alternate, and a user message is first (BED-04, BED-06, BED-07)
     turns=ConverseTurns(empty_result="(The tool returned nothing.)"),
     media=ConverseMedia(
-        max_bytes=3_750_000 * 4 // 3,  # documented for images; documents may have 4.5 MB
+        max_bytes=3_750_000 * 4 // 3,  # documented for images; documents may be up to 4.5 MB
         max_count=20,  # BED-17; some models accept more, some fewer
         max_documents=5,  # the limit of BED-16
     ),
@@ -190,7 +190,7 @@ BEDROCK = ConverseDialect(
         followed=True,  # Claude's rule also applies on Bedrock: reasoning must not be last (ANT-52, BED-10)
     ),
     makers=("openai", "anthropic", "google", "amazon"),
-    # Cache marks are rejected for a model without a prompt cache. Few models of other makers than Anthropic accept a
+    # Cache marks are rejected for a model without a prompt cache. Few models from makers other than Anthropic accept a
     # named tool choice, but some accept `any`.
     model=replace(_CLAUDE_LIKE, named_choice=False, cache="none", image_side=8000, many_images_side=2000),
     caching=ConverseCaching(marks="point", long_lifetime="ttl"),
@@ -216,7 +216,7 @@ MISTRAL = ChatDialect(
         tool_name_pattern=r"[a-zA-Z0-9_-]{1,64}",  # required by MIS-14
     ),
     turns=ChatTurns(
-        first_roles=frozenset({"user"}),  # MIS-13; also, Mistral does not track calls in a first message
+        first_roles=frozenset({"user"}),  # MIS-13; besides, Mistral does not track calls in a first message
         user_after_tool="filler",  # a user message must not follow a result (MIS-21)
         developer_role=False,
         system_anywhere=False,  # not after an assistant or tool message (MIS-12)
@@ -311,7 +311,7 @@ OPENROUTER = ChatDialect(
     turns=ChatTurns(
         first_roles=frozenset(
             {"user"}
-        ),  # some upstreams require that the user begins (ANT-24, BED-07, GEM-02)
+        ),  # some upstreams require a user message first (ANT-24, BED-07, GEM-02)
         user_after_tool="filler",  # a user message must not follow a result (MIS-21)
         empty_result="(The tool returned nothing.)",  # ANT-33: a blank text must not have a cache mark
     ),
@@ -328,9 +328,9 @@ XAI = ChatDialect(
 )
 QWEN = ChatDialect(
     name="qwen",
-    # error of the host: "Tool names are not allowed to be [search]"
+    # the host's error message: "Tool names are not allowed to be [search]"
     ids=replace(OPENAI_CHAT.ids, tool_name_pattern=r"(?!search\Z)[a-zA-Z0-9_-]{1,64}"),
-    # error of the host: "developer is not one of ['system', 'assistant', 'user', 'tool', 'function']"
+    # the host's error message: "developer is not one of ['system', 'assistant', 'user', 'tool', 'function']"
     turns=ChatTurns(developer_role=False),
 )
 GLM = ChatDialect(

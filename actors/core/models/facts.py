@@ -37,7 +37,7 @@ class ModelFacts(KeywordOnlyRecord):
             Responses API always accepts them.
         sampling: When `temperature` and `top_p` are accepted. A setting that is not accepted is omitted and reported as
             a loss.
-        efforts: The accepted effort levels, from the lowest to the highest. Another level is replaced by the nearest
+        efforts: The accepted effort levels, from the lowest to the highest. Any other level is replaced by the nearest
             accepted level. An empty tuple means that the model has no effort setting. None means that the levels are
             unknown, so that any level is passed on.
         default_effort: The effort of a request without the setting; empty if unknown.
@@ -60,13 +60,13 @@ class ModelFacts(KeywordOnlyRecord):
             in pixels; None if no limit is known.
         image_bytes: The maximum size of an image as base64, in bytes; None if the host's limit applies.
         image_count: The maximum number of images in a request; None if the host's limit applies.
-        reasoning: The assistant messages that are sent back with reasoning: as the host requires (`host`), messages
-            that have reasoning (`own`), also all messages with calls (`with_calls`), or `every` message. If a message
-            has no reasoning, a placeholder is sent.
+        reasoning: The assistant messages that are sent back with reasoning: those for which the host requires it
+            (`host`), those that have reasoning (`own`), those and all messages with calls (`with_calls`), or `every`
+            message. If a message has no reasoning, a placeholder is sent.
         native_ids: Whether the model's own call ids are sent back to it, even if the host's profile forbids this
             (GEM-09).
-        property_keys: A regular expression that must match each property key in a tool's schema completely. Other keys
-            are renamed in the schema, and renamed back in calls (ANT-57). None if any key is accepted.
+        property_keys: A regular expression that must match each property key in a tool's schema completely. A key that
+            does not match is renamed in the schema, and renamed back in calls (ANT-57). None if any key is accepted.
         budgets: Whether thinking is limited by a token budget (Gemini before generation 3).
         display: Whether the request may set how thinking is displayed.
         verbosity: Whether the request may set the length of the answer.

@@ -1,6 +1,6 @@
 """Find the row of the table that describes a model.
 
-In:  a model's name in its provider's spelling, and the makers of models that the host serves.
+In:  a model's name in its provider's spelling, and the makers whose models the host serves.
 Out: the first row that matches, or None for a model of an unknown family.
 
 A new name of a known family matches the row of the family's newest generation, because providers add restrictions more
@@ -39,7 +39,7 @@ def find_row(model: str, makers: Collection[Maker]) -> ModelRow | None:
 
     Args:
         model: The model's name, as its provider spells it.
-        makers: The makers of models that the host serves.
+        makers: The makers whose models the host serves.
     """
     # imported here, so that the table is built only when it is needed
     from actors.core.models.table import (

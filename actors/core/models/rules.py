@@ -19,9 +19,7 @@ Family: TypeAlias = Literal["openai_chat", "responses", "anthropic", "gemini", "
 class _KeywordOnlyMeta(StructMeta):
     """The metaclass of structs whose fields are all keyword-only, subclasses included."""
 
-    def __new__(
-        mcls, *args: Any, **options: Any
-    ) -> "_KeywordOnlyMeta":  # Any: the name, bases and namespace of a class
+    def __new__(mcls, *args: Any, **options: Any) -> "_KeywordOnlyMeta":  # Any: passed on to `type` unchanged
         # msgspec does not inherit this option
         return super().__new__(mcls, *args, **options, kw_only=True)
 
@@ -64,9 +62,10 @@ class TurnRules(KeywordOnlyRecord):
         error_prefix: A prefix that is added to the text of a failed result.
         empty_result: The text that replaces an empty result, if the host rejects blank text (BED-04) or rejects cache
             marks on blank text (ANT-33). None sends the empty result.
-        first_roles, last_roles: The roles that a transcript may begin with, and the roles that it may end with.
-        alternation: The treatment of neighbouring messages of one role. `merge_same` merges them into one message, as a
-            block list. `fill` inserts a constant message of the other role between them (CMP-01).
+        first_roles: The roles with which a transcript may begin.
+        last_roles: The roles with which a transcript may end.
+        alternation: The treatment of neighbouring messages with the same role. `merge_same` merges them into one
+            message, as a block list. `fill` inserts a constant message of the other role between them (CMP-01).
         user_after_tool: Whether a user message may follow a result. If not, a constant assistant text is inserted.
         calls_together: Whether an assistant message may contain several calls. If not, each call is sent with its own
             result (CMP-02).
@@ -75,8 +74,9 @@ class TurnRules(KeywordOnlyRecord):
         drop_empty_text: Whether empty and whitespace-only texts are dropped.
         max_string: The maximum length of a string, in characters. Longer texts are split; results are truncated at
             ingestion.
-        filler_first, filler_last, filler_between: The texts of the messages that are inserted where the protocol
-            requires a message: at the start, at the end, or between two messages.
+        filler_first: The text of the message that is inserted where the protocol requires one at the start.
+        filler_last: The text of the message that is inserted where the protocol requires one at the end.
+        filler_between: The text of the message that is inserted where the protocol requires one between two messages.
     """
 
     arguments: ClassVar[Literal["object", "text"]]
@@ -98,11 +98,11 @@ class MediaRules(KeywordOnlyRecord):
     """The rules for attachments.
 
     Args:
-        result_kinds, user_kinds: The kinds of attachments that a result may contain, and those that a user message may
-            contain.
-        types: The accepted media types of those kinds.
-        max_bytes: The maximum size of one image as base64, in bytes. Where the documentation can be read in two ways,
-            the stricter value is used (ANT-30). None if the provider states no limit.
+        result_kinds: The kinds of attachments that a result may contain.
+        user_kinds: The kinds of attachments that a user message may contain.
+        types: The accepted media types of these attachments.
+        max_bytes: The maximum size of one image as base64, in bytes. Where the documentation is ambiguous, the stricter
+            value is used (ANT-30). None if the provider states no limit.
         max_count: The maximum number of attachments in a request. Images and documents count together, even if the
             provider states a limit for images only. Further attachments are replaced by notes. None if the provider
             states no limit.
@@ -127,17 +127,17 @@ class ReasoningRules(KeywordOnlyRecord):
         carrier: The encoding of native thinking. With `extra_content` (Google's version of Chat Completions), only the
             signature of a call is replayed, in the call.
         field: The field that contains the text if the carrier is `reasoning_content`. Both spellings are decoded.
-        binding: The bindings to which a sealed block may be replayed. `none` allows no binding. `model` requires the
-            same model and account, and `upstream` requires the same upstream of a gateway as well. `prefix` requires
-            the same binding and an unchanged prefix.
+        binding: The condition for replaying a sealed block. `none`: it is never replayed. `model`: the model and the
+            account are the same. `upstream`: the gateway's upstream is the same as well. `prefix`: the binding is the
+            same and the prefix is unchanged.
         first: Whether thinking must come first in its message (ANT-39). The newest models also accept thinking later in
             a message; if the profile does not allow this, later thinking is not sent.
-        followed: Whether other content of the same message must follow thinking (OAR-03, ANT-52).
+        followed: Whether thinking must be followed by other content in the same message (OAR-03, ANT-52).
         once: Whether a reasoning item, identified by its id, may be sent only once (OAR-07).
         alone: Whether an assistant message may consist of thinking only.
         required: The assistant messages that need thinking: none (`no`), those with calls (`with_calls`, KIM-03), those
             with calls, directly before the first call (`before_calls`, GEM-04), or `every` message (DSK-05).
-        placeholder: The text that is sent if thinking is required and missing.
+        placeholder: The text that is sent if thinking is required but missing.
         switch: The request field that turns thinking on.
     """
 
@@ -189,9 +189,9 @@ class RequestRules(KeywordOnlyRecord):
     Args:
         namespaces: Whether tools may be declared in named groups.
         custom_tools: Whether tools may take free text instead of an object.
-        schema_subset: The JSON Schema subset that a tool's schema is reduced to.
-        patterns: The regular expressions that a schema may contain: `any`, `none`, or only `plain` ones. These have no
-            lookarounds, named groups or flags, so that a grammar can be built from them (CMP-03).
+        schema_subset: The JSON Schema subset to which a tool's schema is reduced.
+        patterns: The regular expressions that a schema may contain: `any`, `none`, or only `plain` ones. A plain
+            expression has no lookarounds, named groups or flags, so that a grammar can be built from it (CMP-03).
         max_tokens_default: The `max_tokens` of a request that does not set it (Anthropic requires the field); None for
             the model's default.
         max_tools: The maximum number of tools in a request; None if there is no limit.

@@ -7,8 +7,8 @@ and the log rely on this, so all repairs are in this package and run once:
     attribute   move every block to a message of its own role
     settle      give every call a unique id and every result its call; unmatched results become text
 
-Every `History` that is built from messages is normalized here, whether the messages come from `from_wire`, an opened
-session, a compaction or the host program.
+Every `History` that is built from messages is normalized here, whether they come from `from_wire`, `open`, a compaction
+or the host program.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Move every block to a message whose role may write the block.
+"""Move every block to a message whose role may contain the block.
 
 In:  messages in which any block may have any role.
 Out: messages in which only assistant messages contain tool calls, and only tool messages contain tool results. The
@@ -42,7 +42,7 @@ SAID_BY: dict[type[Block], tuple[MessageRole, ...]] = {
 
 
 def attribute(messages: Iterable[PositionedMessage], remarks: ReportBuilder) -> Iterator[PositionedMessage]:
-    """Yield messages in which each block is under its own role. A message that is already correct is unchanged."""
+    """Yield messages whose role fits each of their blocks. A message that is already correct is unchanged."""
     for place, message in messages:
         if message.role not in get_args(MessageRole):
             remarks.add_finding("unknown_speaker")
@@ -53,7 +53,7 @@ def attribute(messages: Iterable[PositionedMessage], remarks: ReportBuilder) -> 
 
 
 def is_attributed(message: Message) -> bool:
-    """Return True if every block of the message is of a type that the message's role may write."""
+    """Return True if the message's role may contain every block of the message."""
     return all(message.role in SAID_BY[type(block)] for block in message.blocks)
 
 

@@ -1,4 +1,4 @@
-"""Give every call a unique id, and find the call of every result; results without a call become text.
+"""Give every call a unique id, and find the call that each result answers; results without a call become text.
 
 In:  attributed messages. Their call ids may be empty, repeated or a provider's ids.
 Out: the user and assistant messages, and a record of each call.
@@ -219,7 +219,7 @@ class Normalizer:
             self._add_note(key, tool, result, where)
 
     def _add_note(self, key: CallId, tool: str, result: ToolResult, where: str) -> None:
-        """Turn a result whose call is unknown into a note. A result that a note already contains is dropped."""
+        """Turn a result whose call is unknown into a note. If an earlier note contains the same result, drop it."""
         self.remarks.add_finding("orphan_result", key)
         what, about = _describe_unmatched(key, tool, is_known=key in self._ids)
         failed = ", which failed" if result.status == "error" else ""

@@ -1,4 +1,4 @@
-"""Define the record of one requirement, and the reasons why we cannot check some requirements."""
+"""Define the record of one requirement, and the reasons why some requirements cannot be checked."""
 
 import re
 from typing import Literal, TypeAlias
@@ -21,7 +21,7 @@ class Rule(Struct, frozen=True):
 
     Args:
         id: Stable id, such as `ANT-07`.
-        fault_class: The class of the fault that breaks the rule.
+        fault_class: The class of faults against this rule.
         evidence: The source: `seen` in a real response, `documented`, `second hand` from other software, or `derived`
             from other rules.
         demand: The requirement, in one line.
@@ -29,7 +29,7 @@ class Rule(Struct, frozen=True):
             with the request.
         unseen: The reason why we cannot check the rule in a request body; empty for a rule that we check.
         instead_of: Ids of other rules, separated by commas. In the dialects to which this rule applies, faults cite
-            this rule in place of the others. A word after an id restricts this to one case of the other rule.
+            this rule in place of the others. A word after an id limits the replacement to one case of that rule.
     """
 
     id: str
@@ -52,7 +52,7 @@ class Rule(Struct, frozen=True):
 
     @property
     def refusal_pattern(self) -> str:
-        """A regular expression that matches the error text of a refusal because of this rule.
+        """A regular expression that matches the provider's error text if a request breaks this rule.
 
         The result is empty if no text is specific to this rule.
         """
