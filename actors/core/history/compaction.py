@@ -1,9 +1,9 @@
 """Decide how to shorten a history: pure rules over history and ledger, for the session's compaction.
 
-There are two ways, and neither edits messages in place. The cheap way replaces results by short marks
-(`ResultsTrimmed`): first long results and the results of calls that were repeated later, then old results too if that
-is not enough. The expensive way replaces turns by a summary that a backend writes (`Compacted`). After either, every
-provider's transcript is rendered again from the start. The ledger keeps every result.
+There are two ways to shorten a history, and neither edits messages in place. The cheap way replaces results by short
+marks (`ResultsTrimmed`): first long results and the results of calls that were repeated later, then old results too if
+that is not enough. The expensive way replaces turns by a summary that a backend writes (`Compacted`). After either,
+every provider's transcript is rendered again from the start. The ledger keeps every result.
 
     kept verbatim      the last turns (`Compaction.keep_turns`), and always the turn in flight
     boundary           only where a turn begins, so never between a call and its result
@@ -51,15 +51,15 @@ class Compaction(StoredRecord, frozen=True):
     """The settings for shortening a session's history.
 
     Args:
-        threshold: Share of the context window from which the history is compacted before a turn's first request. None
-            means never. The window of the selected backend must be known; see `windows`.
+        threshold: Share of the context window at which the history is compacted before a turn's first request. None
+            turns this off. The window of the selected backend must be known; see `windows`.
         keep_turns: Number of turns at the end that stay verbatim, if the history has more.
         large_result_bytes: Size in bytes from which a result counts as long.
         attachments: Number of the user's newest images and documents that a summary carries over.
         summarizer: The backend that writes summaries. None means the backend that answered last, because its prompt
             cache contains the history. During a turn, the turn's own backend writes the summary.
-        windows: Source of window sizes: `configured` (`context` of a backend or of a price), or `listed` to use the
-            sizes in the package `genai-prices` as well.
+        windows: Source of window sizes: `configured` (the setting `context` of a backend or a price), or `listed`,
+            which adds the sizes in the package `genai-prices`.
     """
 
     threshold: float | None = 0.8
@@ -152,7 +152,7 @@ def last_batch_index(messages: Sequence[Message]) -> int:
 def repeated_results(
     messages: Sequence[Message], history: History, ledger: Ledger
 ) -> Iterator[tuple[CallId, Short]]:
-    """Yield (call id, `repeated`) for each call that the model made again later and that was answered both times."""
+    """Yield (call id, `repeated`) for each call that the model repeated later, if both calls have results."""
     again: set[tuple[str, bytes]] = set()
     for message in reversed(messages):
         for call in reversed(message.calls):

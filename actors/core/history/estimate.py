@@ -59,7 +59,9 @@ class ReportedRequest(StoredRecord, frozen=True):
 
 
 class Calibration(Struct):
-    """The averages of a binding's reports. A calibration is mutable, because all sessions of a runtime share it.
+    """Averages over the token counts that the provider reported for one binding.
+
+    A calibration is mutable, because all sessions of a runtime share it.
 
     Args:
         ratio: Bytes per token. Each report moves this ratio half of the way to the reported ratio.

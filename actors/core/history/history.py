@@ -115,7 +115,7 @@ class History(
         return self._packed == other._packed and self.ledger == other.ledger
 
     def __ne__(self, other: object) -> bool:
-        return not self == other  # needed because Struct's own `__ne__` compares all fields
+        return not self == other  # needed because Struct defines `__ne__` by identity
 
     __hash__: ClassVar[None] = None  # type: ignore[assignment]  # histories are compared by value and never hashed
 

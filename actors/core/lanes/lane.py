@@ -94,8 +94,8 @@ def begin_epoch(lane: Lane, event: EpochBegan, dialect: Dialect, epoch_start: in
 
     `epoch_start` is the number of messages in the history. Their reasoning and provider-specific parts were bound to
     the old prefix and are not replayed, with two exceptions. Plain-text reasoning is replayed, because it is not bound
-    and some providers require it (DSK-05, KIM-03). After a refused attachment, both are replayed unless the dialect
-    binds reasoning to the prefix.
+    and some providers require it (DSK-05, KIM-03). If the epoch begins because of a refused attachment, both kinds are
+    replayed unless the dialect binds reasoning to the prefix.
     """
     old = lane._state
     if event.reason == "media" and dialect.reasoning.binding != "prefix":
@@ -120,7 +120,7 @@ def advance(
 ) -> Rendered:
     """Render, encode and check the messages of `history` that `lane` has not rendered yet.
 
-    The result depends only on the arguments. Faults found by the check are in the report and are not raised.
+    The result depends only on the arguments. Faults that the check finds are reported in the result, not raised.
 
     Raises:
         CanonicalFault: The lane belongs to another dialect family. Or the lane has rendered more messages than the
@@ -132,7 +132,7 @@ def advance(
 def advance_in_slices(
     lane: Lane, history: History, ledger: Ledger, dialect: Dialect, encoder: Encoder, target: RenderTarget
 ) -> Slices[Rendered]:
-    """Do the same as `advance`, with a yield after each slice, so that the event loop can run other tasks."""
+    """Do the same as `advance`, but in slices, so that the event loop can run other tasks in between."""
     other, sent = lane._check_state.dialect, lane._state.cursor
     if other.family != dialect.family:
         raise CanonicalFault(

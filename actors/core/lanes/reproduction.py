@@ -3,8 +3,8 @@
 In:  a request body that the provider or our check refused, and the dialect.
 Out: a body of the same structure. Texts, arguments and data are replaced by their lengths, ids by numbers.
 
-If the check finds the same broken rule in the redacted body, everything is removed that is not needed to break the
-rule. If the check finds no fault, because only the provider knows the rule, the structure stays complete.
+If the check finds the same broken rule in the redacted body, everything that is not needed to break the rule is
+removed. If the check finds no fault, because only the provider knows the rule, the structure stays complete.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Render a normal history and its ledger for one provider, as a pure function in one pass over the messages.
+"""Render a normal history and its ledger for one provider: a pure function that passes once over the messages.
 
     walk        the loop over messages: each message, the results of its calls, roles and fillers
     choose      the completion of each call: sealed, else real, else synthetic with its reason; late results as text

@@ -1,20 +1,20 @@
 """Decide which attachments a transcript contains, in which message, and under which name.
 
-Media of a result stay in the result if the dialect allows it. Otherwise, they follow in a user message directly after
+A result's media stay in the result if the dialect allows it. Otherwise, they are sent in a user message directly after
 all results of the group, never between two results, and the result's text mentions them (OAC-08, MIS-18). A failed
 result contains only text (ANT-51). An attachment that cannot be rendered is replaced by a note.
 
-The number of attachments in a request is limited (BED-16, BED-17, ANT-54). Sent attachments stay, so the oldest
-attachments of an epoch are rendered, and later attachments become notes once the limit is reached. If documents need
+The number of attachments in a request is limited (BED-16, BED-17, ANT-54). An attachment that was sent must stay, so an
+epoch renders its oldest attachments, and replaces later ones by notes once the limit is reached. If documents need
 names, a name is a digest of the bytes, so it is the same in every epoch and lane; repeated names in an epoch get a
 number (BED-15).
 
 An attachment that the provider refused once becomes a note in every later epoch of the lane.
 
 The side length of an image is limited, more strictly in requests with many images (ANT-58, ANT-59). An image above the
-lower limit is rendered while few images are present. Images that the epoch would later add beyond this number become
-notes, because the large image was sent and cannot be removed. If too many images arrive in the same request as the
-large image, the large image becomes a note and the others are rendered.
+stricter limit is rendered while the request has few images. Later images that would make it a request with many images
+become notes, because the large image was sent and cannot be removed. If too many images arrive in the same request as
+the large image, the large image becomes a note and the others are rendered.
 """
 
 import re

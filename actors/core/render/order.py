@@ -1,7 +1,7 @@
 """Reorder an answer's blocks for the target, and drop reasoning whose prefix has changed.
 
-In:  the blocks of an assistant message as the model wrote them, those that the target supports, and the calls' ids and
-     names.
+In:  the blocks of an assistant message as the model wrote them, the blocks that the target supports, and the calls' ids
+     and names.
 Out: the blocks to send, with calls last if the dialect requires this order. Reasoning is removed if it was bound to a
      changed part of the same message. If a call requires reasoning and none remains, an unsealed placeholder is added.
 
@@ -27,8 +27,8 @@ EmittedCalls: TypeAlias = list[tuple[ToolCall, str, str]]
 def split_calls(blocks: Sequence[Block]) -> list[list[Block]]:
     """Split a message's blocks after each call except the last.
 
-    Some chat templates raise an error on a second call in one message (CMP-02), even from another model. After the
-    split, the calls look sequential.
+    Some chat templates raise an error on a second call in one message (CMP-02), even if another model made the calls.
+    After the split, the calls look sequential.
     """
     parts: list[list[Block]] = [[]]
     left = sum(type(block) is ToolCall for block in blocks)

@@ -1,12 +1,12 @@
-"""Keep the reasoning and the provider-specific parts that the target may receive, and replace the others by text.
+"""Keep the reasoning and the provider-specific parts that the target may receive, and replace the rest by text.
 
 In:  the blocks of an assistant message.
-Out: the same blocks, with only the reasoning and the provider-specific parts that the target may read.
+Out: these blocks, with only the reasoning and the provider-specific parts that the target may read.
 
-This content is sealed: each block records the binding that produced it, and returns to this binding unchanged.
-Reasoning returns only while the prefix that it was bound to is unchanged (rulebook ANT-42, ANT-44). For other targets,
-reasoning is dropped; it becomes text if the policy is `text` and the reasoning has visible text. The pairing and
-placement of tool calls does not depend on any of this (REQ-915-023, -024).
+This content is sealed: each block records the binding that produced it, and is sent back to this binding unchanged.
+Reasoning is sent back only while the prefix to which it is bound is unchanged (rulebook ANT-42, ANT-44). For other
+targets, reasoning is dropped, or becomes text if the policy is `text` and the reasoning has visible text. The pairing
+and placement of tool calls does not depend on any of this (REQ-915-023, -024).
 
 A server tool's call and its result are sent together or not at all (ANT-10, ANT-11), and only once per epoch. A history
 that was forked, joined or edited may contain half of a pair, or the same pair twice.
@@ -58,10 +58,10 @@ class RenderTarget(Struct, frozen=True):
 def replayable_upstream(messages: Iterable[Message], dialect: Dialect, target: RenderTarget) -> str | None:
     """Return the upstream (a provider behind a gateway) whose reasoning in `messages` may be replayed.
 
-    This is the upstream that the target pins, else the upstream of the first replayable reasoning, else None. Reasoning
-    of other upstreams is dropped for the rest of the epoch, because no upstream can read another's reasoning. Without a
-    pin, only reasoning that came through this backend counts, because another backend may pin the same gateway
-    differently.
+    This is the upstream to which the target is pinned, else the upstream of the first replayable reasoning, else None.
+    Reasoning of other upstreams is dropped for the rest of the epoch, because no upstream can read another's reasoning.
+    Without a pin, only reasoning that came through this backend counts, because another backend may pin the same
+    gateway differently.
     """
     binding = target.binding
     if dialect.reasoning.binding != "upstream" or target.policy == "drop" or binding is None:
@@ -97,7 +97,7 @@ def filter_reasoning(
 
 
 def reasoning_as_text(block: Thinking, target: RenderTarget, notes: Notes) -> Text | None:
-    """Return reasoning as text if the policy is `text` and there is text, else record the loss and return None."""
+    """Return reasoning as text if the policy is `text` and it has visible text; else record a loss."""
     if target.policy == "text" and block.json != b'""':
         return Text(f"[Reasoning: {block.text}]")
     notes.losses["thinking"] += 1

@@ -1,12 +1,12 @@
 """Write the transcript of a normal history, from the lane's cursor to the end, message by message.
 
 A group is a user message, or an assistant message with the results of its calls. An assistant message keeps the blocks
-that the target supports. The results follow directly, in call order; `choose` selects each result. A step that only
-some dialects or some content need is skipped for the others.
+that the target supports. The results follow directly, in call order; `choose` selects each result. A step is skipped if
+neither the dialect nor the content needs it.
 
 If the protocol requires a message and the history has none, a constant filler is inserted and counted in the report. A
-sent filler is part of the lane and stays. Blank texts are dropped if the dialect rejects them (rulebook ANT-20,
-ANT-21), and so are messages that are left empty (ANT-22).
+sent filler is part of the lane and stays. If the dialect rejects blank texts, they are dropped (rulebook ANT-20,
+ANT-21), and so are messages that are empty without them (ANT-22).
 """
 
 import sys
@@ -336,7 +336,7 @@ class RenderWalk:
     def _allowed_reasoning(self, blocks: list[Block]) -> list[Block]:
         """Return the blocks without the reasoning that the dialect rejects.
 
-        A dialect may reject reasoning at the end of a message, without other blocks, or that was sent before.
+        A dialect may reject reasoning that ends its message, that is alone in its message, or that was sent before.
         """
         dialect, notes = self._dialect, self._notes
         # reasoning must not be the last content of a message (OAR-03, ANT-52)

@@ -21,7 +21,7 @@ messages of one role, or placeholder reasoning before a tool call (`thinking`)."
 
 
 class Report(Struct, frozen=True):
-    """The decisions of one render, for users who ask what a transcript shows and why.
+    """The decisions of one render. They explain to users what a transcript shows and why.
 
     Args:
         dialect: The dialect's name.
@@ -55,8 +55,8 @@ class Refusal(Struct, frozen=True):
         by: `judge` if the check before sending refused the request, or `provider`.
         why: The error message.
         body: The request body.
-        report: The report of the render. Its `faults` contain the refusal: the fault class, the rule, and the canonical
-            ids of the calls that the message names. The class is `unclassified` if no rule explains the message.
+        report: The report of the render. Its `faults` describe the refusal by fault class, rule, and canonical ids of
+            the calls that the error message names. The class is `unclassified` if no rule explains the error message.
     """
 
     session: str
@@ -67,7 +67,7 @@ class Refusal(Struct, frozen=True):
     report: Report
 
 
-def _zero_counts() -> defaultdict[Any, int]:  # Any: the keys are kinds of losses or of fillers
+def _zero_counts() -> defaultdict[Any, int]:  # Any: two fields share this factory, and their key types differ
     return defaultdict(int)
 
 

@@ -4,9 +4,9 @@ Within a lane, the mapping is injective and stable: two calls never share an id,
 An id depends only on the canonical id and on the calls that appeared earlier in the lane. In Kimi's format, it also
 depends on the tool name and on the call's index in the lane, which is never reused.
 
-A native id returns to the binding that minted the id, if the dialect allows it and the lane does not use the id yet.
-Newer models need their own ids, because they bind their reasoning to the preceding bytes, ids included. REQ-915-018 and
--019 govern minted ids.
+A native id is sent back to the binding that minted it, if the dialect allows this and the id is still free in the lane.
+Newer models must receive their own ids, because their reasoning is bound to all preceding bytes, ids included.
+REQ-915-018 and -019 govern minted ids.
 """
 
 import re
@@ -82,7 +82,7 @@ class Projection:
         return emitted, name
 
     def with_native_keys(self, call: ToolCall) -> ToolCall:
-        """Return a call with the argument keys that its model wrote, if the call goes back to its provider (ANT-57)."""
+        """Return a call with its original argument keys if the call is sent back to its provider (ANT-57)."""
         if (
             call.native is None
             or call.native.kind != "call"
@@ -126,7 +126,9 @@ _ORDINAL = re.compile(r":(\d{1,9})\Z")
 """Matches the index at the end of an id in Kimi's format (REQ-915-020)."""
 
 
-@lru_cache(maxsize=8192)  # sessions number their calls alike, so they share canonical ids and cache entries
+@lru_cache(
+    maxsize=8192
+)  # all sessions number their calls from 1, so they share canonical ids and cache entries
 def mint(style: Digested, call_id: CallId, probe: int = 0) -> str:
     """Return an id in a provider's format for another provider's call. `probe` is the number of collisions so far."""
     opening, length = _FORMATS[style]

@@ -21,7 +21,7 @@ class TranscriptFacts(NamedTuple):
 
     Args:
         tools: Names of the tools called in the transcript, as the provider sees them (BED-03).
-        before: Number of the lane's bytes that the previous request already sent.
+        before: Number of the lane's bytes that were sent with the previous request.
         lane: The prompt cache key (`actors.core.dialects.dialect.lane_key`), by which some servers route requests.
     """
 
@@ -34,7 +34,7 @@ NO_FACTS = TranscriptFacts()
 
 
 class Loop(NamedTuple):
-    """The current tool loop of a transcript, as manual thinking defines tool loops (ANT-40).
+    """The current tool loop of a transcript, as defined by the rules for manual thinking (ANT-40).
 
     A tool loop is a series of assistant messages with calls and user messages that contain only their results. With
     manual thinking, the provider requires thinking at the start of the loop's first message. A message from another
@@ -45,7 +45,7 @@ class Loop(NamedTuple):
         None  # whether the loop's first message begins with thinking; None before the first loop
     )
     answered: bool = False  # whether the last user message contains results
-    mixed: bool = False  # whether the last user message contains other content than results
+    mixed: bool = False  # whether the last user message contains content other than results
 
     def after_message(
         self, role: Role, previous_role: Role | None, thinks: bool, has_results: bool
@@ -95,7 +95,7 @@ class EpochUsage(NamedTuple):
 class RenderState(NamedTuple):
     """The state of a lane's rendering between two requests.
 
-    A NamedTuple, because every request creates a new state, and creating a struct of this size costs more.
+    It is a NamedTuple, because every request creates a new state, and a struct of this size takes longer to create.
 
     Args:
         epoch: Number of the epoch, from 0.
@@ -103,8 +103,8 @@ class RenderState(NamedTuple):
         plain: True if this epoch renders conservatively: no thinking, and tool calls with their results as labelled
             text.
         cursor: Number of messages of the history that have been rendered.
-        calls, used: The emitted id of every call by its canonical id, and the reverse. Both survive epochs, so ids are
-            stable.
+        calls, used: The emitted id of every call by its canonical id, and the reverse. Both are kept across epochs, so
+            ids are stable.
         index: Index of the next call, for id formats that contain an index. It never decreases, so no index is reused.
         tools: Names of the tools called in this epoch, as the provider sees them.
         missing: Calls with a synthetic result in this epoch. The value is True while a late result may still follow.
@@ -152,7 +152,7 @@ class Writer(Protocol):
     """
 
     def begin(self, role: Role) -> None:
-        """Begin a message with this role. If the family merges messages of one role, continue the last message."""
+        """Begin a message, or continue the last one if the family merges messages with the same role."""
 
     def write_text(self, json: Json) -> None:
         """Write a text block. `json` is the text as a JSON string literal."""

@@ -4,7 +4,7 @@ The scheduler actor carries out the plan.
 
 A call runs only if its tool exists, its arguments are valid and it is approved. Otherwise it is answered immediately,
 either with a structured `tool_error`, from which the model can correct the call, or with a denial. Two kinds of calls
-wait for the caller: calls of external tools, and calls that need an approval although there is no `approve` callback.
+wait for the caller: calls of external tools, and calls that need an approval if no `approve` callback is set.
 """
 
 from collections.abc import Awaitable, Callable, Container, Mapping
@@ -115,7 +115,7 @@ def plan(
         max_calls: Maximum number of calls that may run. Further calls are refused with an error for the model.
         can_ask: True if an `approve` callback exists. Without a callback, calls that need an approval wait.
         approved: True if the calls were approved.
-        waited: True if the calls waited for their approval, so that their `Scheduled` events exist already.
+        waited: True if the calls have waited for approval, so that the log already contains their `Scheduled` events.
         disabled_tools: Tools that the model called with errors too often in this turn. Their calls are refused.
         repair: The rule for interpreting malformed arguments. The plan contains the repaired arguments.
     """
@@ -213,7 +213,7 @@ def _plan_call(
 
 
 def _parse_malformed(call: ToolCall) -> tuple[ToolCall, tuple[Repair, ...]]:
-    """Convert malformed arguments to JSON if no content is lost. Return the call and the repairs, if any."""
+    """Convert a call's malformed arguments to JSON if no content is lost. Return the call and its repairs, if any."""
     read = read_arguments(call.raw or "")
     if read is None:
         return call, ()

@@ -24,8 +24,8 @@ class Bounds(Struct, frozen=True):
             corrections of an answer's format.
         has_format: True if the answer has a required format.
         max_tool_corrections, on_repeat: See `actors.core.turn.guards`.
-        forced: The tool choice that an instruction expresses, because the model accepts no forced tool. `None` means
-            that there is none.
+        forced: The forced tool choice, if the model receives it as an instruction because it accepts no such setting;
+            None otherwise.
         repair: The rule for interpreting malformed arguments and answers.
     """
 

@@ -1,4 +1,4 @@
-"""Mark an interrupted answer, so that a later reader does not mistake it for a complete answer.
+"""Mark an interrupted answer, so that nobody mistakes it for a complete answer later.
 
 When a request fails, the session adds the mark to the part of the answer that it keeps.
 

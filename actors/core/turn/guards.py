@@ -5,8 +5,8 @@ The session's turn steps use a `TurnGuard`; the scheduler applies its `CallPolic
 In:  the messages of a turn, and the completions of their calls.
 Out: the tools to disable for the rest of the turn, and the calls that always returned the same result.
 
-The guard counts messages, not calls, because a model with ten invalid calls in one message had no chance to correct
-them in between. It counts only facts that the log contains, so its counts are the same after a pause or a restart.
+The guard counts messages, not calls, because a model that writes ten invalid calls in one message sees no error in
+between. It counts only facts that the log contains, so its counts are the same after a pause or a restart.
 """
 
 import json
@@ -53,8 +53,8 @@ class CallPolicy(Struct, frozen=True):
 
     Args:
         disabled_tools: Tools that were called with errors too often. Their calls are refused.
-        known: The previous results of calls that were repeated several times, by call id. If a call returns its
-            previous result again, the result is marked as repeated.
+        known: For each call that repeats earlier calls, the result of these calls, by call id. If the call returns this
+            result again, the result is marked as repeated.
         has_note: True if a result that is marked as repeated also contains a note for the model.
     """
 
@@ -165,7 +165,7 @@ def _comparable_result(end: End) -> tuple[Any, ...]:  # Any: the items depend on
 
 
 def _is_same(end: End, earlier: End) -> bool:
-    """Return True if two completions have the same result, even if only `end` contains the note about repetition."""
+    """Return True if two completions have the same result, apart from the note about repetition in `end`."""
     said = _comparable_result(end)
     return said == _comparable_result(earlier) or (
         isinstance(earlier, Returned | Failed) and said == _comparable_result(_with_repeat_note(earlier))

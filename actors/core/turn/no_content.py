@@ -1,4 +1,4 @@
-"""Detect an answer that ended properly but has no content for the caller.
+"""Detect an answer that ended normally but has no content for the caller.
 
 The turn (`actors.core.turn.turn`) retries such answers with the notes that this module defines.
 

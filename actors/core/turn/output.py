@@ -3,8 +3,8 @@
 `actors.session.output` validates the candidates against the type that the ask requires.
 
 The dialect decides how a request requires the format (`actors.adapters.outputs`): with a schema, an output tool or an
-instruction. The answer is always interpreted in the same way, as a text that is one JSON value. A call of the output
-tool is converted to that text, so the call needs no result.
+instruction. The answer is always read in the same way, as text that is one JSON value. A call of the output tool is
+converted to such a text, so the call needs no result.
 """
 
 import re
@@ -28,8 +28,8 @@ MAX_ANSWER: Final = 4 * 1024 * 1024
 
 _NAMED = 3  # maximum number of errors in an answer that the caller's error message lists
 
-# Limits of a search for JSON in text: the number of opening brackets and fences that are examined, of characters that
-# are read, and of brackets and strings that are read.
+# Limits of a search for JSON in text: the maximum numbers of opening brackets and fences to try, of characters to read,
+# and of brackets and strings to read.
 _MOST_OPENINGS = 1000
 _MOST_SCANNED = 2 * MAX_ANSWER
 _MOST_TOKENS = 100_000
@@ -97,9 +97,9 @@ class Candidate(Struct, frozen=True):
 def candidates(text: str, repair: RepairMode) -> list[Candidate]:
     """Return the JSON values in a text that may be the model's answer. No candidate contains another candidate.
 
-    A text that is JSON has one candidate. In other text, each object or list is a candidate, and so is each value in a
-    code fence. Leading reasoning is skipped. If the text is too long to search completely, or a value is truncated, the
-    result is empty, because a value may have been overlooked.
+    If the complete text is JSON, it is the only candidate. In any other text, each object or list is a candidate, and
+    so is each value in a code fence. Leading reasoning is skipped. If the text is too long to search completely, or a
+    value is truncated, the result is empty, because a value may have been overlooked.
     """
     said = text.strip()
     try:
@@ -185,7 +185,7 @@ class _JsonSearch:
 
 
 def as_text(message: Message) -> Message:
-    """Return the answer with text in place of the output tool's call. The text consists of the call's arguments."""
+    """Return the answer with the output tool's call replaced by its arguments as text."""
     if not any(call.name == OUTPUT_TOOL for call in message.calls):
         return message
     blocks = [_answer_text(block) if type(block) is ToolCall else block for block in message.blocks]

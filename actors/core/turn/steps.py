@@ -20,9 +20,10 @@ class RenderStep(Struct, frozen=True):
     Args:
         round: The number of the round.
         tools_off: True to declare the tools but forbid calls, which makes the model write a final text.
-        again: The reason why the previous request is sent again; empty for a new request.
+        again: The reason for sending the previous request again; empty for a new request.
         omitted: Parameters to omit, because the provider rejected them.
-        follows_batch: True if the round follows a batch. A handoff among the results of the batch then takes effect.
+        follows_batch: True if the round follows a batch. If a result of the batch is a handoff, it takes effect before
+            this round.
     """
 
     round: int
@@ -33,10 +34,10 @@ class RenderStep(Struct, frozen=True):
 
 
 class RewriteStep(Struct, frozen=True):
-    """Begin an epoch, because the transcript was rejected.
+    """Render the transcript again from the start (begin an epoch), because it was rejected.
 
     Args:
-        why: The message of the rejection.
+        why: The error message of the rejection.
         plain: True to render tool calls as text; False to omit old reasoning.
         media: Names of attachments to replace by notes. If there are any, `plain` is ignored.
     """
@@ -112,7 +113,7 @@ class CloseStep(Struct, frozen=True):
         usage: The usage of the turn.
         visible: True if the caller has received part of a failed answer.
         elsewhere: True if another backend may continue the ask.
-        refused: True if the transcript was rejected for its structure even after every rewrite.
+        refused: True if the transcript was still rejected for its structure after every possible rewrite.
         cause: The cause of a failure.
         handover: The target to which the model handed the ask; None without a handoff.
         malformed: Number of answers of the ask that had the wrong format and were corrected.
@@ -164,7 +165,8 @@ class TranscriptRefused(Struct, frozen=True):
 class ParameterRefused(Struct, frozen=True):
     """The provider rejected optional parameters, so the request can be sent without them.
 
-    `forced` is the rejected tool choice, which an instruction replaces; None if no tool choice was rejected.
+    `forced` is the rejected tool choice, which the next request replaces by an instruction; None if no tool choice was
+    rejected.
     """
 
     omitted: tuple[OmittedParameter, ...]
@@ -177,8 +179,8 @@ class MediaRefused(Struct, frozen=True):
     Args:
         why: The message of the rejection.
         media: The attachments that the provider named.
-        others: Other attachments that may be the cause. These are the attachments that no answered request contained,
-            or all attachments if there are none.
+        others: Further attachments that may be the cause: those that no answered request contained or, if every
+            attachment was answered before, all of them.
         cause: The cause of the rejection.
     """
 
@@ -227,7 +229,7 @@ class CompactionEnded(Struct, frozen=True):
 
 
 class BatchOutcome(Struct, frozen=True):
-    """Every call of the batch is closed, except the calls that wait for the caller.
+    """The batch has ended: every call is closed, except the calls that wait for the caller.
 
     Args:
         refused: Number of calls with an invalid name or invalid arguments.

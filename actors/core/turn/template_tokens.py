@@ -6,11 +6,11 @@ In:  the text of an answer.
 Out: whether it contains a tool call that the host did not parse; the text without tokens and reasoning.
 
 A self-hosted model writes its calls between tokens of its chat template. A host without the matching parser returns the
-calls as text. This module detects such calls but never parses them: a call in a text must not run, because the text may
-quote a document or another model.
+calls as text. This module detects these calls but never parses them: a call written as text must not run, because the
+text may quote a document or another model.
 
-Only the exact token counts. A token in a fenced block, in inline code or in quotes is a quotation and does not count.
-If a token is a plain word in brackets, the text after it must look like a call.
+Only exact tokens count. A token in a fenced block, in inline code or in quotes is a quotation and does not count. If a
+token is a plain word in brackets, the text after it must look like a call.
 """
 
 import re
@@ -90,7 +90,7 @@ _TOKEN = re.compile(
 
 
 def holds_call(text: str) -> bool:
-    """Return True if a text contains the markup of a tool call, which the model's host failed to parse.
+    """Return True if a text contains the markup of a tool call that the model's host failed to parse.
 
     A plain JSON object does not count as a tool call.
     """

@@ -6,8 +6,8 @@ In:  any Python value.
 Out: the value as JSON, and the media that it contains.
 
 A `Media` object, alone or in a list or tuple, becomes an attachment of the result, and the strings in the same list
-become lines of its text. A `Media` object deeper inside a value is ordinary data. A note replaces media that no
-provider could read or that are too large.
+become lines of its text. A `Media` object deeper inside a value is ordinary data. Media that no provider could read, or
+that are too large, are replaced by a note.
 
 Splitting takes time in proportion to the value, up to the limits. A value that `is_large` is split in a thread, so that
 it does not block the event loop.

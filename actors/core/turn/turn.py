@@ -2,7 +2,7 @@
 
 The session's turn driver runs the steps with real actors, over a frozen view of the session (binding, settings, tools).
 Tests run them with a list of outcomes. The generator does no work itself. `actors.core.turn.steps` defines the steps
-and the outcomes. This table lists the legal states. Any other outcome is a programming error.
+and the outcomes. The table lists the legal states and outcomes. Any other outcome is a programming error.
 
     state        yields                    receives                      next state
     idle         -                         -                             rendering
@@ -37,7 +37,8 @@ and the outcomes. This table lists the legal states. Any other outcome is a prog
                                            Stopped                       closing
     closing      CloseStep(status)         -                             idle (the generator ends)
 
-A paused turn can be discarded, because its `AwaitStep` contains its progress: `turn(bounds, step)` continues it.
+The generator of a paused turn can be discarded, because the turn's `AwaitStep` contains its progress: `turn(bounds,
+step)` continues the turn.
 
 A turn rewrites a rejected transcript at most twice. If only old reasoning was rejected, the first rewrite omits it; any
 other rewrite renders tool calls as text. Notes replace rejected attachments: at first only the attachments that the
@@ -48,8 +49,8 @@ three cases: at the last round, after `max_corrections` consecutive rounds in wh
 arguments, and when calls repeat without progress. An answer without the required format is corrected up to
 `max_corrections` times, in extra rounds. An answer without content (`actors.core.turn.no_content`) is retried once:
 after tool results with a note for the model, otherwise with the same request. If the next answer has no content either,
-the turn is complete if it ran tools, and has failed otherwise; the answer's `cut` gives the reason. A model that
-accepts no forced tool choice receives an instruction to call a tool, and is corrected once if it does not.
+the turn is complete if it ran tools, and fails otherwise; the answer's `cut` gives the reason. A model that accepts no
+forced tool choice is instructed to call the tool, and is corrected once if it does not.
 """
 
 from collections.abc import Generator
@@ -193,7 +194,7 @@ class _TurnRules:
 
     def _record_outcome(
         self, outcome: Answered | RequestFailed | CompactionEnded | Stopped, **fields: Any
-    ) -> None:  # Any: values for fields of `CloseStep`
+    ) -> None:  # Any: each field of `CloseStep` has its own type
         end = self._end
         message, usage = outcome.message or end.message, end.usage + outcome.usage
         self._end = replace(end, message=message, usage=usage, **fields)
