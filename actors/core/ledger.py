@@ -1,13 +1,13 @@
 """Record how every tool call ended, by canonical call id. The ledger actor and the renderer use this module.
 
-The ledger is computed from events by applying them one after another. What it knows about a call only grows:
+The ledger is computed by applying events one after another. Its knowledge of a call only grows:
 
     pending  <  cancelled  <  a real completion
 
-Events may therefore repeat, arrive late or arrive in any order. The order of the log matters in two cases only: the
-first of two real completions wins, and the first of a real completion and a seal wins. A seal records that a request
-has carried a synthetic result. A return value that arrives after the seal is a late result and never replaces the
-synthetic one.
+Events may therefore repeat, arrive late or arrive in any order. The order of the log matters in two cases only: between
+two real completions, the earlier one wins, and so it does between a real completion and a seal. A seal records that a
+request has carried a synthetic result. A return value that arrives after the seal is a late result and never replaces
+the synthetic one.
 """
 
 from collections.abc import Callable, Iterable
@@ -39,7 +39,7 @@ Answer: TypeAlias = tuple[Json, bool, tuple[Media, ...]]
 
 
 def is_repeated(event: object) -> bool:
-    """Return True if `event` completes a call that was detected as repeating earlier calls and their result."""
+    """Return True if `event` completes a call that was detected as a repeat of earlier calls with the same result."""
     return isinstance(event, Returned | Failed) and event.repeated
 
 
@@ -81,7 +81,7 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Cons
     def _answer(self, call_id: CallId) -> Answer | None:
         """Return a call's real result in the form that transcripts contain.
 
-        Return None if the call has no real result, or if a request sent a synthetic result first.
+        Return None if the call has no real result, or if a request has already sent a synthetic result for it.
         """
         known = self._known.get(call_id)
         if known is None or known.sealed is not None or (end := known.end) is None:

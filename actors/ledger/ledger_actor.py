@@ -1,6 +1,6 @@
 """Own a session's ledger: the ledger actor is the only writer.
 
-`actors.core.ledger` defines the legal changes. This module adds an order: a query sees the effect of every command
+`actors.core.ledger` defines the legal changes. The actor puts them in order: a query sees the effect of every command
 received before it, and events enter the log in the order in which they changed the ledger. Each change gets a number,
 the version, and every answer contains the ledger with its version. A command that was based on an older version is
 rejected. The reply then contains the newer ledger, so that the sender can decide again.
@@ -35,7 +35,7 @@ class Recorded(Struct, frozen=True):
     """The answer to a command whose events are now durable.
 
     Args:
-        seq: The sequence number that the last of these events has in the log.
+        seq: Sequence number of the last of these events in the log.
         snapshot: The ledger right after these events.
     """
 
@@ -60,8 +60,7 @@ class DurableLedger(Query[Ledger], frozen=True):
     """Query the ledger of the durable events, without events that are still being written.
 
     Everything that a program or a tool sees comes from this ledger, because an event is durable before it is shown
-    (PROMISE 6). `Snapshot` also includes the events that are still being written. It serves decisions that are logged
-    after these events.
+    (PROMISE 6). Use `Snapshot` for a decision that is logged after the events that are still being written.
     """
 
 

@@ -81,7 +81,7 @@ class RendererActor(Actor[RendererCommand]):
 
     @property
     def lanes(self) -> Lanes:
-        """The lanes, updated with every sent request. Other code may read them only after the actor was passivated."""
+        """The lanes, updated with every sent request. Other code may read them only once the actor is passivated."""
         sent = self._generation.sent_lanes
         while sent:
             self._lanes.adopt(*sent.popitem())
@@ -96,7 +96,7 @@ class RendererActor(Actor[RendererCommand]):
         self._generation.start_actor(context, self._restore)
 
     async def _render_slices(self, command: Render) -> None:
-        """Render a long history in slices. The actor handles nothing else meanwhile, but other sessions continue."""
+        """Render a long history in slices. The actor handles no message meanwhile, but other sessions continue."""
         slices = self.lanes.render_in_slices(
             command.binding, command.history, command.ledger, aside=command.is_side_request
         )

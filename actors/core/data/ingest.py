@@ -1,17 +1,17 @@
 """Convert any Python value to JSON once, for tool results, arguments and metadata.
 
-In:  any value from foreign code: it may be cyclic, endless, have misleading types, or raise on access.
+In:  any value from foreign code. It may be cyclic or endless, have misleading types, or raise on access.
 Out: JSON within its size limits, and codes of the lossy conversions. No later step can fail on the result.
 
 First, `PlainConversion` turns the value into plain data within a budget: strings stay complete, containers are
 shortened. Then `truncate` cuts strings. `PlainConversion` calls as little foreign code as possible and trusts none of
-it. Removed content, and a value without a JSON form, is replaced by a text in brackets. The result depends on neither
+it. Removed content and values without a JSON form are replaced by a text in brackets. The result depends on neither
 hash seeds nor memory addresses: the members of a set are sorted by their JSON, and a set is converted completely or not
 at all.
 
 A thread other than the one that created a value may read only plain data: exact built-in or standard library types,
-each of which is copied in one atomic step. Values with code of their own belong to the thread that created them
-(`plain_only`).
+each of which is copied in one atomic step. Values that run their own code may be read only in the thread that created
+them (`plain_only`).
 """
 
 import re
@@ -83,7 +83,8 @@ def ingest(value: object, limits: SizeLimits = DEFAULT_LIMITS, *, plain_only: bo
     `parse` always accepts the result. Iterators are never consumed. Ingesting the parsed result again changes nothing.
 
     Raises:
-        ForeignValue: `plain_only` is True and the value is not plain data. No other error of the value is raised.
+        ForeignValue: `plain_only` is True and the value is not plain data. Errors that the value raises are not
+            propagated.
         KeyboardInterrupt: A signal handler raised this or another exception during the conversion.
     """
     marks: set[str] = set()
@@ -110,7 +111,7 @@ _WIDEST = 32  # maximum bytes of a number or a constant, with the punctuation ar
 
 def _small_object(
     value: dict[str, Any], limits: SizeLimits
-) -> Json | None:  # Any: the dict may contain any value
+) -> Json | None:  # Any: the values are not validated yet
     """Return the JSON of an object with a few short ASCII scalars; None for any other object.
 
     Most arguments are such objects, and `PlainConversion` would not change them, so this shortcut saves time.
@@ -154,7 +155,7 @@ class PlainConversion:
         self.is_long: bool = False  # True once a string has exceeded its share
         self._in_set = False
 
-    def to_plain(self, value: Any, depth: int) -> JsonValue:  # Any: a foreign value
+    def to_plain(self, value: Any, depth: int) -> JsonValue:  # Any: its type is unknown until run time
         """Return `value` as plain data. `depth` is the number of enclosing containers."""
         self._budget -= 2
         given: object = value
@@ -201,7 +202,7 @@ class PlainConversion:
             return number
         return self._record_mark("not_finite", f"[not finite: {number}]")
 
-    def _read_foreign(self, value: Any, kind: type[object], depth: int) -> JsonValue:  # Any: a foreign value
+    def _read_foreign(self, value: Any, kind: type[object], depth: int) -> JsonValue:  # Any: see `to_plain`
         """Convert a value that may run foreign code, which may raise any exception."""
         if self._plain_only and not is_plain(kind):
             raise ForeignValue
@@ -221,7 +222,7 @@ class PlainConversion:
 
     def _convert_foreign(
         self, value: Any, kind: type[object], depth: int
-    ) -> JsonValue:  # Any: a foreign value
+    ) -> JsonValue:  # Any: its type is unknown until run time
         if issubclass(kind, Enum):
             return self.to_plain(value.value, depth)
         if issubclass(kind, (bytes, bytearray, memoryview)):
@@ -250,7 +251,7 @@ class PlainConversion:
 
     def _first_items(
         self, items: Iterable[Any], size: int, noun: str
-    ) -> Iterator[Any]:  # Any: foreign values
+    ) -> Iterator[Any]:  # Any: their types are known only at run time
         """Yield the first items, then a `Gap` with the number of omitted items.
 
         `items` may be endless, and `size` may be wrong.
@@ -301,7 +302,7 @@ class PlainConversion:
         except _BudgetExhausted:
             if not outermost:
                 raise
-            # the hash seed decided which members were visited, so drop the marks of these members
+            # which members were visited depends on the hash seed, so their marks are dropped
             self._marks.intersection_update(marks)
             return self._record_mark("truncated", f"[set of {size}, cut]")
         finally:
@@ -374,7 +375,7 @@ _GENERIC: Mapping[type, _ContainerReader] = {
 }
 
 
-def _container_reader(kind: type[Any]) -> _ContainerReader | None:  # Any: a foreign class
+def _container_reader(kind: type[Any]) -> _ContainerReader | None:  # Any: see `PlainConversion.to_plain`
     """Return the functions that read containers of this type, or None for other types."""
     for base, shape in _BUILT_IN.items():
         if issubclass(kind, base):

@@ -51,12 +51,12 @@ def quote(text: str) -> Json:
         return Json(sanitise(literal).encode())
 
 
-def is_object(value: object) -> TypeGuard[dict[str, Any]]:  # Any: JSON
+def is_object(value: object) -> TypeGuard[dict[str, Any]]:  # Any: `JsonValue` would need casts
     """Return True for a dict. Unlike `isinstance`, this tells type checkers the types of its keys and values."""
     return isinstance(value, dict)
 
 
-def is_array(value: object) -> TypeGuard[Sequence[Any]]:  # Any: JSON
+def is_array(value: object) -> TypeGuard[Sequence[Any]]:  # Any: `JsonValue` would need casts
     """Return True for a list or a tuple. Unlike `isinstance`, this tells type checkers the type of its items."""
     return isinstance(value, list | tuple)
 

@@ -41,7 +41,7 @@ class StoredRecord(Struct, frozen=True, gc=False, array_like=True, forbid_unknow
 
 
 class ConstructorMeta(StructMeta):
-    """The metaclass of values whose constructor takes other arguments than the stored fields.
+    """The metaclass of values whose constructor takes arguments other than the stored fields.
 
     msgspec classes cannot define `__new__`. So this metaclass takes `__new__` out of the class and calls it whenever an
     instance is created. The class must pass `init=False`. Decoding does not run `__new__`.
@@ -55,7 +55,7 @@ class ConstructorMeta(StructMeta):
         bases: tuple[type, ...],
         namespace: dict[str, Any],
         init: bool = True,  # declared so that type checkers expect no constructor with the fields
-        **options: Any,  # Any: the keywords of a class statement
+        **options: Any,  # Any: passed on unchanged, and each keyword has its own type
     ) -> "ConstructorMeta":
         make = namespace.pop("__new__", None)
         cls: ConstructorMeta = super().__new__(mcls, name, bases, namespace, **options)
@@ -63,7 +63,7 @@ class ConstructorMeta(StructMeta):
             cls._make = make
         return cls
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:  # Any: the arguments of `__new__`
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:  # Any: `__new__` of each class declares the types
         return cls._make(cls, *args, **kwargs)
 
     @property

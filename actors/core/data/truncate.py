@@ -172,6 +172,6 @@ def _shorten_containers(value: JsonValue, cap: int) -> JsonValue:
 
 
 def _gap_marker(items: list[JsonValue], kept: int, noun: str) -> Gap:
-    """Return the marker that replaces the items after the first `kept`. The last item may itself be a marker."""
+    """Return the marker that replaces all items after the first `kept` ones. The last item may already be a marker."""
     last = items[-1]
     return Gap(len(items) - kept + (last.hidden - 1 if isinstance(last, Gap) else 0), noun)

@@ -1,7 +1,7 @@
 """Define the log events of a single tool call, and the record that results from them.
 
-`actors.core.log.events` has all other events and the table of the catalogue. The ledger (`actors.core.ledger`) applies
-the events of this module and keeps one `ToolCallRecord` per call.
+`actors.core.log.events` defines all other events and lists the complete catalogue. The ledger (`actors.core.ledger`)
+applies the events of this module and keeps one `ToolCallRecord` per call.
 """
 
 from typing import Literal, TypeAlias
@@ -65,7 +65,7 @@ class Returned(CallEventBase, frozen=True):
     """The tool of a call returned. No other event contains the return value.
 
     Args:
-        content: The return value as JSON, without its images and documents; `null` if there is no other value.
+        content: The return value as JSON, without its images and documents; `null` if the tool returned nothing else.
         media: Images and documents that the tool returned, in order.
         repeated: True if the same call has returned the same result so often that repetition was detected.
     """
@@ -138,7 +138,7 @@ class ToolCallRecord(StoredRecord, frozen=True):
             completion is known.
         started: True if the tool is known to have started.
         end: The first real completion; None if there is none.
-        cancelled: The reason for which the call was stopped; None if it was not stopped.
+        cancelled: The reason code if the call was stopped or never started; None otherwise.
         sealed: The reason code of the synthetic result that was sent; None if none was sent. If `end` is set too, the
             real completion arrived after the request with the synthetic result.
         duplicates: Further real completions that differ from the first. They are never rendered.

@@ -1,8 +1,8 @@
 """Encode log events as binary records and decode them strictly. The journal's readers and writers use this module.
 
-A record is the msgpack of a version and an event; the event's class defines its fields (`actors.core.data.record`).
+A record is a version and an event in msgpack; the event's class defines its fields (`actors.core.data.record`).
 Decoding rejects an unknown version, event or field, a missing field, a value of the wrong type, and invalid JSON in a
-field for JSON. A record does not mark its own end, so the storage must know the record's length.
+JSON field. A record does not mark its own end, so the storage must know the record's length.
 """
 
 from collections.abc import Callable, Mapping
@@ -54,7 +54,7 @@ _HOLDS_MORE = (
     *(tuple[Packed, ...], tuple[Block, ...], tuple[ToolCallRecord, ...], tuple[ToolResult, ...]),
 )
 """Field types that need more checks than msgspec makes."""
-Check: TypeAlias = Callable[[Any], Any]  # Any: takes the value of any field, and returns the value to store
+Check: TypeAlias = Callable[[Any], Any]  # Any: each check takes another field's type
 
 
 def decode_event(record: bytes) -> LogEvent:
@@ -73,7 +73,7 @@ def decode_event(record: bytes) -> LogEvent:
 
 
 def _decode_strictly(decoder: msgpack.Decoder[F], data: bytes) -> F:
-    """Decode bytes. Reject them if encoding the result gives other bytes, for example because a field is missing."""
+    """Decode bytes, but reject them if encoding the result again yields different bytes, as with a missing field."""
     record = decoder.decode(data)
     if _ENCODER.encode(record) != data:
         raise ValueError(f"its bytes differ from the bytes that version {VERSION} writes for this event")
@@ -90,11 +90,11 @@ def _check_record(record: F) -> F:
 
 @lru_cache(maxsize=256)
 def _field_checks(cls: type[StoredRecord]) -> tuple[tuple[str, Check], ...]:
-    """Return the name and the check of each field that needs more checks than msgspec makes."""
+    """Return the name and the check of each field that needs a check in addition to those of msgspec."""
     return tuple((item.name, _check_for_type(item.type)) for item in fields(cls) if item.type in _HOLDS_MORE)
 
 
-def _check_for_type(hint: Any) -> Check:  # Any: the annotated type of a field
+def _check_for_type(hint: Any) -> Check:  # Any: no type covers all annotations
     if hint is Binding:
         return intern_binding
     if hint in _BEGINS:
@@ -106,7 +106,9 @@ def _check_for_type(hint: Any) -> Check:  # Any: the annotated type of a field
     return _check_record
 
 
-def _check_each(items: tuple[Any, ...], check: Check) -> tuple[Any, ...]:  # Any: values that `check` accepts
+def _check_each(
+    items: tuple[Any, ...], check: Check
+) -> tuple[Any, ...]:  # Any: the item type is known only to `check`
     for item in items:
         check(item)
     return items
@@ -126,7 +128,7 @@ def _decode_message(packed: Packed) -> Message:
 
 def _check_json(text: bytes, prefix: bytes) -> bytes:
     try:
-        _RAW.decode(text)  # checks the JSON syntax but not the UTF-8 of strings, which the next line checks
+        _RAW.decode(text)  # checks the JSON syntax; the next line checks the UTF-8 of strings
         if text.startswith(prefix) and (text.isascii() or text.decode()):
             return text
     except (MsgspecError, ValueError):
@@ -142,11 +144,12 @@ def _describe_fault(record: bytes) -> str | None:
         return None
 
 
-def _find_invalid_value(hint: Any, value: Any, path: str) -> str | None:  # Any: a type, and any value
-    """Return a description of the first invalid value inside `value`, with its path; None if all values have the right
-    types.
+def _find_invalid_value(
+    hint: Any, value: Any, path: str
+) -> str | None:  # Any: no type covers all annotations
+    """Return a description of the first value inside `value` that has a wrong type, or None.
 
-    `hint` is the annotated type of `value`; `path` is the path that leads to `value`.
+    The description contains the path of that value. `hint` is the annotated type of `value`, and `path` its path.
     """
     items: list[Any] = value  # used only if `value` is a list
     record_type = _record_type(hint, value)
@@ -173,8 +176,8 @@ def _find_invalid_value(hint: Any, value: Any, path: str) -> str | None:  # Any:
     return None
 
 
-def _record_type(hint: Any, value: Any) -> type[StoredRecord] | None:  # Any: an annotated type, and any value
-    """Return the record class that `value` encodes, or None if no class that `hint` allows has the tag of `value`."""
+def _record_type(hint: Any, value: Any) -> type[StoredRecord] | None:  # Any: no type covers all annotations
+    """Return the class, among those that `hint` allows, whose tag `value` has; None if there is none."""
     items: list[object] = value  # used only if `value` is a list
     tag = items[0] if isinstance(value, list) and items else None
     types = [

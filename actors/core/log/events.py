@@ -143,10 +143,10 @@ class RoundEnded(EventBase, frozen=True):
         message: The message; None if it would be empty.
         usage: Tokens of the round.
         finish: The provider's finish reason; None if the answer has none.
-        fault: The error that interrupted the answer; None if the answer arrived completely.
+        fault: The error that interrupted the answer; None if all of the answer arrived.
         calls: Number of canonical ids that the round used, including the ids of dropped calls.
-        left_out: Content of the answer that the message lacks.
-        cut: The reason why an answer that arrived completely is incomplete.
+        left_out: Content of the answer that is not in the message.
+        cut: The reason why the model's answer is incomplete although all of it arrived; None for a complete answer.
     """
 
     turn: int
@@ -165,7 +165,7 @@ class FormatRequested(EventBase, frozen=True):
 
     Args:
         ask: Number of the ask, from 1.
-        message: The message. It states the required format, or that the last answer had another format or no content.
+        message: The message. It states the required format, or that the last answer had the wrong format or no content.
     """
 
     ask: int
@@ -385,7 +385,7 @@ class TurnEnded(EventBase, frozen=True):
     def ends_ask(self) -> bool:
         """True if no further turn continues the ask.
 
-        Another turn continues the ask if this turn was handed over or interrupted, or if the session left its host.
+        Another turn continues the ask if this turn was handed over or interrupted, or if the host released the session.
         """
         return self.status not in ("handed_over", "interrupted") and self.cause != LEAVING
 
@@ -418,12 +418,12 @@ class Opened(EventBase, frozen=True):
         known: Records of the calls in these messages.
         calls: Number of canonical ids that these messages use.
         report: The repairs and losses of the import.
-        key: Distinguishes the session from other sessions that have or had the same id.
+        key: A unique key, because another session may have or may have had the same id.
         tenant: The session's tenant; empty for none.
         budget: The session's own budget; None for none.
         preamble: The same digest as in `Configured`.
         above: The `key` of the parent session if the session is a subagent's; empty otherwise.
-        title, metadata: The host's data for its lists of sessions.
+        title, metadata: Data that the host program shows in its lists of sessions.
     """
 
     session: str

@@ -1,4 +1,4 @@
-"""Order waiting items by fair queueing: tenants share by weight, and a tenant's sessions share equally.
+"""Order waiting items by fair queueing: tenants get service by weight, and a tenant's sessions get equal shares.
 
 The provider actor's admission and the pool of tool threads use this queue. The algorithm is start-time fair queueing on
 two levels: among the tenants, and among the sessions of each tenant. Each tenant and each session is a flow with a tag.
@@ -6,9 +6,9 @@ When an item of a flow is served, the flow's tag advances by the item's cost div
 with the lowest tag is next. A flow that was idle restarts at the current tag, so that no flow saves up credit or
 starves: between two turns of a flow, every other flow gets its weight's share.
 
-An item may have a lead, which is a cost: the item overtakes items of its tenant's other sessions as if its session had
-been charged that much less. The session is still charged the full cost, so it gains nothing in the long run. Leads have
-no effect between tenants.
+An item may have a lead, measured as a cost. Such an item overtakes items of its tenant's other sessions as if its own
+session had been charged that much less. The session is still charged the full cost, so it gains nothing in the long
+run. Leads have no effect between tenants.
 """
 
 import heapq
@@ -90,7 +90,7 @@ class _Flows:
             if len(self._tags) > IDLE:
                 del self._tags[next(iter(self._tags))]
         else:
-            self._tags.clear()  # no flow waits, so the costs of the past no longer matter
+            self._tags.clear()  # no flow waits, so past costs no longer matter
 
 
 class FairQueue(Generic[T]):

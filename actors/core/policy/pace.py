@@ -145,9 +145,9 @@ class Breaker(Struct):
         state       leads to
         closed      in doubt, after `failures` consecutive failed tries
         in doubt    closed by an answer; open by a failure, once the failures span `least` seconds and `failures` of
-                    them count; until then, requests go one at a time and the others wait
+                    them count; until then, requests are sent one at a time
         open        half-open, after `cooldown` seconds; until then every request is rejected immediately
-        half-open   closed by the start of an answer, open by a failure; one request goes at a time
+        half-open   closed by the start of an answer, open by a failure; requests are sent one at a time
 
     A backend that requests a long wait opens the breaker from any state. One cause, such as a restarting load balancer,
     makes all requests in flight fail. So the failures of all requests that were sent before the first failure was known

@@ -1,8 +1,8 @@
 """Choose the pool member that serves the next turn, from the current state of the members.
 
 A session's target is a backend or a pool. A policy orders the members of a pool. Members that were already tried in
-this ask are skipped, members that failed recently or are cooling down come last, and the first remaining member serves.
-The policy `manual` always uses the first member.
+this ask are skipped, members that failed recently or are cooling down come last, and the first remaining member serves
+the turn. The policy `manual` always uses the first member.
 
     policy            begins with
     manual            the first member, and uses no other member
@@ -134,7 +134,7 @@ def choose_first(pool: Pool, members: Mapping[str, Member], position: AskPositio
 def choose_next(
     pool: Pool, members: Mapping[str, Member], position: AskPosition, tried: Sequence[str], *, visible: bool
 ) -> str | None:
-    """Return the member that continues an ask after a failed turn; None if the ask fails, because no member may.
+    """Return the member that continues an ask after a failed turn; None if no member may, so that the ask fails.
 
     `tried` are the members that have served the ask, in order. `visible` is True if the caller has received part of an
     answer.

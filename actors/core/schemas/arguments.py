@@ -6,7 +6,8 @@ Out: the missing and invalid arguments as a `tool_error` value, with description
 A schema cannot reach the network or a file, because references outside it are rejected. It cannot cause backtracking,
 because only the linear regex engine runs; patterns with a lookaround or a backreference are left to the tool.
 References cannot make it grow without bound: its size, its patterns, and its cost with expanded references are measured
-before it is compiled. The errors of a recursive schema are listed only if this stays within the limit of `schema_cost`.
+before it is compiled. The errors under a recursive schema are listed only if the work stays within the limit in
+`schema_cost`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,7 +34,7 @@ MAX_ERRORS = 16
 
 _EXCERPT = 80  # maximum characters of an invalid value in a message to the model
 _NAMED = 200  # maximum characters of a path, a name or a description of a valid value
-# maximum number and length of the field names that an unknown name is compared with
+# maximum number and length of the field names with which an unknown name is compared
 _FIELDS, _FIELD = (
     200,
     64,
@@ -127,8 +128,10 @@ def compile_schema(
         raise ToolDefinitionError(f"Tool {named} has an unusable schema: {reason}") from None
 
 
-def _make_validator(schema: dict[str, Any], *, every_pattern: bool) -> "Validator":  # Any: JSON
-    # imported here, because most processes need no validator at start
+def _make_validator(
+    schema: dict[str, Any], *, every_pattern: bool
+) -> "Validator":  # Any: `JsonValue` would need casts
+    # imported here, because most processes need no validator when they start
     from jsonschema_rs import (
         FancyRegexOptions,
         RegexOptions,
@@ -161,7 +164,7 @@ def _make_validator(schema: dict[str, Any], *, every_pattern: bool) -> "Validato
 
 
 def printable(text: str) -> str:
-    """Return a text with its control characters escaped, so that it is safe for terminals and logs."""
+    """Return a string with its control characters escaped, so that it is safe for terminals and logs."""
     return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
@@ -211,7 +214,7 @@ def _tool_error(
     return {"tool_error": value}
 
 
-def _unusable_reason(schema: dict[str, Any]) -> str | None:  # Any: a keyword may have a value of any type
+def _unusable_reason(schema: dict[str, Any]) -> str | None:  # Any: `JsonValue` would need casts
     """Return the reason why a schema cannot be a tool's schema, or None."""
     # a root with alternatives needs no type, because the providers' errors about alternatives are more precise
     untyped = "object" if not _ALTERNATIVES.isdisjoint(schema) else None
@@ -232,7 +235,9 @@ def _unusable_reason(schema: dict[str, Any]) -> str | None:  # Any: a keyword ma
     return _unmeasurable_reason(inside)
 
 
-def _invalid_subschema(schema: dict[str, Any]) -> tuple[str, JsonValue] | None:  # Any: JSON
+def _invalid_subschema(
+    schema: dict[str, Any],
+) -> tuple[str, JsonValue] | None:  # Any: `JsonValue` would need casts
     """Return the path and the value of the first invalid subschema; None if all subschemas are valid."""
     for keyword, value in schema.items():
         for place, inner in subschema_entries(keyword, value):
@@ -244,7 +249,7 @@ def _invalid_subschema(schema: dict[str, Any]) -> tuple[str, JsonValue] | None: 
     return None
 
 
-def _unmeasurable_reason(objects: list[dict[str, Any]]) -> str | None:  # Any: JSON
+def _unmeasurable_reason(objects: list[dict[str, Any]]) -> str | None:  # Any: `JsonValue` would need casts
     """Describe the first reference that `SchemaCost` cannot follow. Return None if it can follow all references."""
     root, *inner = objects
     for key in (
@@ -271,9 +276,7 @@ def _deny_reference(uri: str) -> JsonValue:
 
 
 def _describe_fault(fault: "ValidationError", schema: JsonValue = None) -> list[ArgumentError]:
-    """Convert a validation error to errors for the model. If `schema` is passed, suggest a known field for an unknown
-    field.
-    """
+    """Convert a validation error to errors for the model. With `schema`, suggest a known field for an unknown one."""
     path = list(fault.instance_path)
     match fault.kind.as_dict():
         case {"property": str(name)} if fault.kind.name == "required":
@@ -339,7 +342,7 @@ def _unknown_field_message(name: str, fields: Sequence[str]) -> str:
     return "no such field" if close is None else f"no such field; did you mean {close!r}?"
 
 
-def _describe_expected(fault: "ValidationError", details: Mapping[str, Any]) -> str:  # Any: JSON
+def _describe_expected(fault: "ValidationError", details: Mapping[str, Any]) -> str:  # Any: untyped details
     words = f"a value that satisfies {fault.kind.name}"
     if told := _EXPECTED.get(fault.kind.name):
         words = told(*details.values())
@@ -365,7 +368,7 @@ def dotted_path(parts: Sequence[str | int]) -> str:
     return _clip(text, _NAMED)
 
 
-def _excerpt(value: Any) -> str:  # Any: JSON from the validator
+def _excerpt(value: Any) -> str:  # Any: the validator's details are untyped
     try:
         return _clip(dump(value).decode(), _EXCERPT)
     except JsonRefused:

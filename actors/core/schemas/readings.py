@@ -27,7 +27,7 @@ MOST_TEXTS: Final = 1000
 MOST_NAMED: Final = 16
 """The maximum number of parsed strings that a report lists."""
 
-_MOST_CHOICES = 8  # maximum number of choices of strings at one level
+_MOST_CHOICES = 8  # maximum number of sets of strings to try at one level
 _MOST_CHECKS = 32  # maximum number of validations of candidate values
 _LEVELS = 3  # maximum depth of JSON strings inside JSON strings
 
@@ -69,7 +69,7 @@ def only_repair(value: JsonValue, check: ArgumentCheck) -> FittingValue | None:
 
 
 class _Search:
-    """A bounded search for repairs of one value. It counts the validations."""
+    """A search for repairs of one value. It counts the validations in order to stop at a limit."""
 
     def __init__(self, check: ArgumentCheck) -> None:
         self._check = check

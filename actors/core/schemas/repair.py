@@ -31,9 +31,9 @@ class Repair(StoredRecord, frozen=True):
 
     Args:
         kind: The error: JSON inside a string (`text`, such as `"3"` for 3), a comma before a closing bracket
-            (`commas`), or other text, a code fence or reasoning around the JSON (`around`).
+            (`commas`), or a code fence, reasoning or other text around the JSON (`around`).
         path: The path of the repaired value, such as `stops[2].city`; empty for the complete value.
-        call_id: The call whose arguments were repaired; None for an answer of `output=`.
+        call_id: The call whose arguments were repaired; None if an answer to an ask with `output=` was repaired.
     """
 
     kind: RepairKind

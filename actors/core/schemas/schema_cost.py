@@ -16,7 +16,7 @@ from actors.core.data.jsonio import JsonValue, resolve_pointer
 
 MAX_EXPANDED = 100_000  # schema nodes; a node counts once for each path of references to it
 MAX_EXPANDED_DEPTH = 160  # depth of nested nodes, including nodes reached by references
-MAX_EXPLAINED = 4_000  # pairs of a schema node and an inner value, counted as often as they are visited
+MAX_EXPLAINED = 4_000  # (schema node, value) pairs, each counted as often as the validator visits it
 
 _UNEVALUATED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
 _SAME = frozenset({"not", "if", "then", "else", "propertyNames"})
@@ -25,7 +25,7 @@ _EACH = frozenset({"additionalProperties", "additionalItems", "contains", *_UNEV
 
 
 def schema_nodes(value: JsonValue) -> Iterator[dict[str, JsonValue]]:
-    """Yield every object inside a schema, the schema itself first."""
+    """Yield every object inside a schema, beginning with the schema itself."""
     if isinstance(value, dict):
         yield value
     for child in _child_values(value):
@@ -35,7 +35,7 @@ def schema_nodes(value: JsonValue) -> Iterator[dict[str, JsonValue]]:
 class SchemaCost:
     """The cost of validation with one schema. The schema may only contain references into itself."""
 
-    def __init__(self, root: dict[str, Any]) -> None:  # Any: JSON
+    def __init__(self, root: dict[str, Any]) -> None:  # Any: `JsonValue` would need casts
         self.root: JsonValue = root
         self._known: dict[int, tuple[int, int]] = {}
         self._open: set[int] = set()
@@ -108,7 +108,7 @@ class SchemaCost:
     def _count_visits(
         self, schema: JsonValue, value: JsonValue, known: dict[tuple[int, int], int], outer_depth: int = 0
     ) -> int:
-        """Return the number of pairs of a schema node and an inner value that the validator visits.
+        """Return how many (schema node, value) pairs the validator visits, including nested values.
 
         `known` contains the results of earlier calls, by the ids of schema and value. `outer_depth` is the number of
         enclosing nodes.
@@ -132,7 +132,7 @@ class SchemaCost:
     def _visited_pairs(
         self, schema: dict[str, JsonValue], value: JsonValue
     ) -> Iterator[tuple[JsonValue, JsonValue]]:
-        """Yield (direct subschema, inner value) for at least every pair that the validator visits."""
+        """Yield at least all pairs of a direct subschema and a value that the validator visits next."""
         for key, inner in schema.items():
             if key == "$ref" and isinstance(inner, str):
                 yield self._reference_target(inner), value

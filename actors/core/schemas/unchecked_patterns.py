@@ -20,7 +20,9 @@ keywords match fewer properties and items without the patterns.
 _CHANGED = frozenset({"$ref", *_COUNTED})
 
 
-def without_patterns(schema: dict[str, Any], patterns: frozenset[str]) -> dict[str, Any]:  # Any: JSON
+def without_patterns(
+    schema: dict[str, Any], patterns: frozenset[str]
+) -> dict[str, Any]:  # Any: see `patterns_of`
     """Return a schema without the given patterns, which accepts every value that the original schema accepts."""
     return _PatternRemover(patterns).schema(schema)
 
@@ -51,7 +53,9 @@ class _PatternRemover(SchemaRewriter):
         return made
 
 
-def _unsafe_keywords(schema: dict[str, Any], patterns: frozenset[str]) -> frozenset[str]:  # Any: JSON
+def _unsafe_keywords(
+    schema: dict[str, Any], patterns: frozenset[str]
+) -> frozenset[str]:  # Any: see `patterns_of`
     """Return the keywords that could make a schema accept fewer values after the patterns are removed."""
     by_key: JsonValue = schema.get("patternProperties")
     affected = {
@@ -76,7 +80,7 @@ def _may_accept_more(value: JsonValue, patterns: frozenset[str]) -> bool:
     )
 
 
-def patterns_of(schema: dict[str, Any]) -> list[str]:  # Any: JSON
+def patterns_of(schema: dict[str, Any]) -> list[str]:  # Any: `JsonValue` would need casts
     """Return the regular expressions of one schema, without those in its subschemas."""
     pattern, by_key = schema.get("pattern"), schema.get("patternProperties")
     return [*([pattern] if isinstance(pattern, str) else ()), *(by_key if isinstance(by_key, dict) else ())]

@@ -59,7 +59,7 @@ class AskSettings(TypedDict, total=False):
             request.
         first_byte_timeout: Seconds from the last byte of a request to the first byte of its answer.
         idle_timeout: Seconds between two chunks of an answer.
-        timeout: Seconds for the complete ask. When they have passed, the ask fails, and all its calls are closed.
+        timeout: Seconds for the complete ask. After this time, the ask fails, and all its calls are closed.
         max_rounds: The maximum number of requests in one turn.
         token_limit: The number of tokens, of requests and answers together, after which the ask sends no further
             request and ends.
@@ -98,7 +98,7 @@ class AskSettings(TypedDict, total=False):
 class Asked(RequestSettings, frozen=True, kw_only=True):
     """The settings of one ask, as the log stores them. None means the value of the backend or the runtime.
 
-    Stored as a map without absent settings.
+    The log stores them as a map that leaves out absent settings.
 
     Args:
         tool_choice: Whether the model may call tools (`auto`), must call one (`required`), or must not (`none`); or the

@@ -3,12 +3,12 @@
 `Runtime.open` and the journal's storages use this module.
 
 In:  the arguments of `open` and `list`.
-Out: values for the first event of a log, and the text that a storage keeps for each session and compares.
+Out: values for the first event of a log, and the text that a storage keeps for each session and searches.
 
 A storage only compares text: a folded title must contain the searched words, and the metadata text must contain the
-searched entries. There are line breaks around each entry, and JSON escapes line breaks, so a search matches complete
-entries only. Every storage therefore finds the same sessions, whatever its own rules for letters, numbers and wildcards
-are.
+searched entries. Each entry stands between line breaks, which JSON escapes inside an entry, so a search matches
+complete entries only. Every storage therefore finds the same sessions, whatever its own rules for letters, numbers and
+wildcards are.
 """
 
 import json
@@ -45,7 +45,7 @@ def checked_title(title: object) -> str:
     return str(title)
 
 
-def checked_metadata(metadata: Any) -> Metadata:  # Any: an unchecked argument of a caller
+def checked_metadata(metadata: Any) -> Metadata:  # Any: the caller's argument is not validated yet
     """Convert a caller's metadata to pairs; None becomes an empty tuple.
 
     Raises:

@@ -107,8 +107,8 @@ class Budget(StoredRecord, frozen=True):
         tokens: Tokens of requests and answers together.
         money: Cost, in the currency of the prices.
         seconds: Seconds in which asks run. Only a session's budget may limit seconds.
-        per: The period after which a shared budget starts again; a `day` is 24 hours. None limits the complete life of
-            the session or of the runtime.
+        per: The period after which a shared budget starts again; a `day` is 24 hours. If None, the limits apply to the
+            complete life of the session or the runtime.
     """
 
     rounds: int | None = None
@@ -165,7 +165,7 @@ def shared_budgets(
         pools: Names of the configured pools.
 
     Raises:
-        ConfigError: A budget is invalid, or its name names neither a tenant nor a configured pool.
+        ConfigError: A budget is invalid, or its name is neither that of a tenant nor that of a configured pool.
     """
     return {
         **from_file,
@@ -301,7 +301,7 @@ def _missing_price(used: Used, cost: Cost) -> str:
 
 
 def remaining_budget(budget: Budget, used: Used, cost: Cost) -> Budget:
-    """Return the part of a session's budget that is not used yet, as the budget of a subagent.
+    """Return the unused part of a session's budget, as the budget of a subagent.
 
     The result does not limit seconds, because the parent session counts them.
 

@@ -44,9 +44,9 @@ class Setting(Struct, frozen=True, kw_only=True):
         default: The value if it is not set.
         wire: The request field that contains the value, by wire family; nested keys are joined by dots.
         constants: Additional fields that a family requires with the setting, and their values.
-        coded: Families whose encoders write the field in code, because the field depends on other settings.
+        coded: Families whose encoders contain code for the field, because the field depends on other settings.
         is_sampling: True if models without sampling settings reject the setting (`ModelFacts.sampling`).
-        fact: The field of `ModelFacts` that says whether a model accepts the setting; empty if every model does.
+        fact: The field of `ModelFacts` that shows whether a model accepts the setting; empty if every model does.
     """
 
     range: Range
@@ -81,7 +81,7 @@ def setting_names(scope: Scope) -> tuple[str, ...]:
     return tuple([name for name, setting in SETTINGS.items() if scope in setting.scopes])
 
 
-def _are_stops(value: Any) -> bool:  # Any: an unchecked argument of a caller
+def _are_stops(value: Any) -> bool:  # Any: the caller's argument is not validated yet
     texts: Sequence[object] = value
     if not isinstance(value, tuple | list):
         return False
@@ -101,7 +101,9 @@ def _is_effort(value: object) -> bool:
     return value in EFFORTS or nearest(value, EFFORTS) is None
 
 
-def _as_pairs(value: Any) -> Iterable[tuple[object, object]] | None:  # Any: an unchecked argument of a caller
+def _as_pairs(
+    value: Any,
+) -> Iterable[tuple[object, object]] | None:  # Any: the caller's argument is not validated yet
     mapping: Mapping[object, object] = value
     if isinstance(value, Mapping):
         return mapping.items()

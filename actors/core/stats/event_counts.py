@@ -1,8 +1,8 @@
 """Count the outcomes of tool calls, requests and asks from stream events in their JSON form.
 
 In:  the output of `actors run --json`, or the events of one or more sessions, one after the other.
-Out: totals of asks and requests, and the counters of each backend. The counters are the same as from the log
-     (`actors.core.stats.stats.recount`).
+Out: totals of asks and requests, and the counters of each backend. The counters equal those that
+     `actors.core.stats.stats.recount` computes from the log.
 
 Events contain less than the log. A batch that was interrupted by the end of the process has no result events, so its
 invalid calls are missing from these counts. The work of a subagent is counted if the parent's stream contains its

@@ -214,7 +214,7 @@ class JournalStats(Struct, frozen=True):
             `power` (a power failure).
         unavailable_since: Time when the journal became unavailable, as `time.time` returns it; None while the journal
             can write.
-        why: The storage's error at that time, without any content of sessions.
+        why: The storage's error at that time, without any session content.
         refused: Number of events that could not be written since the runtime was entered.
         waiting: Number of writes and reads in the journal's queue.
         damage: The first damage found since the runtime was entered, without any content; empty if there is none.
@@ -256,8 +256,8 @@ class ReuseStats(Struct, frozen=True):
     """Counters of session uses, with and without the session's state in memory.
 
     Args:
-        hits: Uses of a session with its state and lanes in memory.
-        rebuilds: Uses for which the state was rebuilt from the session's log.
+        hits: Uses that found the session's state and lanes in memory.
+        rebuilds: Uses that had to rebuild the session's state from its log.
         dropped: States that were dropped to free memory; see `limits.memory`.
     """
 
@@ -267,7 +267,7 @@ class ReuseStats(Struct, frozen=True):
 
 
 class LoopLag(Durations, frozen=True):
-    """Lengths of event-loop iterations in which sessions computed. Sockets and timers wait during an iteration."""
+    """Durations of event-loop iterations in which session code ran. Sockets and timers wait during an iteration."""
 
 
 class BudgetStats(Struct, frozen=True):
@@ -303,9 +303,9 @@ class RuntimeStats(Struct, frozen=True):
         sessions: Number of open sessions.
         active: Number of open sessions with running actors. The other sessions are `hibernated`.
         memory: Bytes used by sessions: histories, lanes, and logs of a journal in memory.
-        memory_limit: Maximum of these bytes (`limits.memory`, or a share of the machine's memory).
+        memory_limit: Maximum of `memory` (`limits.memory`, or a share of the machine's memory).
         reuse: Counters of session uses, with and without the session's state in memory.
-        loop_lag: Lengths of event-loop iterations in which sessions computed.
+        loop_lag: Durations of event-loop iterations in which session code ran.
         asks: Number of ended asks by outcome: `complete`, `cancelled`, `failed` or `interrupted`. Asks that were not
             accepted, or waited too long for a paused turn, are counted as `refused`. Asks whose session ended first are
             counted as `dropped`.
@@ -317,8 +317,8 @@ class RuntimeStats(Struct, frozen=True):
         threads_waiting: Number of calls of blocking tools in this process that wait for a thread.
         refused: Number of transcripts rejected for their structure, by a provider or by the judge.
         quarantined: Number of closed calls whose tools are still running, by tool.
-        slow_handlers: Number of slow actor handlers, which delay all other actors.
-        stalls: Stalls of the event loop by async tools.
+        slow_handlers: Number of times that an actor's handler was slow and delayed all other actors.
+        stalls: Stalls of the event loop that async tools caused.
         journal: Stats of the journal.
         budgets: Budgets of tenants and pools, as `tenants.NAME` and `pools.NAME`.
         learned: Facts learned from rejected requests since the runtime was entered.

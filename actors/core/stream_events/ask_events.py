@@ -36,7 +36,7 @@ class TurnStartedEvent(TurnEventBase, frozen=True):
 
 
 class FailoverEvent(TurnEventBase, frozen=True):
-    """The ask moves to `backend` and continues there in a new turn, whose `TurnStartedEvent` follows.
+    """The ask continues on `backend` in a new turn, whose `TurnStartedEvent` follows.
 
     Args:
         turn: Number of the new turn.

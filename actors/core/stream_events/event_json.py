@@ -23,7 +23,7 @@ from actors.core.values.identity import Binding
 VERSION: Final = 1
 """The version of the JSON format. It increases when a field is removed or changes its meaning."""
 
-Fields = dict[str, Any]  # Any: each value is a JSON value
+Fields = dict[str, Any]  # Any: `JsonValue` would need casts
 _Value: TypeAlias = "Struct | tuple[_Value, ...] | JsonValue"
 
 _encode = json.Encoder().encode
@@ -65,7 +65,7 @@ def _struct_fields(value: Struct) -> Fields:
     return {name: _to_json(getattr(value, name)) for name in value.__struct_fields__}
 
 
-def _to_json(value: _Value) -> Any:  # Any: a JSON value
+def _to_json(value: _Value) -> Any:  # Any: `JsonValue` would need casts
     if (convert := _CONVERTERS.get(type(value))) is not None:
         return convert(value)
     if isinstance(value, Struct):
@@ -124,7 +124,7 @@ def _result_json(result: AskResult) -> Fields:
     }
 
 
-_CONVERTERS: Final[dict[type, Callable[[Any], Any]]] = {  # Any: from the key's type to JSON
+_CONVERTERS: Final[dict[type, Callable[[Any], Any]]] = {  # Any: each converter takes another type
     Binding: str,
     Message: _message_json,
     ToolCall: _call_json,

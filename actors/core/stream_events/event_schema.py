@@ -1,8 +1,8 @@
 """Generate the JSON Schema of stream events from the annotations of their structs.
 
 The schema describes the output of `event_json`. It forbids additional properties, so the tests detect a field that is
-missing from the schema. Programs that read events should still accept unknown fields, because later releases may add
-some.
+missing from the schema. Programs that read events should accept unknown fields nevertheless, because later releases may
+add fields.
 """
 
 from functools import cache
@@ -20,12 +20,12 @@ from actors.core.values.identity import Binding
 from actors.core.values.progress import Attempt
 from actors.core.values.stream import Cut, Usage
 
-Schema = dict[str, Any]  # Any: each value is a JSON value
+Schema = dict[str, Any]  # Any: `JsonValue` would need casts
 
 _STRING: Final[Schema] = {"type": "string"}
 _COUNT: Final[Schema] = {"type": "integer", "minimum": 0}
 _COUNTS: Final[Schema] = {"type": "object", "additionalProperties": _COUNT}
-_PLAIN: Final[dict[Any, Schema]] = {  # Any: the keys are types
+_PLAIN: Final[dict[Any, Schema]] = {  # Any: no type covers all annotations
     str: _STRING,
     bool: {"type": "boolean"},
     int: _COUNT,
@@ -43,7 +43,7 @@ def _object_schema(fields: dict[str, Schema], optional: tuple[str, ...] = ()) ->
     return {"type": "object", "properties": fields, "required": required, "additionalProperties": False}
 
 
-def schema_of(hint: Any) -> Schema:  # Any: a type annotation
+def schema_of(hint: Any) -> Schema:  # Any: no type covers all annotations
     """Return the JSON Schema of a type annotation, such as `tuple[str, ...]` or `Usage | None`."""
     hint = getattr(hint, "__supertype__", hint)  # replaces a NewType by its base type
     if (known := _PLAIN.get(hint) or _converted_schemas().get(hint)) is not None:
@@ -66,7 +66,7 @@ def _field_schemas(kind: type[Struct]) -> dict[str, Schema]:
 
 
 @cache
-def _converted_schemas() -> dict[Any, Schema]:  # Any: the keys are types
+def _converted_schemas() -> dict[Any, Schema]:  # Any: no type covers all annotations
     """Return the schemas of the types for which `event_json` has a converter, by type."""
     called = {"id": _STRING, "name": _STRING, "arguments": {"type": "object"}, "raw": _STRING}
     call = _object_schema(called, ("raw",))

@@ -45,7 +45,7 @@ class PendingCall(Struct, frozen=True):
     Args:
         call: The model's call, with repaired arguments if they were malformed.
         kind: `external` if the caller provides the result; `approval` if the call runs once it is approved.
-        digest: Digest of the tool and the arguments. A decision repeats the digest to show which call was reviewed.
+        digest: Digest of the tool and the arguments. A decision contains the digest of the call that was reviewed.
     """
 
     call: ToolCall

@@ -28,7 +28,7 @@ class ToolCallEvent(RoundEventBase, frozen=True):
 
 
 class CallRepairedEvent(RoundEventBase, frozen=True):
-    """A call's arguments were invalid and had one valid interpretation. The call runs with the repaired arguments.
+    """A call's invalid arguments were repaired, because they had one valid interpretation. The call then runs.
 
     Args:
         call_id: The canonical id of the call.
@@ -95,7 +95,7 @@ class ApprovalRequestedEvent(RoundEventBase, frozen=True):
     """A call waits for approval.
 
     Args:
-        pending: The call and its arguments, with a digest that the caller's decision repeats.
+        pending: The call and its arguments, with a digest that the caller's decision should contain.
     """
 
     type: ClassVar[Literal["approval_requested"]] = "approval_requested"

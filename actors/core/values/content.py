@@ -70,7 +70,7 @@ class Text(StoredRecord, frozen=True, tag="t", init=False, metaclass=Constructor
 
     Args:
         text: The text.
-        json: The text as a JSON string literal in UTF-8; replaces `text`.
+        json: The text as a JSON string literal in UTF-8, instead of `text`.
     """
 
     json: Quoted
@@ -91,7 +91,7 @@ class Thinking(StoredRecord, frozen=True, tag="h", init=False, metaclass=Constru
         text: The visible reasoning; empty if the provider hides its model's reasoning.
         seal: The provider's signature or its encrypted form of the reasoning. With a seal, the reasoning may be sent
             back unchanged to the provider that produced it. None if there is no seal.
-        json: The visible reasoning as a JSON string literal in UTF-8; replaces `text`.
+        json: The visible reasoning as a JSON string literal in UTF-8, instead of `text`.
     """
 
     json: Quoted
@@ -119,9 +119,9 @@ class ToolCall(StoredRecord, frozen=True, tag="c", init=False, metaclass=Constru
             text if `arguments` is an object that contains it as `input`.
         native: The provider's id for the call, as sealed state of kind `call_id`. If the provider uses other names for
             some argument keys, the kind is `call`, and the state is an object that contains the `id` and these `keys`.
-        namespace: The group of tools that contains the tool, if the provider has groups; a prefix of the name.
-        json: The arguments as an encoded JSON object; replaces `arguments`.
-        raw_json: Malformed arguments as a JSON string literal; replaces `raw`.
+        namespace: The group that contains the tool, if the provider groups tools. The tool's name begins with it.
+        json: The arguments as an encoded JSON object, instead of `arguments`.
+        raw_json: The model's own text as a JSON string literal, instead of `raw`.
     """
 
     id: CallId
@@ -168,8 +168,8 @@ class ToolCall(StoredRecord, frozen=True, tag="c", init=False, metaclass=Constru
     ) -> "ToolCall":
         """Return a call of a tool that takes free text.
 
-        Dialects without free-form tools send the text as the object `{"input": text}`. `json` is this object in encoded
-        form and replaces `text`.
+        Dialects without free-form tools send the text as the object `{"input": text}`. Pass either `text` or `json`,
+        which is this object in encoded form.
         """
         json = Json(FREE % quote(text)) if json is None else json
         return from_fields(ToolCall, call_id, name, json, None, native, namespace, True)
@@ -181,7 +181,7 @@ class ToolCall(StoredRecord, frozen=True, tag="c", init=False, metaclass=Constru
 
     @property
     def native_keys(self) -> dict[str, str]:
-        """The provider's names for argument keys that it renames, by the name in `arguments`."""
+        """The provider's names for the argument keys that it renamed, by the key in `arguments`."""
         return {} if self.native is None or self.native.kind != "call" else _read_native_call(self.native)[1]
 
     @staticmethod
@@ -202,7 +202,7 @@ class ToolCall(StoredRecord, frozen=True, tag="c", init=False, metaclass=Constru
         return self.text if self.raw_json is None else unquote(self.raw_json)
 
     def as_scheduled(self, arguments: Json) -> "ToolCall":
-        """Return this call with the arguments of its `Scheduled` event, which are repaired if they were malformed."""
+        """Return this call with the arguments of its `Scheduled` event, in which malformed arguments are repaired."""
         return self if arguments == self.json else self.with_arguments(JsonObject(arguments))
 
     @property
@@ -291,9 +291,9 @@ class ToolResult(StoredRecord, frozen=True, tag="r", init=False, metaclass=Const
         call_id: The id of the call.
         content: The tool's return value: any Python value, converted to JSON once; None if the tool returned nothing.
         error: The error: any Python value, converted to JSON once; None if the call succeeded.
-        is_complete: The completion flag of the result's source; None if the source has no such flag.
+        is_complete: True if the source of the result marks it as complete; None if the source has no such mark.
         media: Images and documents of the result, in order, in addition to its text.
-        content_json, error_json: `content` and `error` as encoded JSON; they replace these arguments.
+        content_json, error_json: `content` and `error` as encoded JSON, instead of these arguments.
     """
 
     call_id: CallId
@@ -331,10 +331,11 @@ class ToolResult(StoredRecord, frozen=True, tag="r", init=False, metaclass=Const
 
     @property
     def status(self) -> Status:
-        """The result's status by REQ-915-048: `error`, `complete` or `pending`.
+        """The result's status, `error`, `complete` or `pending` (REQ-915-048).
 
         A result with an error is an `error`. A result without an error is `complete` if it has content or media, or if
-        its source calls it complete. Any other result is `pending`. A result with content is therefore never `pending`.
+        its source marks it as complete. Any other result is `pending`. A result with content is therefore never
+        `pending`.
         """
         if self.error_json is not None:
             return "error"

@@ -1,7 +1,7 @@
 """Report the repairs and losses of imported messages, for the history and the log.
 
-An import never drops or assumes anything silently, but a transcript of 80,000 messages may have a defect in every
-message. The report therefore groups its lines by kind. It contains the first few lines of each kind, and the number of
+An import reports everything that it drops or assumes. Because a transcript of 80,000 messages may have a defect in
+every message, the report groups its lines by kind: it contains the first few lines of each kind, and the number of
 further lines.
 """
 
@@ -61,7 +61,7 @@ class ImportReport(StoredRecord, frozen=True):
 
 
 class NameTally:
-    """A counter of names. After `KINDS` different names, all further names are counted together, as `others`."""
+    """Counts names. After `KINDS` different names, all further names are counted together, as `others`."""
 
     def __init__(self, others: str = "other keys") -> None:
         self._others = others

@@ -149,7 +149,7 @@ def _restore_media(message: Message, detached: Iterator[str]) -> None:
                 force_setattr(media, "data", next(detached, ""))
 
 
-def _sanitise(value: Any) -> object:  # Any: the value of any field
+def _sanitise(value: Any) -> object:  # Any: `items` needs no cast
     """Return the value with U+FFFD in place of every lone surrogate, in nested records and tuples too."""
     items: tuple[object, ...] = value
     if isinstance(value, str):

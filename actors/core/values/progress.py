@@ -15,7 +15,7 @@ class Cause(StoredRecord, frozen=True):
 
     Args:
         kind: A kind from `actors.adapters.failure`, or one of: `limit` (a budget or a token limit was reached), `time`
-            (a timeout of the runtime expired), `leaving` (the session left its host, so the ask was cancelled).
+            (a timeout of the runtime expired), `leaving` (the host released the session, so the ask was cancelled).
         status: The HTTP status; None if no complete response arrived.
     """
 
@@ -24,7 +24,7 @@ class Cause(StoredRecord, frozen=True):
 
 
 LEAVING: Final = Cause("leaving")
-"""The cause of a turn that was cancelled because its session left the host. An ask with a key can be continued."""
+"""The cause of a turn that was cancelled because the host released its session. An ask with a key can be continued."""
 
 
 class Attempt(StoredRecord, frozen=True):
@@ -33,7 +33,7 @@ class Attempt(StoredRecord, frozen=True):
     Args:
         binding: The binding of the turn.
         status: The outcome of the turn, or `retried` for a request that was retried.
-        error: The reason of the failure, on one line; empty for a turn that ended normally.
+        error: The reason for the failure, on one line; empty for a turn that ended normally.
         cause: The failure or the limit that ended the turn; None for any other end.
         wait: Seconds waited before the retry.
     """
