@@ -19,8 +19,8 @@ def rejection(
 ) -> ActorsError | None:
     """Return the error for a command that must not be queued now, or None if the command may be queued.
 
-    If the budget is used up, only a command that would start at once is rejected. A queued ask later ends before its
-    first request.
+    If the budget is used up, only a command that would start at once is rejected. An ask that must wait is queued, and
+    ends before its first request if the budget is still used up.
     """
     is_rewind = isinstance(command.call, HostRewind)
     if phase == "awaiting" and is_rewind:

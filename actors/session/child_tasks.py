@@ -1,4 +1,4 @@
-"""Run the long work of a session in child tasks of its actor, whose handlers must not wait.
+"""Run a session's long operations in child tasks of its actor, because the actor's handlers must not wait.
 
     run_ask, continue_ask, resume_ask    drive an ask                                   report `Finished`
     recover                              close the turn that a crash left open          report `Finished`
@@ -67,7 +67,7 @@ class ChildTasks:
         self._context.start(self._continue_ask, driver, name="ask")
 
     def resume_ask(self, driver: TurnDriver, calls: tuple[ToolCall, ...]) -> None:
-        """Continue a waiting turn. The `calls` run now, or are closed if the ask was cancelled."""
+        """Continue a waiting turn. Its remaining `calls` run now, or are closed if the ask was cancelled."""
         self._context.start(self._resume_ask, driver, calls, name="ask")
 
     def recover(self, recovery: Recovery) -> None:

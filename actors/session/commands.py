@@ -34,7 +34,8 @@ class Cancel(Query[bool], frozen=True):
     The reply is True if the ask was cancelled, and False if no ask was in flight or the ask had already ended.
 
     Args:
-        is_leaving: True if the session leaves this host. Another host can then continue an ask with a key.
+        is_leaving: True if this host is releasing the session. An ask with a key can then be continued, even on another
+            host.
     """
 
     control: ClassVar[bool] = True
@@ -48,10 +49,10 @@ class GetState(Query[SessionState], frozen=True):
 
 
 class Finished(Command, frozen=True):
-    """The ask in flight has ended, and `PendingAsks` holds the result.
+    """Report that the ask in flight has ended. `PendingAsks` holds its result.
 
-    `generation` is the number of the actor generation that drove the ask. Queued messages survive a crash of the
-    actors, so the session ignores messages of earlier generations.
+    `generation` is the number of the actor generation that drove the ask. Queued reports survive a crash of the actors,
+    so the session ignores reports of earlier generations.
     """
 
     control: ClassVar[bool] = True
@@ -59,7 +60,7 @@ class Finished(Command, frozen=True):
 
 
 class ResolutionRecorded(Command, frozen=True):
-    """The oldest queued `Resolve` command was recorded or rejected.
+    """Report that the oldest queued `Resolve` command was recorded or rejected.
 
     Args:
         generation: As in `Finished`.
@@ -78,7 +79,7 @@ class ResolutionRecorded(Command, frozen=True):
 
 
 class EndWritten(Command, frozen=True):
-    """The `Closed` event of the session is durable. `generation` has the same meaning as in `Finished`."""
+    """Report that the session's `Closed` event is durable. `generation` has the same meaning as in `Finished`."""
 
     control: ClassVar[bool] = True
     generation: int

@@ -1,8 +1,8 @@
-"""Compact the history of a session in a separate turn, before the next turn of an ask or because the host requested it.
+"""Compact a session's history in a separate turn, before the next turn of an ask or at the request of the host program.
 
 `actors.session.compactor` shortens the history. This module decides when a compaction is needed and which backend
-writes the summary, and logs the turn. The turn belongs to the ask that needs it. If the host requested the compaction,
-the turn belongs to no ask.
+writes the summary, and logs the turn. The turn belongs to the ask that needs it, or to no ask if the host program
+requested the compaction.
 """
 
 from collections.abc import Awaitable, Callable
@@ -21,7 +21,7 @@ from actors.session.turn_log import TurnLog
 
 
 class CompactionTurns:
-    """Runs the turns that compact the history, for one ask or for one request of the host.
+    """Runs the turns that compact the history, for one ask or for one call of `Session.compact`.
 
     Args:
         ask: The values that the turns of the ask share.
@@ -62,7 +62,7 @@ class CompactionTurns:
         Args:
             member: The pool member that writes the summary if no other backend is chosen.
             shorten: Called with the compactor; shortens the history.
-            is_host_request: True if the program requested the compaction. Then the turn belongs to no ask.
+            is_host_request: True if the host program requested the compaction, so that the turn belongs to no ask.
         """
         ask, state = self._ask, self._ask.log.state
         number, result, asks = state.turns + 1, CompactionResult(), 0 if is_host_request else state.asks
@@ -85,7 +85,7 @@ class CompactionTurns:
         why, cause = result.error, compactor.cause
         done = result.messages or result.results or why == NOTHING_LEFT
         status: TurnStatus = "cancelled" if ask.cancelled else "complete" if done else "failed"
-        malformed = ask.tally.malformed  # unchanged, because this turn read no answer of the ask
+        malformed = ask.tally.malformed  # unchanged, because this turn contains no answer to the ask
         step = ask.with_halt_reason(
             CloseStep(status, why, usage=result.usage, cause=cause, malformed=malformed)
         )

@@ -5,7 +5,7 @@ requests the summary. If the backend writes no summary, only results are shorten
 
 Like any request, the request for a summary is logged before its first byte is sent, and its usage counts towards
 budgets and attempts. The request continues the lane with the same tools, so the provider's cache is used, but the model
-may not call the tools. No later request continues from the request for a summary, so the lane does not advance.
+may not call the tools. The lane does not advance, because no later request continues the request for a summary.
 """
 
 from functools import partial
@@ -83,8 +83,7 @@ class Compactor:
     async def summarise_all(self) -> CompactionResult:
         """Summarise all earlier turns.
 
-        Call this for a backend that rejected even the request for a summary as too long. Another backend writes the
-        summary.
+        Use this on another backend, after a backend rejected even the request for a summary as too long.
         """
         return await self._summarise(self._log.state.asked_at, 0)
 
@@ -95,7 +94,7 @@ class Compactor:
         results of the current turn that the model has already seen.
 
         Args:
-            again: True if an earlier compaction did not save enough. All turns except the current one are then
+            again: True if an earlier compaction did not save enough. Then all turns except the current one are
                 summarised.
         """
         ledger = await self._ask.ledger.query()
@@ -186,7 +185,7 @@ class Compactor:
         return CompactionResult(results=len(short))
 
     async def _log_and_begin_epochs(self, event: ResultsTrimmed | Compacted) -> None:
-        """Log the event with the next events of the session, and begin a new epoch in every lane."""
+        """Log the event together with the session's next events, and begin a new epoch in every lane."""
         self._log.hold(event)
         await self._ask.refs.renderer.send(Shrink(event))
 
@@ -282,10 +281,10 @@ class Compactor:
 
     @property
     def _tool_choice(self) -> ToolChoiceSetting | None:
-        """The tool choice of the request for a summary: `none`, or None if the request contains no tool choice.
+        """The tool choice of the request for a summary: `none`, or None to send no tool choice.
 
-        If a dialect marks the content to cache, a changed tool choice would invalidate the cached messages. The request
-        then contains none.
+        No tool choice is sent if the dialect marks the content to cache, because a changed tool choice would invalidate
+        the cached messages.
         """
         is_marked = self._requests.backend.adapter.dialect.caching.marks in ("block", "part")
         return None if is_marked else "none"

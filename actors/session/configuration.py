@@ -50,8 +50,7 @@ class UnwrittenChange(Struct):
     Args:
         system, session_tools: The system prompt and the tools before the change.
         change: The applied change.
-        drop_on_failure: True if the change is dropped when it cannot be logged. Otherwise, the change waits to be
-            applied again.
+        drop_on_failure: True to drop the change if it cannot be logged, False to keep it until it is applied again.
     """
 
     system: str | None
@@ -67,7 +66,7 @@ PrepareChange: TypeAlias = Callable[
 
 
 class Configuration(Struct):
-    """The live configuration of a session, which survives crashes and restarts of the session's actors.
+    """The live configuration of a session. It survives crashes and restarts of the session's actors.
 
     The configuration does not reference the session, except through the tools.
 
@@ -75,7 +74,7 @@ class Configuration(Struct):
         target: The target of the next ask. A switch changes the target once the switch is durable.
         system: The system prompt.
         session_tools: The tools that the model may call.
-        toolsets: The open toolsets of the runtime. The session releases its toolsets there when it no longer uses them.
+        toolsets: The open toolsets of the runtime. The session returns its toolsets to it when it no longer uses them.
         shared: The budget that a subagent shares with its parent and siblings.
         lent: The session's own budget, which the session shares with its subagents.
     """
@@ -182,7 +181,7 @@ class Configuration(Struct):
 
     @property
     def owners(self) -> tuple[ToolsetOwner, ...]:
-        """The owners of all open toolsets, including toolsets of a waiting change and of changes that can be undone."""
+        """The owners of all open toolsets, including those of waiting changes and of changes that can be undone."""
         held = (
             ()
             if self._change is None or self._change.session_tools is ...
@@ -263,7 +262,7 @@ class ActiveConfig:
         return await self._configuration.session_tools.catch_up()
 
     def refresh_unless(self, why_not: Callable[["ActiveConfig"], str]) -> str:
-        """Adopt the current tools of the toolsets within a turn, unless `why_not` objects.
+        """Adopt the current tools of the toolsets within a turn, unless `why_not` returns a reason not to.
 
         If `why_not` returns a reason or raises `ConfigError`, restore the previous tools and return the reason.
         Otherwise, return the empty string.

@@ -19,7 +19,7 @@ class Deadline:
 
     def start_timer(
         self,
-        context: Context[Any],  # Any: the context of the session's actor
+        context: Context[Any],  # Any: any actor may call this
         ask: AskInFlight,
         state: SessionState,
         ask_settings: Asked | None,
@@ -36,8 +36,8 @@ class Deadline:
 
     async def _expire(
         self, context: Context[Any], ask: AskInFlight, seconds: float, why: str
-    ) -> None:  # Any: the context of the session's actor
-        """Stop the ask after `seconds`. `why` is the reason that the result of the ask contains."""
+    ) -> None:  # Any: any actor may call this
+        """Stop the ask after `seconds`. `why` is the reason to report in the result of the ask."""
         await anyio.sleep(seconds)
         ask.halt(context, why)
 

@@ -1,4 +1,4 @@
-"""Drive the turns of an ask: carry out the steps of each turn, and choose the turn that follows.
+"""Drive the turns of an ask: carry out the steps of each turn, and decide which turn follows.
 
 The session actor starts one driver as a child for each ask. An ask is one turn, or several after failover. A turn is a
 generator (`actors.core.turn.turn`) that yields the next step, such as a request or a batch of calls, and receives the
@@ -63,7 +63,7 @@ class TurnDriver:
         ask: The values that the turns of the ask share.
         bounds: The limits of a turn, such as the number of rounds.
         affinity: The pool members that the session prefers. All asks of the session share this value.
-        pending: Receives the result of the ask when the ask's last event is durable.
+        pending: Receives the result of the ask once the ask's last event is durable.
     """
 
     ask: AskInFlight
@@ -92,7 +92,7 @@ class TurnDriver:
         await self._run_turns(pool, selector, member)
 
     async def continue_ask(self, totals: AskFold) -> None:
-        """Drive the last ask, which was interrupted, to its end in further turns.
+        """Continue the session's last ask, which was interrupted, in further turns until it ends.
 
         The user's message is in the history, and all calls are closed. If the history ends with a part of the answer,
         the model is asked for the complete answer.
@@ -165,7 +165,7 @@ class TurnDriver:
         self._record_prompt_size(selector, pool, tried[-1], served)
         while isinstance(served.step, CloseStep):
             pool, following = await self._choose_next(pool, selector, tried, served.step)
-            # If the history is too long for this member, another backend summarises it. Then this member tries again.
+            # If the history is too long for this member, another backend summarises it, and this member tries again.
             is_again = following is None and self._compactions.can_compact_elsewhere(served.step, tried[-1])
             following = tried[-1] if is_again else following
             await self._turn_log.write_end(served.binding, served.step, ends_ask=following is None)
@@ -182,14 +182,14 @@ class TurnDriver:
         await self._turn_log.write_pause(served.step, tried)
 
     def _log_failover(self, served: ServedTurn, following: str) -> None:
-        """Log that pool member `following` continues the ask after a failed turn. After a handoff, do nothing."""
+        """Log that the pool member `following` continues the ask after a failed turn. Log nothing after a handoff."""
         if isinstance(served.step, CloseStep) and served.step.handover is None:
             logger.ask_failed_over(self.ask.log.state.session, served.binding, served.step.cause, following)
 
     def _record_prompt_size(
         self, selector: MemberSelector, pool: Pool, member: str, served: ServedTurn
     ) -> None:
-        """Record the size of the turn's last transcript. It helps to choose the member whose cache is most useful."""
+        """Record the size of the turn's last transcript, to find the member with the most useful cache later."""
         selector.record_request(pool, member, served.sent_bytes)
 
     async def run_compaction(self, request: HostCompaction) -> None:
@@ -203,8 +203,8 @@ class TurnDriver:
     ) -> tuple[Pool, str | None]:
         """Return the pool and the member that continues the ask after a turn. The member is None if the ask ends.
 
-        A handoff determines the next target. After a failure, the target of a pending switch continues. Without a
-        switch, the next member of the pool continues.
+        After a handoff, its target continues the ask. After a failure, the target of a pending switch continues, or the
+        next member of the pool if there is no switch.
 
         Args:
             pool: The pool of the turn.
@@ -244,7 +244,7 @@ class TurnDriver:
         return self.ask.tally.record_skipped(pool)
 
     async def _serve_turn(self, member: str) -> ServedTurn:
-        """Drive one turn on a pool member. The caller then writes the log event of the turn's end."""
+        """Drive one turn on a pool member. The caller must then log the end of the turn."""
         number, ask = self.ask.log.state.turns + 1, self.ask.log.state.asks
         self.ask.tally.wait = 0.0
         self.ask.tally.lost = ()

@@ -2,7 +2,7 @@
 
 The turn driver calls this module between two turns. A handoff may also change the system prompt and the tools, through
 `actors.session.configuration`. The new toolsets are opened before the turn with the handoff ends. If a toolset cannot
-be opened, the turn fails. If the handover does not happen, the toolsets are released.
+be opened, the turn fails. If the handover does not take place, the toolsets are released.
 """
 
 import anyio
@@ -63,7 +63,7 @@ class HandoverSteps:
         return ""
 
     async def _prepare(self, handover: Handover) -> None:
-        """Open the toolsets of the handover. If the ask is cancelled during this, no toolset stays open."""
+        """Open the toolsets of the handover. If the ask is cancelled meanwhile, no toolset stays open."""
         ask = self._ask
         if handover.tools is ...:
             check_prices(ask.resolver, handover.target, ask.log.state.tenant, ask.log.state.budget)

@@ -31,7 +31,7 @@ class HeldChanges:
     Args:
         log: Writes the session's own events.
         renderer: The session's renderer.
-        active_config: The system prompt and the tools, and the resolver for the tools.
+        active_config: The session's system prompt, tools and resolver.
     """
 
     def __init__(self, log: LogWriter, renderer: Ref[RendererCommand], active_config: ActiveConfig) -> None:
@@ -50,7 +50,7 @@ class HeldChanges:
 
     def switch(
         self, command: Switch, context: Context[Any], *, at_once: bool
-    ) -> None:  # Any: any actor's context
+    ) -> None:  # Any: any actor may call this
         """Log a switch, and reply to the command once the switch is durable. A later switch replaces a queued switch.
 
         Args:
@@ -76,7 +76,7 @@ class HeldChanges:
 
     def configure(
         self, command: Configure, context: Context[Any], *, at_once: bool
-    ) -> None:  # Any: any actor's context
+    ) -> None:  # Any: any actor may call this
         """Apply a change of the tools or the system prompt, or keep the change until the ask in flight ends.
 
         Args:
@@ -92,19 +92,19 @@ class HeldChanges:
         else:
             reply.send(SwitchOutcome(target, "queued", self._turn_number))
 
-    def log_config_change(self, context: Context[Any]) -> None:  # Any: any actor's context
+    def log_config_change(self, context: Context[Any]) -> None:  # Any: any actor may call this
         """Log the system prompt and the tools if they differ from the log."""
         if self._active_config.resolver.config_digest != self._log.state.config_digest:
             self._log.hold(self._configured_event(context))
 
-    async def apply_waiting(self, context: Context[Any]) -> None:  # Any: any actor's context
+    async def apply_waiting(self, context: Context[Any]) -> None:  # Any: any actor may call this
         """Apply and log the waiting changes. Do nothing while the turn waits for its caller."""
         while self._log.state.pause is None and (event := self._next_event(context)) is not None:
             await self._log.write(event)
 
     def _next_event(
         self, context: Context[Any]
-    ) -> Configured | SwitchApplied | SwitchFailed | None:  # Any: any actor's context
+    ) -> Configured | SwitchApplied | SwitchFailed | None:  # Any: any actor may call this
         """Return the event that applies the next waiting change, or None.
 
         Configuration changes precede switches.
@@ -116,15 +116,15 @@ class HeldChanges:
 
     def _apply_change(
         self, context: Context[Any], *, drop_on_failure: bool = False
-    ) -> Configured:  # Any: any actor's context
+    ) -> Configured:  # Any: any actor may call this
         """Apply the waiting configuration change, and return its log event.
 
-        If the event cannot be logged, the change is dropped with `drop_on_failure`. Otherwise, the change waits again.
+        If the event cannot be logged, the change is dropped if `drop_on_failure` is True, and otherwise waits again.
         """
         self._active_config.apply_change(drop_on_failure=drop_on_failure)
         return self._configured_event(context)
 
-    def _configured_event(self, context: Context[Any]) -> Configured:  # Any: any actor's context
+    def _configured_event(self, context: Context[Any]) -> Configured:  # Any: any actor may call this
         """Return the log event for the current configuration.
 
         If the digest of the configuration changed, mark the lanes that depend on it as stale.

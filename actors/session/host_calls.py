@@ -1,7 +1,7 @@
 """Run a tool call that the host requests (`Session.call_tool`), in a separate turn without a model.
 
-The log then contains the call as if a model had made it: a user message, a round with one call, and the result. So
-later requests can show the call to any provider.
+The log then contains the call as if a model had made it: a user message, a round with one call, and the result. Later
+requests can therefore show the call to any provider.
 """
 
 from actors.core.log.events import AskStarted, RoundEnded, TurnStarted, TurnStatus
@@ -28,7 +28,7 @@ async def run_host_call(
         turn_log: Writes the start and the end of the turn.
         message: The user message of this ask.
         request: The tool and its arguments.
-        repair: How to treat invalid arguments.
+        repair: The rule for repairing invalid arguments.
     """
     state = ask.log.state
     number, turn = state.asks + 1, state.turns + 1

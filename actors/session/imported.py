@@ -34,7 +34,7 @@ async def initial_history(messages: Iterable[Message]) -> History:
     """Return the initial history of a session, after checking the messages.
 
     A thread packs long histories. Matching calls with results reads all messages several times, so this work cannot be
-    split into slices between which the event loop runs.
+    split into slices for the event loop.
 
     Raises:
         TranscriptError: A message is invalid.

@@ -42,7 +42,7 @@ from actors.session.configuration import ActiveConfig
 from actors.session.output import Output, output_of_schema
 from actors.session.session_ledger import SessionLedger
 
-Stop: TypeAlias = Callable[[Context[Any]], None]  # Any: any actor's context
+Stop: TypeAlias = Callable[[Context[Any]], None]  # Any: any actor may call this
 """Stops the running step. Called in a handler of the actor that cancels the ask."""
 
 
@@ -64,7 +64,7 @@ class AskTotals(Struct):
         rounds: Number of rounds.
         text: The last text of the model.
         finish, cut: The finish reason of the last answer, and the reason why that answer is incomplete.
-        left_out: Number of items that the history omits from the answers, by kind.
+        left_out: Number of items in the answers that the history does not contain, by kind.
         retried: The retried requests of the current turn.
         wait: Seconds of delay before the last request of the turn, if that request was a retry.
         output: The answer as a value of the requested type.
@@ -118,7 +118,7 @@ class AskTotals(Struct):
     def record_request(self, turn: int, round_number: int) -> None:
         """Count a request, and clear the finish reason of the previous answer.
 
-        The numbers of its turn and round identify the request.
+        The numbers of its turn and round identify the request, so a repeated request counts once.
         """
         self.finish, self.cut = None, None
         if self._last != (turn, round_number):  # a retry in a new epoch counts as the same round
@@ -242,14 +242,14 @@ class AskInFlight(Struct):
         refs: Addresses of the session's actors.
         ledger: The session's copy of its ledger.
         generation: The state that the session's actors share until they crash.
-        active_config: The system prompt and the tools, and the resolver for the tools.
+        active_config: The session's system prompt, tools and resolver.
         sink: Receives the events of the ask.
         variables: Context variables that the ask's tools see.
-        tally: The totals of the ask.
+        tally: The totals of the ask so far.
         cancelled: True if the ask was cancelled or stopped by a limit.
         halted: The reason why a deadline or a limit stopped the ask; empty if none did.
-        bound: The kind of the limit that stopped the ask. It becomes the cause of the failure.
-        is_leaving: True if the ask was cancelled because the session leaves the host.
+        bound: The kind of limit that stopped the ask. It becomes the cause of the failure.
+        is_leaving: True if the ask was cancelled because the host is releasing the session.
         output: The type of the answer.
         is_instructed: True if the history contains an instruction with the output schema.
         is_forced: True if the history contains an instruction to call the forced tool.
@@ -270,7 +270,7 @@ class AskInFlight(Struct):
     halted: str = ""
     bound: Cause | None = None
     is_leaving: bool = False
-    output: Output[Any] | None = None  # Any: the type of the answer
+    output: Output[Any] | None = None  # Any: the answer may have any type
     is_instructed: bool = False
     is_forced: bool = False
     has_forced_call: bool = False
@@ -316,7 +316,7 @@ class AskInFlight(Struct):
         if self.share is not None:
             self.share.record_usage(binding, usage, is_round=is_round)
 
-    def cancel(self, context: Context[Any]) -> None:  # Any: any actor's context
+    def cancel(self, context: Context[Any]) -> None:  # Any: any actor may call this
         """Stop the running step, so that the ask ends with every call closed.
 
         `context` is the context of the actor whose handler calls this method.
@@ -325,7 +325,7 @@ class AskInFlight(Struct):
         if self._stop is not None:
             self._stop(context)
 
-    def halt(self, context: Context[Any], why: str) -> None:  # Any: any actor's context
+    def halt(self, context: Context[Any], why: str) -> None:  # Any: any actor may call this
         """Stop the running step, like `cancel`, and make the ask fail with the reason `why`."""
         if not self.cancelled:
             self.halted, self.bound = why, Cause("time")
@@ -333,7 +333,7 @@ class AskInFlight(Struct):
 
     def restore_output(
         self, output_type: Output[Any] | None, ask_settings: Asked | None
-    ) -> None:  # Any: the type of the answer
+    ) -> None:  # Any: the answer may have any type
         """Restore the type of the answer after a pause.
 
         After a restart, `output_type` is None, and the type is restored from the schema in the ask's settings.
@@ -360,7 +360,7 @@ class AskInFlight(Struct):
     def with_halt_reason(self, step: CloseStep) -> CloseStep:
         """Return the last step of a turn, with the reason why the turn was stopped.
 
-        The reason is added if a deadline, a limit or the end of the host stopped the turn.
+        The reason is added if a deadline or a limit stopped the turn, or if the host is releasing the session.
         """
         if step.status != "cancelled":
             return step
@@ -373,7 +373,7 @@ class AskInFlight(Struct):
         self._stop = stop
 
     def clear_stop(self) -> None:
-        """Remove the stop function of a step that has ended. A cancel then takes effect after the next step."""
+        """Remove the stop function of a step that has ended. A cancellation then takes effect after the next step."""
         self._stop = None
 
 

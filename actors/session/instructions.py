@@ -1,4 +1,4 @@
-"""Instruct the model in words if its backend lacks a setting: the output format or the forced tool of an ask.
+"""Instruct the model in words if its backend has no setting for an ask's output format or forced tool.
 
 The turn driver uses this module when an ask or one of its turns begins, and when an interrupted ask continues.
 `AskInFlight` records the instructions that the history contains, so that none is repeated.
@@ -23,7 +23,7 @@ AGAIN: Final = "Your last answer was interrupted. Give the complete answer again
 def add_output_instruction(
     ask: AskInFlight, member: str, message: Packed, ask_settings: Asked | None
 ) -> Packed:
-    """Return the user's message, with an output-format instruction if the backend of `member` needs one."""
+    """Return the user's message, with an instruction about the output format if the backend of `member` needs one."""
     if ask_settings is None or ask_settings.output is None:
         return message
     try:
@@ -40,7 +40,7 @@ def add_output_instruction(
 
 
 def add_missing_instruction(ask: AskInFlight, backend: ResolvedBackend) -> None:
-    """Add the output-format instruction after a failover, if the new backend needs one and the history has none."""
+    """After a failover, add the instruction about the output format if it is missing and the backend needs it."""
     asked = ask.log.state.asked
     if asked is None or asked.output is None or ask.is_instructed:
         return

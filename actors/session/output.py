@@ -41,7 +41,7 @@ class Output(Generic[T]):
 
     def __init__(
         self, schema: Mapping[str, Any], convert: Any = None
-    ) -> None:  # Any: JSON, and the function from `schema_and_converter`
+    ) -> None:  # Any: `JsonValue` would need casts, and `convert` returns any type
         wrapped, self._is_wrapped = _wrap_schema(schema)
         try:
             self._check = compile_schema(wrapped, tool="output", every_pattern=convert is None)
@@ -57,8 +57,8 @@ class Output(Generic[T]):
     ) -> tuple[T, tuple[Repair, ...]] | list[ArgumentError] | str:
         """Return the value of an answer and the repairs that it needed, or the errors of an invalid answer as a list.
 
-        The list is empty if the text does not contain exactly one possible JSON value. If code of the type (such as a
-        validator) raised an unexpected exception, the result is an error message. The answer can then be neither
+        The list is empty if the text does not contain exactly one possible JSON value. If the type's own code, such as
+        a validator, raises an unexpected exception, the result is an error message, and the answer can be neither
         accepted nor corrected.
         """
         fitting: dict[Json, FittingValue] = {}
@@ -74,7 +74,7 @@ class Output(Generic[T]):
     def _build_value(
         self, fitting_value: FittingValue
     ) -> tuple[T, tuple[Repair, ...]] | list[ArgumentError] | str:
-        """Convert JSON that fits the schema to a value of the output type. Return the same results as `parse`."""
+        """Convert JSON that fits the schema to a value of the output type. The return value is as in `parse`."""
         value, repairs = fitting_value.value, fitting_value.repairs
         if self._is_wrapped:
             assert isinstance(value, dict)
@@ -123,7 +123,9 @@ def _output_type_error(error: BaseException) -> str:
     return f"the answer could not be parsed, because the type in output= raised {message}"
 
 
-def _wrap_schema(schema: Mapping[str, Any]) -> tuple[dict[str, JsonValue], bool]:  # Any: JSON values
+def _wrap_schema(
+    schema: Mapping[str, Any],
+) -> tuple[dict[str, JsonValue], bool]:  # Any: `JsonValue` would need casts
     """Return a schema of an object, and True if that object wraps another value.
 
     A wrapped value is the property `value` of the object.
@@ -136,8 +138,8 @@ def _wrap_schema(schema: Mapping[str, Any]) -> tuple[dict[str, JsonValue], bool]
     return around | {"additionalProperties": False} | shared, True
 
 
-def output_of(requested: Any) -> Output[Any]:  # Any: a type, an annotation or JSON
-    """Return the `Output` for a caller's `output=`: a type (any annotation) or a JSON Schema.
+def output_of(requested: Any) -> Output[Any]:  # Any: no type covers all annotations
+    """Return the `Output` for the argument `output=` of an ask: a type (any annotation) or a JSON Schema.
 
     Raises:
         ConfigError: `requested` is neither a type nor a JSON Schema that can be used.
@@ -157,7 +159,7 @@ def output_of(requested: Any) -> Output[Any]:  # Any: a type, an annotation or J
 
 
 @lru_cache(maxsize=256)
-def output_of_schema(schema: Json) -> Output[Any]:  # Any: the value is JSON
+def output_of_schema(schema: Json) -> Output[Any]:  # Any: the answer may have any type
     """Return the `Output` for a JSON Schema. Equal schemas share one `Output`."""
     given = parse(schema)
     assert isinstance(given, dict)
@@ -165,6 +167,6 @@ def output_of_schema(schema: Json) -> Output[Any]:  # Any: the value is JSON
 
 
 @lru_cache(maxsize=256)
-def _output_of_type(requested: Any) -> Output[Any]:  # Any: a type or an annotation
+def _output_of_type(requested: Any) -> Output[Any]:  # Any: no type covers all annotations
     """Return the `Output` for a type. Asks with the same type share one `Output`."""
     return Output(*schema_and_converter(requested))

@@ -113,7 +113,7 @@ class HostRewind(Struct):
 class Submit(Query[None], frozen=True):
     """Start an ask, or queue it. A reply without an error means that the session has accepted the ask.
 
-    The reply is the error `QueueFull` if the queue is full.
+    If the queue is full, the reply is the error `QueueFull`.
 
     Args:
         message: The user's message.
@@ -123,8 +123,8 @@ class Submit(Query[None], frozen=True):
         asked: The settings of this ask; None for the defaults.
         output: The type of the answer. `asked` contains its schema.
         key: The idempotency key of the ask; None without a key.
-        own: The sink of the caller. `sink` passes events to this sink, to other readers and to the tracing. The events
-            of a repeated ask go only to this sink.
+        own: The caller's own sink. `sink` passes events to it, to other readers and to tracing. The events of a
+            repeated ask go only to the caller's own sink.
     """
 
     message: Packed
@@ -132,12 +132,12 @@ class Submit(Query[None], frozen=True):
     variables: Variables
     call: HostCall | HostCompaction | HostRewind | None = None
     asked: Asked | None = None
-    output: Output[Any] | None = None  # Any: the type of the answer
+    output: Output[Any] | None = None  # Any: the answer may have any type
     key: AskKey | None = None
     own: Sink | None = None
 
     def pass_on(self, event: SessionEvent) -> None:
-        """Send an event of the first ask with this key to the caller of this repeated ask."""
+        """Send an event of the first ask with this key to the caller that repeats the ask."""
         if self.own is not None:
             self.own.put(event)
 
@@ -176,7 +176,7 @@ class Decision(Struct, frozen=True):
 class Resolutions(Struct, frozen=True):
     """Results and decisions for calls that a turn waits for.
 
-    There is at least one in total, and at most one for each call.
+    There is at least one result or decision, and at most one per call.
 
     Args:
         ends: The ends of external calls.
@@ -192,7 +192,7 @@ class Resolve(Query[None], frozen=True):
 
     Args:
         resolutions: The results and decisions.
-        sink, variables: As in `Submit`. The rest of the turn uses both if no other call is pending.
+        sink, variables: As in `Submit`. If no further call is pending, the rest of the turn uses them.
     """
 
     resolutions: Resolutions
@@ -231,7 +231,7 @@ class PendingAsks(Struct):
     current: Submit | Resolve | None = None
     resolutions: list[Resolve] = []
     terminal: TerminalEvent | None = None
-    form: Output[Any] | None = None  # Any: the type of the answer
+    form: Output[Any] | None = None  # Any: the answer may have any type
     key: str = ""
     joined: dict[str, list[Submit]] = {}
     on_rest: Callable[[], None] = lambda: None
@@ -301,7 +301,7 @@ class PendingAsks(Struct):
         Return the result, or None if no result is stored.
         """
         self._deliver()
-        # A queued ask with the same key will answer the asks that joined.
+        # If a queued ask has the same key, its result will answer the repeated asks.
         if not any(each.has_key(self.key) for each in self.waiting):
             self._answer_joined()
         event, self.current, self.terminal, self.key = self.terminal, None, None, ""
@@ -364,7 +364,7 @@ class PendingAsks(Struct):
             self._close(submit, error)
 
     def end_all(self, error: JournalError | None = None) -> None:
-        """End the streams of all asks after the session or its actors have ended.
+        """End the streams of all asks, because the session or its actors have ended.
 
         `error` is the failure that ended the actors; None if the session has ended.
         """

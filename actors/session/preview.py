@@ -1,4 +1,4 @@
-"""Build the preview of an ask: the request that the ask would send, and its losses, without sending it."""
+"""Build the preview of an ask: the request that the ask would send, and its losses. Nothing is sent."""
 
 from actors.core.lanes.lane import Rendered
 from actors.core.lanes.preview import Preview

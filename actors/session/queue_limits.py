@@ -24,7 +24,7 @@ class QueueLimits:
 
     def start_timers(
         self, context: Context[Any], asks: Iterable[Submit]
-    ) -> None:  # Any: the context of the session's actor
+    ) -> None:  # Any: any actor may call this
         """Start a timer for each of these asks that has a `timeout`, because the current turn waits for its caller."""
         for ask in asks:
             if ask.asked is not None and ask.asked.timeout is not None:

@@ -24,7 +24,7 @@ _STAGES: dict[Phase, SessionStage] = {
 
 
 class SessionAskTracker(Struct):
-    """A tracker that counts the asks of one session and follows the session's stage.
+    """Counts the asks of one session, and tracks the session's stage.
 
     Args:
         session: The session's id.

@@ -1,9 +1,9 @@
 """Close the turn and the calls that a crash left open in the log.
 
-Every session whose log contains an open turn is recovered here, whether its actors crashed, were deactivated or ran in
-another process. Calls that had ended are not changed. Calls that had not started are closed as `never_started`. Calls
-that had started run again if their tool is declared `pure` or `idempotent`. All other calls are closed as
-`outcome_unknown`.
+Every session whose log contains an open turn is recovered by this module, whether its actors crashed, were deactivated
+or ran in another process. Calls that had ended are not changed. Calls that had not started are closed as
+`never_started`. Calls that had started run again if their tool is declared `pure` or `idempotent`. All other calls are
+closed as `outcome_unknown`.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ class Recovery(Struct):
         log: Writes the session's own events.
         refs: Addresses of the session's actors.
         ledger: The session's copy of its ledger.
-        active_config: The session's tools.
+        active_config: Contains the session's tools.
         seq: Number of the log's last event.
         repeatable: The calls that may run again, according to the log.
     """
@@ -57,7 +57,7 @@ class Recovery(Struct):
             seq = await self.log.write(TurnEnded(self.log.state.turns, "interrupted", INTERRUPTED))
         return interrupted_result(bound, INTERRUPTED, self.log.state.turns if bound else 0), seq
 
-    def cancel(self, context: Context[Any]) -> None:  # Any: any actor may cancel a recovery
+    def cancel(self, context: Context[Any]) -> None:  # Any: any actor may call this
         """Stop the calls that run again, and prevent further ones.
 
         `context` is the context of the actor whose handler calls this method.
@@ -87,7 +87,7 @@ class Recovery(Struct):
         return tool is not None and not tool.is_external and tool.effects != "once"
 
     async def _run_again(self, calls: tuple[ToolCall, ...], ledger: Ledger) -> None:
-        """Run calls again with the same idempotency keys as before, and close the calls that do not end this time."""
+        """Run calls again with the same idempotency keys, and close the calls that do not end this time either."""
         if not self._is_stopped:
             view = TurnView(self.log.state.turns, 0, self.log.state.history, ledger)
             batch = RunBatch(calls, view=view, approved=True, waited=True, again=True)

@@ -1,7 +1,7 @@
-"""Choose what the next request omits after a provider rejected a parameter or an attachment.
+"""Choose the parameters or attachments to omit from the next request after the provider rejected some.
 
 In:  a classified failure, and the request that failed.
-Out: the optional parameters or attachments that the next request omits; none if the request contains none.
+Out: the optional parameters or attachments to omit; none if the request contains none.
 
 The requests of turns and the requests for summaries use this module. All sessions on the same binding share the learned
 omissions of parameters.
@@ -28,8 +28,7 @@ def refused_parameters(
     refusals: int,
     build: Callable[[tuple[OmittedParameter, ...]], Request],
 ) -> tuple[OmittedParameter, ...]:
-    """Return the rejected parameters that the next request omits. The tuple is empty if omitting them would not change
-    the request.
+    """Return the rejected parameters to omit from the next request; none if omitting them would not change it.
 
     Args:
         failure: The failure of the request.

@@ -1,4 +1,4 @@
-"""Answer asks that repeat the key of an earlier ask of the session, so that each key has one result.
+"""Answer asks that repeat the key of an earlier ask in the session, so that each key has one result.
 
     key unknown                     a new ask
     first ask queued or in flight   the caller joins the first ask, and receives its result
@@ -6,7 +6,7 @@
     first ask was interrupted       the first ask continues in a further turn, without another user message; if another
                                     ask has started since, the message is sent again
 
-The log contains the keys (`AskStarted.key`), so they are valid on every host and after a crash.
+The log contains the keys (`AskStarted.key`), so they work on every host and after a crash.
 """
 
 from collections.abc import Sequence
@@ -82,7 +82,7 @@ class RepeatedAsks:
         submit: Submit,
         state: SessionState,
         phase: Phase,
-        context: Context[Any],  # Any: the context of the session's actor
+        context: Context[Any],  # Any: any actor may call this
     ) -> bool:
         """Answer an ask if it repeats an earlier ask, and return True.
 
@@ -134,7 +134,7 @@ class RepeatedAsks:
             submit.answer(_with_pending_calls(log.terminal, pending_calls))
         except JournalBehind as error:
             submit.sink.close(copy_error(error))
-            raise  # the session's state is ahead of the log, so its actors have to read the log again
+            raise  # the session's state contains events that the log lacks, so its actors have to read the log again
         except ActorsError as error:
             submit.sink.close(error)
         except BaseException:

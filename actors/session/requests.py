@@ -1,6 +1,6 @@
 """Render the requests of a turn, log them, and send them.
 
-The rounds of a turn and the request for a summary (`actors.session.compactor`) share this code. A request is rendered
+The rounds of a turn and the requests for summaries (`actors.session.compactor`) use this module. A request is rendered
 from the newest ledger snapshot that the session has received. If the ledger has changed before the request is logged,
 the request is rendered again.
 """
@@ -57,7 +57,7 @@ class RequestPlan(Struct, frozen=True):
 
 
 class TurnRequests:
-    """The requests of one turn. The methods render, log and send them.
+    """Renders, logs and sends the requests of one turn.
 
     Args:
         ask: The values that the turns of the ask share.
@@ -92,7 +92,7 @@ class TurnRequests:
     ) -> Rendered:
         """Render a request and log it. If the ledger changes before the request is logged, render the request again.
 
-        A request with faults, or for which `is_declined` returns True, is returned without being logged.
+        A rendered request with faults, or for which `is_declined` returns True, is returned but not logged.
 
         Args:
             plan: The properties of the request that do not depend on the history.

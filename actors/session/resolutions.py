@@ -1,9 +1,9 @@
 """Check and record the results and decisions that callers pass for a waiting turn.
 
-In:  the mappings by call id that are passed to `Session.ask(results=, approvals=)`.
+In:  the mappings by call id that callers pass to `Session.ask(results=, approvals=)`.
 Out: the events of all results and decisions, logged in one append. After an error, nothing is logged.
 
-The types are checked here, because a log record with a value of a wrong type could not be decoded again.
+The types are checked before logging, because a log record with a value of a wrong type could not be decoded.
 
 Results of external calls are recorded even if no turn waits for them any more. The ledger decides whether a result is
 late, a duplicate or already known. The log shows which calls were external, even if the session no longer has the tool.
@@ -88,7 +88,9 @@ def resolutions(results: CallResults | None, approvals: Approvals | None, limits
     return Resolutions(external_ends(ended, limits), tuple(decisions))
 
 
-def _by_call_id(error_start: str, mapping: Mapping[Any, V] | None) -> dict[str, V]:  # Any: `str` or `CallId`
+def _by_call_id(
+    error_start: str, mapping: Mapping[Any, V] | None
+) -> dict[str, V]:  # Any: key types are invariant
     """Return the mapping as a dict. The dict is empty for None.
 
     `error_start` is the start of the error message for a value of another type.
@@ -193,8 +195,8 @@ async def _write_resolutions(
 ) -> int:
     """Log decisions and the ends of calls in one append. Return the number of the last event.
 
-    If calls end, the session holds the decisions, and the ledger logs them together with the ends. If no call ends, the
-    session logs the decisions directly.
+    If there are ends of calls, the session holds the decisions until the ledger logs them together with these ends.
+    Otherwise, the session logs the decisions directly.
     """
     decided = [_decision_event(decision, awaited[decision.call_id]) for decision in resolved.decisions]
     denials = [denial(awaited[each.call_id].call, each.reason) for each in decided if each.verdict == "deny"]
@@ -269,7 +271,7 @@ def _awaited_call(decision: Decision, awaited: Mapping[CallId, PendingCall]) -> 
 async def _check_decision(
     refs: SessionRefs, decision: Decision, pending_call: PendingCall, variables: Variables
 ) -> None:
-    """Reject a decision whose digest does not match the call, and a decision with invalid new arguments."""
+    """Reject a decision if its digest does not match the call, or if its new arguments are invalid."""
     if decision.digest not in (None, pending_call.digest):
         raise DecisionRefused(
             f"The decision for call {pending_call.call.id!r} has digest {decision.digest}, but the call has digest "

@@ -1,8 +1,8 @@
 """Rewind the history of a session to the end of an earlier turn.
 
 A rewind is queued like an ask, but sends no request and begins no turn. `actors.core.history.turn_ends` finds the turns
-to which a history can be rewound. The log and the ledger keep the removed messages and calls, so the numbers of these
-turns and calls are not used again.
+to which a history can be rewound. The log and the ledger keep the removed messages and calls, so the numbers of removed
+turns and calls are not reused.
 """
 
 from actors.core.history.turn_ends import end_of, unreachable_reason

@@ -1,4 +1,4 @@
-"""Describe the outcome of a turn whose end is not yet logged."""
+"""Define the outcome of a turn whose end is not logged yet."""
 
 from msgspec import Struct
 from msgspec.structs import replace

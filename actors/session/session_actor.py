@@ -4,9 +4,9 @@
 (`actors.session.child_tasks`). So the actor can handle a switch, a cancel or a query while a turn runs. Further asks
 wait in a bounded queue, and changes wait for the end of the ask (`actors.session.held_changes`).
 
-`PendingAsks` holds the accepted asks and survives a crash of the actors. If the end of the last turn was in the log
-before the crash, the ask in flight ends with its result. Otherwise, it ends with an `error` event. Then the queued asks
-run.
+`PendingAsks` holds the accepted asks and survives a crash of the actors. If the log contained the end of the ask's last
+turn before the crash, the ask in flight ends with its result. Otherwise, it ends with an `error` event. Then the queued
+asks run.
 """
 
 from contextvars import Context as Variables
@@ -109,7 +109,7 @@ class SessionActor(Actor[SessionCommand]):
 
     @property
     def idle(self) -> bool:
-        """True if every event is written and no ask is in flight. An ask that waits for its caller does not count."""
+        """True if every event is written and no ask is in flight, apart from an ask that waits for its caller."""
         rests = self._phase in ("idle", "ended") or (self._phase == "awaiting" and self._pending.is_empty)
         return rests and self._log.is_settled
 
@@ -142,7 +142,7 @@ class SessionActor(Actor[SessionCommand]):
         elif self._phase == "awaiting":
             self._continue_waiting_turn(replay)
         else:
-            self._deliver_result()  # if a waiting turn was cancelled: its ask has no caller, but may be repeated
+            self._deliver_result()  # after a cancelled wait: no caller awaits the result, but repeated asks may
             self._start_next_ask()
         self._record_next()
 
@@ -166,7 +166,7 @@ class SessionActor(Actor[SessionCommand]):
             self._limit_queue()
 
     def _limit_queue(self) -> None:
-        """Start the timers of queued asks, and reject queued rewinds. Called when the turn begins to wait."""
+        """Start the timers of queued asks and reject queued rewinds, when the turn begins to wait."""
         self._pending.drop_rewinds(open_turn_error(self._log.state))
         self._queue_limits.start_timers(self._live_context, self._pending.waiting)
 
@@ -187,7 +187,7 @@ class SessionActor(Actor[SessionCommand]):
                 | ResolutionRecorded(generation=number)
                 | EndWritten(generation=number)
             ) if number != self._generation.number:
-                pass  # the message was sent before a crash, by an earlier generation of the actors
+                pass  # the report was sent before a crash, by an earlier generation of the actors
             case ResolutionRecorded():
                 self._on_resolution_recorded(command)
             case Finished():
@@ -333,7 +333,7 @@ class SessionActor(Actor[SessionCommand]):
 
         Args:
             phase_event: The event that ends the wait.
-            sink: The stream for the rest of the turn.
+            sink: Receives the events of the rest of the turn.
             variables: The context variables for the rest of the turn.
         """
         self._queue_limits.stop_timers()

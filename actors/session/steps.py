@@ -1,4 +1,4 @@
-"""Carry out the steps of a turn, by asking the renderer, the provider, the scheduler and the ledger.
+"""Carry out the steps of a turn with the help of the renderer, the provider, the scheduler and the ledger.
 
 `actors.core.turn.turn` yields the next step, and `actors.session.driver` passes the step to `TurnSteps.carry_out`. An
 `AskInFlight` holds the values that the turns of an ask share.
@@ -80,7 +80,7 @@ class TurnSteps:
         return self.backend.binding
 
     def replace_backend(self, backend: ResolvedBackend) -> None:
-        """Send the next requests to `backend`, which has the same binding but other tools."""
+        """Send the next requests to `backend`, which has the same binding but different tools."""
         self.backend = self._requests.backend = backend
 
     async def resume(self, round_number: int) -> None:
@@ -205,7 +205,7 @@ class TurnSteps:
     def _tool_choice(self, *, tools_off: bool) -> ToolChoiceSetting | None:
         """Return the tool choice of a request.
 
-        A forced tool choice applies only until the first answer, because the turn could not end otherwise.
+        A forced tool choice applies only until the first answer; otherwise the turn could not end.
         """
         if tools_off:
             return "none"
@@ -415,7 +415,7 @@ class TurnSteps:
         self._log.hold(event)
 
     def _turn_view(self) -> TurnView:
-        """Return the information about the turn that tools can read."""
+        """Return the information about the turn that tools may read."""
         put = self._sink.put if self._sink.is_watched else None
         return TurnView(self._number, self._round, self._history, self._ledger, put)
 

@@ -34,8 +34,8 @@ class AnswerSink:
     async def outcome(self) -> AskResult:
         """Wait for the result of the ask and return it.
 
-        If the sink was closed with an error, raise that error. If it was closed without an error, raise the error of
-        `ended_error`.
+        If the sink was closed with an error, raise that error. If it was closed without an error, raise the error that
+        `ended_error` returns.
         """
         await self._ended
         if self._result is None:
@@ -84,7 +84,7 @@ class AskStream:
         return self._terminal is not None or self._is_closed
 
     async def wait_for_room(self, events: int) -> None:
-        """Wait until the buffer has room for this many events, or the reader has left the stream."""
+        """Wait until the buffer has room for this many events, or until the reader stops reading."""
         await self._events.wait_for_room(events)
 
     async def wait_begun(self) -> None:
@@ -111,7 +111,7 @@ class AskStream:
     def __aiter__(self) -> "AskStream":
         return self
 
-    # This is not a generator, because a reader that leaves early would have to close a generator.
+    # This is not a generator, because a reader that stops early would have to close it.
     async def __anext__(self) -> SessionEvent:
         self._check()
         while True:
@@ -119,7 +119,7 @@ class AskStream:
                 item = await self._events.receive()
             except anyio.EndOfStream:
                 return self._end_of_stream()
-            except anyio.ClosedResourceError:  # the reader left the `async with` block
+            except anyio.ClosedResourceError:  # the reader has exited the `async with` block
                 raise StopAsyncIteration from None
             if not isinstance(item, Lost):
                 self._seq = getattr(item, "seq", None) or self._seq  # only durable events have a number
@@ -169,7 +169,7 @@ class TextStream:
     def __aiter__(self) -> "TextStream":
         return self
 
-    # This is not a generator, because a reader that leaves early would have to close a generator.
+    # This is not a generator, because a reader that stops early would have to close it.
     async def __anext__(self) -> str:
         if not self._has_begun:
             await self._submit()

@@ -1,4 +1,4 @@
-"""Declare changed tools within a turn, for toolsets that request it.
+"""Declare changed tools within a turn, for toolsets that are declared `within_turn`.
 
 Normally, a turn keeps its tools until it ends. A changed list of tools would invalidate the provider's prompt cache,
 and reasoning that is bound to the prefix would have to be omitted. If the turn contains such reasoning, or its backend
@@ -95,7 +95,7 @@ class ToolChanges:
     async def _log_tools(self) -> None:
         """Log the new tools together with the next request.
 
-        Lanes whose reasoning is bound to the tools begin a new epoch.
+        A lane whose reasoning is bound to the tools begins a new epoch.
         """
         ask = self._ask
         event = ask.active_config.configured_event

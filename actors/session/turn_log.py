@@ -1,4 +1,4 @@
-"""Write the log events at which a turn starts, waits and ends, and measure the time that the turn runs.
+"""Log when a turn starts, pauses and ends, and measure how long the turn runs.
 
 The turn driver, compactions and tool calls of the host use this module. When the last event of an ask is durable, the
 result of the ask is stored for its caller.
@@ -20,7 +20,7 @@ class TurnLog:
 
     Args:
         ask: The values that the turns of the ask share.
-        pending: Receives the result of the ask when the ask's last event is durable.
+        pending: Receives the result of the ask once the ask's last event is durable.
     """
 
     __slots__ = ("_ask", "_began", "_pending")
@@ -45,7 +45,7 @@ class TurnLog:
         self._ask.log.hold(turn_started, on_durable)
 
     async def write_pause(self, step: AwaitStep, tried: list[str]) -> None:
-        """Write that the turn waits for results or decisions. `tried` lists the pool members that served the ask."""
+        """Log that the turn waits for results or decisions. `tried` lists the pool members that served the ask."""
         log = self._ask.log
         for call in step.approvals:
             log.hold(ApprovalAsked(call.id, call.name, digest(call)))
@@ -66,7 +66,7 @@ class TurnLog:
         await log.write(event, on_durable)
 
     async def write_end(self, binding: Binding, ended: CloseStep, *, ends_ask: bool) -> None:
-        """Write the event of a turn's end. `ends_ask` is True if the ask ends with this turn."""
+        """Log the end of a turn. `ends_ask` is True if the ask ends with this turn."""
         status: TurnStatus = ended.status if ends_ask else "handed_over"
         self._add_turn_time()
         tally = self._ask.tally

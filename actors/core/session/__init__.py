@@ -1,1 +1,1 @@
-"""Derive from a session's log its state, lanes, phases, stream events and export."""
+"""Derive a session's state, lanes, phases, stream events and export from its log."""

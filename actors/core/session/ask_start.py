@@ -3,8 +3,8 @@
 `actors.journal.session_events` uses this module to continue reading from a sequence number.
 
 In:  the events before the position, page by page, backwards.
-Out: a `Publisher`, which turns log events into stream events. It begins at the first event of that ask, and it knows
-     the number of the preceding turn.
+Out: a `Publisher`, which converts log events to stream events. It begins at the first event of that ask, and knows the
+     number of the preceding turn.
 
 A `Publisher` needs no older events. Continuing near the end of a long log therefore costs no more than near its start.
 """

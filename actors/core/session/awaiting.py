@@ -1,4 +1,4 @@
-"""Compute the pending and the approved calls of a paused turn, and the result that its ask reports.
+"""Compute the pending and the approved calls of a paused turn, and the result that its ask returns meanwhile.
 
 The session actor and the turn driver use this module when a turn waits for external results or approvals.
 
@@ -6,7 +6,8 @@ In:  the state of a session whose turn is paused, and its ledger.
 Out: the calls that still wait; the approved calls, which run when no call waits any more; the `awaiting` result of the
      ask.
 
-The session's state contains everything about a paused turn, so the session's actors may be stopped while it waits.
+The session's state contains everything about a paused turn, so the session's actors may be stopped while the turn
+waits.
 """
 
 from actors.core.ledger import Ledger, is_repeated
@@ -45,7 +46,7 @@ def pending_calls(state: SessionState, ledger: Ledger) -> tuple[PendingCall, ...
 
 
 def approved_calls(state: SessionState, ledger: Ledger) -> tuple[ToolCall, ...]:
-    """Return the approved calls that have not run, in call order. Arguments edited at approval replace the model's."""
+    """Return the approved calls that have not run, in call order, with the arguments that the approval set."""
     if (pause := state.pause) is None:
         return ()
     allowed = {each.call_id: each for each in pause.decisions if each.verdict == "allow"}
@@ -89,7 +90,7 @@ def paused_result(state: SessionState, calls: tuple[PendingCall, ...]) -> AskRes
 def publisher_at(state: SessionState, ledger: Ledger, round_number: int = 0) -> Publisher:
     """Return a publisher of stream events that continues at the end of a log.
 
-    It behaves as if it had read the complete log.
+    The publisher behaves as if it had read the complete log.
 
     Args:
         state: The session's state at the log's end.

@@ -4,9 +4,9 @@
 
 The first line describes the session. Each other line is one record of its log: its number (`seq`), the stream events
 that it produces (`events`, in the format of `run --json`), and the record itself in base64 (`record`). The sessions of
-subagents at all depths follow in the same format. The first line of the file lists their ids (`below`). An import reads
-only the records. It rejects a file that was truncated or changed, and a record that cannot follow the preceding
-records.
+subagents, and of their subagents, follow in the same format. The first line of the file lists the ids of all these
+sessions (`below`). An import reads only the records. It rejects a file that was truncated or changed, or in which a
+record cannot follow the preceding ones.
 """
 
 import hashlib
@@ -30,14 +30,14 @@ from actors.errors import JournalError, TranscriptError
 VERSION: Final = 1
 """The version of the file format."""
 
-Line = dict[str, Any]  # Any: a JSON value per field
+Line = dict[str, Any]  # Any: `JsonValue` would need casts
 Log: TypeAlias = list[LogEvent]
 
 
 def export_logs(logs: Sequence[tuple[str, Log]]) -> bytes:
     """Return the bytes of an export file.
 
-    `logs` are pairs of session id and log. The first pair is the exported session, and the others are its subagents.
+    `logs` contains a (session id, log) pair for the exported session, followed by pairs for its subagents.
     """
     file = ExportFile()
     for session, log in logs:

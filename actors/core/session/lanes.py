@@ -3,9 +3,10 @@
 A lane is the transcript that the session has sent to one binding. The renderer actor owns a session's lanes.
 `actors.core.session.rebuild` computes them from a log, with the encoders of the adapters.
 
-At each `RequestSent` event, a lane appends the messages that were new at that time. At each `EpochBegan` event, it
-starts over. Three changes make the next request of a lane begin an epoch: compaction, a rewind, and a `Configured`
-event. The last one affects only lanes that bind reasoning to the system prompt and the tools.
+At each `RequestSent` event, the lane of the request grows by the messages that were new at that time. At each
+`EpochBegan` event, a lane starts over. Three changes make a lane's next request begin an epoch: a compaction, a rewind,
+and a `Configured` event. A `Configured` event does so only in lanes that bind reasoning to the system prompt and the
+tools.
 """
 
 from collections.abc import Callable, Mapping
@@ -83,7 +84,7 @@ class PendingLane(Struct):
 
     Args:
         lane: The last computed version. `None` means that the lane was never computed.
-        imported: Number of messages with which the session was opened.
+        imported: Number of messages that the session had when it was opened.
         steps: The changes since that version, in order.
     """
 
@@ -99,7 +100,7 @@ class PendingLane(Struct):
 
 
 class Lanes:
-    """The lanes of one session, by binding. The object is mutable and belongs to one renderer or to one rebuild.
+    """The lanes of one session, by binding. The object is mutable and is used by one renderer or one rebuild.
 
     A lane is computed from the log when it is first used. Reading a session's history therefore renders no lane, and
     continuing a session renders only the lane of its target.
@@ -108,7 +109,9 @@ class Lanes:
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
         self._lanes: dict[Binding, Lane | PendingLane] = {}
-        self._imported = 0  # number of messages with which the session was opened; compaction reduces it
+        self._imported = (
+            0  # number of messages that the session had when it was opened; compaction reduces it
+        )
 
     def of(self, binding: Binding) -> Lane:
         """Return a binding's lane, as of the last request that was sent.
@@ -157,7 +160,7 @@ class Lanes:
     def render_in_slices(
         self, binding: Binding, history: History, ledger: Ledger, *, aside: bool = False
     ) -> Slices[Rendered]:
-        """Do the same as `render` in slices, between which other tasks can run.
+        """Do the same as `render`, but in slices, so that other tasks can run in between.
 
         The lanes must not change between slices.
         """
@@ -189,7 +192,7 @@ class Lanes:
         self._defer(event.binding, restart)
 
     def mark_stale(self) -> None:
-        """Let the next request begin an epoch in each lane that binds reasoning to the system prompt and the tools."""
+        """Make the next request begin an epoch in each lane that binds reasoning to the system prompt and the tools."""
         for binding in self._lanes:
             self._defer(binding, partial(self._lane_after_configuring, binding))
 
@@ -221,9 +224,9 @@ class Lanes:
                 pass
 
     def apply_shortening(self, event: events.ResultsTrimmed | events.Compacted) -> None:
-        """Let the next request of every lane begin an epoch, after results were trimmed or messages were compacted.
+        """Make the next request of every lane begin an epoch, after results were trimmed or messages were compacted.
 
-        Provider state in messages from before the epoch is not replayed. Each lane's count of these messages is
+        Provider state in messages that precede the epoch is not replayed. Each lane's count of these messages is
         adjusted, and a summary counts as one message.
         """
         if isinstance(event, events.Compacted):
@@ -232,7 +235,7 @@ class Lanes:
             self._defer(binding, partial(_lane_after_shortening, event))
 
     def rewind(self, length: int) -> None:
-        """Let the next request of every lane begin an epoch, after the history was cut to `length` messages."""
+        """Make the next request of every lane begin an epoch, after the history was cut to `length` messages."""
         self._imported = min(self._imported, length)
         for binding in self._lanes:
             self._defer(binding, partial(_lane_after_rewind, length))
@@ -293,7 +296,7 @@ def _mark_stale(lane: Lane, why: EpochReason) -> Lane:
 
 
 def _remaining_count(count: int, event: events.Compacted) -> int:
-    """Adjust a count of the history's first messages after a compaction.
+    """Return a count of the history's first messages, adjusted for a compaction.
 
     The summary counts as one message.
     """

@@ -9,7 +9,7 @@ Before a session enters this table, its id is claimed and its log is written or 
 session therefore begins `folded`, whether it was opened, resumed, forked or imported. While a session has actors,
 another table describes its phases (`actors.core.session.phases`).
 
-    stored      only the log is kept, and the few values that no log contains
+    stored      only the log is kept, with the few values that a log cannot contain
     folded      no actors; the state and the lanes are in memory
     active      the session has actors
     suspended   the journal failed and the actors have ended; tools that they started may still run

@@ -4,7 +4,7 @@ In:  the events of a log, in order.
 Out: for each log event, the stream events that readers receive.
 
 `Publisher` is the only producer of durable stream events. `actors.journal.live_events` passes it the events of an ask
-when they become durable, and `session.events()` passes it the events of the log. So the readers of both receive the
+when they become durable, and `session.events()` passes it the events of the log. So both kinds of readers receive the
 same events, except at the end of an ask. There, the ask's stream contains the complete `AskResult`, which the session
 creates. If a deferred switch is applied after the ask, its event precedes the result in the ask's stream.
 """
@@ -107,7 +107,7 @@ _CANCELLED: dict[Reason, CallOutcome] = {
 
 
 def outcome_of(end: End | None, reason: Reason | None = None) -> CallOutcome:
-    """Return the outcome of a call: from its completion `end`, or from the `reason` for which it was closed."""
+    """Return the outcome of a call, given its completion `end` or the `reason` for closing it."""
     if end is not None:
         return _OUTCOMES.get(type(end), "returned")
     return "cancelled" if reason is None else _CANCELLED.get(reason, "cancelled")
@@ -127,7 +127,7 @@ def interrupted_result(bound: Binding | None, why: str, turn: int) -> AskResult:
 
 
 class AskFold(Struct):
-    """The fields of an ask's result that follow from the log. They are updated with each event of the log.
+    """The fields of an ask's result that can be computed from the log. Each event of the log updates them.
 
     Args:
         usage_by_binding: The usage of each binding; `usage` is the sum.
@@ -244,7 +244,7 @@ class OpenBatch(Struct):
 
 
 class Publisher:
-    """A converter from the log of one session to stream events. It has state, so each reader uses a separate publisher.
+    """Converts the log of one session to stream events. A publisher has state, so each reader needs its own.
 
     Args:
         seq: The number of the log event after which publishing begins.

@@ -1,4 +1,4 @@
-"""Rebuild the state and the lanes of a session from its log. The lanes consist of the same bytes as before.
+"""Rebuild the state and the lanes of a session from its log. The rebuilt lanes equal the original ones byte by byte.
 
 `actors.journal.log` rebuilds sessions page by page; hosts and tests rebuild logs that are in memory.
 """

@@ -80,9 +80,9 @@ class SessionState(StoredRecord, frozen=True):
         turns: The number of the last turn.
         turn_ask: The number of the ask to which the last turn belongs; 0 if the turn belongs to no ask.
         bound: The binding of the turn in flight; None between turns.
-        pause: The calls that the turn in flight waits for, and the decisions about them; None if it is not paused.
+        pause: The calls for which the turn in flight waits, and the decisions about them; None if no turn is paused.
         closed: True if the log contains `Closed`.
-        tenant: The tenant that the session belongs to; empty if none.
+        tenant: The tenant to which the session belongs; empty for none.
         budget: The session's budget; None if it has none.
         used: The usage counted against `budget`; None without a budget.
         config_digest: The digest of the system prompt and of the tools' declarations.
@@ -263,7 +263,7 @@ class SessionState(StoredRecord, frozen=True):
         return replace(self, ledger=self.ledger.apply(*happened)) if happened else self
 
     def _updated_report(self, event: events.RoundEnded) -> ReportedRequest | None:
-        """Return the number of input tokens that an answer reported, with the history that they cover.
+        """Return the number of input tokens that an answer reported, with the length of the history that they cover.
 
         After a failed answer or a summary (round 0), the previous report remains valid.
         """
@@ -304,7 +304,7 @@ def _add_seconds(used: Used | None, seconds: float) -> Used | None:
 
 
 def bounded_seconds(state: SessionState, asked: Asked | None, before: float) -> tuple[float, str]:
-    """Return the remaining seconds of an ask, and the error message for an ask that exceeds them.
+    """Return the remaining seconds of an ask, and the error message to use if the ask takes longer.
 
     The ask's timeout or the session's budget applies, whichever expires first.
 

@@ -33,5 +33,5 @@ def split_id(session: str) -> tuple[str, str]:
 
 
 def started_calls(log: Sequence[LogEvent]) -> tuple[CallId, ...]:
-    """Return the ids of the calls that started, each once. A call that did not start cannot have opened a session."""
+    """Return the ids of the calls that started, without repetitions. Other calls cannot have opened a session."""
     return tuple(dict.fromkeys(event.call_id for event in log if isinstance(event, Started)))
