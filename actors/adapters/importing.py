@@ -41,7 +41,7 @@ from actors.core.models.rules import Family
 from actors.core.transcript.projection import flat_name
 from actors.core.values.content import Message
 from actors.core.values.identity import Binding
-from actors.core.values.intake import NameTally, ReportBuilder
+from actors.core.values.intake import NameCounter, ReportBuilder
 from actors.errors import TranscriptError
 
 HOLDERS = ("messages", "input", "contents")  # keys of a request body that may contain the transcript
@@ -317,7 +317,7 @@ class RequestFields(NamedTuple):
 
 def read_declarations(body: object) -> RequestFields:
     """Return the fields of a request body other than its transcript. For a list of messages, all fields are empty."""
-    read, left = WireObject(body), NameTally()
+    read, left = WireObject(body), NameCounter()
     for key in (*HOLDERS, *INSTRUCTIONS):  # `read_transcript` reads these keys
         read.read_value(key)
     tools: list[ToolSpec] = []
@@ -342,7 +342,7 @@ def _token_limit(body: WireObject) -> int | None:
     return None
 
 
-def _client_tools(tool: object, skipped: NameTally, namespace: str = "") -> Iterator[ToolSpec]:
+def _client_tools(tool: object, skipped: NameCounter, namespace: str = "") -> Iterator[ToolSpec]:
     """Yield the client's tools that one entry of a tool list declares. `skipped` counts entries of other kinds."""
     if not isinstance(tool, WireObject):
         skipped.add("tools[]")

@@ -251,7 +251,9 @@ class SessionLifecycle:
             self._apply_event("rest")
             actors, self._actors = self.current, None
             # The pending asks contain the type of the answer, which no log contains.
-            self._pending = actors.pending if self.pending_calls and actors.pending.form is not None else None
+            self._pending = (
+                actors.pending if self.pending_calls and actors.pending.output_type is not None else None
+            )
             self._replay, self._affinity, self.used = replay, actors.affinity or None, replay.state.used
             self.host.residency.add_folded(self)
         return self._state != "active"

@@ -171,18 +171,18 @@ class Compactor:
         )
         return await compute(work, is_long=history.length > LONG)
 
-    def _tokens_after_shortening(self, ledger: Ledger, short: dict[CallId, Short]) -> int:
-        """Return the estimated tokens of the next request if the results in `short` are shortened."""
+    def _tokens_after_shortening(self, ledger: Ledger, results: dict[CallId, Short]) -> int:
+        """Return the estimated tokens of the next request if these results are shortened."""
         ratio = self._ask.resolver.calibrations[self._requests.backend.binding].ratio
-        return self._next_request_tokens(ledger) - round(result_tokens(short, ledger, ratio))
+        return self._next_request_tokens(ledger) - round(result_tokens(results, ledger, ratio))
 
     def _next_request_tokens(self, ledger: Ledger) -> int:
         return expected_tokens(self._ask.resolver, self._log.state, ledger, self._requests.backend.binding)
 
-    async def _log_shortened(self, short: dict[CallId, Short]) -> CompactionResult:
+    async def _log_shortened(self, results: dict[CallId, Short]) -> CompactionResult:
         """Log that these results are shortened, and return their number as a `CompactionResult`."""
-        await self._log_and_begin_epochs(ResultsTrimmed(tuple(short.items())))
-        return CompactionResult(results=len(short))
+        await self._log_and_begin_epochs(ResultsTrimmed(tuple(results.items())))
+        return CompactionResult(results=len(results))
 
     async def _log_and_begin_epochs(self, event: ResultsTrimmed | Compacted) -> None:
         """Log the event together with the session's next events, and begin a new epoch in every lane."""

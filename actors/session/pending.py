@@ -219,7 +219,7 @@ class PendingAsks(Struct):
         current: The ask in flight, or the `Resolve` command that last continued its turn.
         resolutions: The `Resolve` commands that are not recorded yet.
         terminal: The event that ends the stream of the ask in flight, set when the ask's last event is in the log.
-        form: The output type of the last ask.
+        output_type: The output type of the last ask.
         key: The key of the ask in flight; empty without a key.
         joined: The repeated asks that wait for the result of the first ask, by key.
         on_rest: Called when an ask has ended, or when its turn starts to wait for the caller.
@@ -231,7 +231,7 @@ class PendingAsks(Struct):
     current: Submit | Resolve | None = None
     resolutions: list[Resolve] = []
     terminal: TerminalEvent | None = None
-    form: Output[Any] | None = None  # Any: the answer may have any type
+    output_type: Output[Any] | None = None  # Any: the answer may have any type
     key: str = ""
     joined: dict[str, list[Submit]] = {}
     on_rest: Callable[[], None] = lambda: None

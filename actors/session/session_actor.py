@@ -269,7 +269,7 @@ class SessionActor(Actor[SessionCommand]):
             self._active_config.refresh()
             self._held.log_config_change(self._live_context)
         driver = self._create_driver(sink, submit.variables)
-        driver.ask.output = self._pending.form = submit.output
+        driver.ask.output = self._pending.output_type = submit.output
         if continues:
             self._tasks.continue_ask(driver)
         else:
@@ -346,7 +346,7 @@ class SessionActor(Actor[SessionCommand]):
         self._held.log_config_change(self._live_context)
         driver, asked = self._create_driver(sink, variables), self._log.state.asked
         driver.ask.cancelled = closes
-        driver.ask.restore_output(self._pending.form, asked)
+        driver.ask.restore_output(self._pending.output_type, asked)
         self._tasks.resume_ask(driver, calls)
         self._deadline.start_timer(self._live_context, driver.ask, self._log.state, asked)
 

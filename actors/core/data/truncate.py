@@ -54,13 +54,13 @@ class Gap(str):
         return marker
 
 
-def unused_name(name: str, taken: Mapping[str, object], repeats: dict[str, int]) -> str:
-    """Return `name`, or the first of `name#2`, `name#3` ... that is not in `taken`.
+def unused_name(name: str, used: Mapping[str, object], repeats: dict[str, int]) -> str:
+    """Return `name`, or the first of `name#2`, `name#3` ... that is not in `used`.
 
     `repeats` remembers the last number used for each name, so that repeated names do not take quadratic time.
     """
     candidate = name
-    while candidate in taken:
+    while candidate in used:
         repeats[name] = repeats.get(name, 1) + 1
         candidate = f"{name}#{repeats[name]}"
     return candidate
@@ -171,7 +171,7 @@ def _shorten_containers(value: JsonValue, cap: int) -> JsonValue:
     return entries
 
 
-def _gap_marker(items: list[JsonValue], kept: int, noun: str) -> Gap:
-    """Return the marker that replaces all items after the first `kept` ones. The last item may already be a marker."""
+def _gap_marker(items: list[JsonValue], kept_count: int, noun: str) -> Gap:
+    """Return the marker that replaces all items after the first `kept_count`. The last item may already be a marker."""
     last = items[-1]
-    return Gap(len(items) - kept + (last.hidden - 1 if isinstance(last, Gap) else 0), noun)
+    return Gap(len(items) - kept_count + (last.hidden - 1 if isinstance(last, Gap) else 0), noun)

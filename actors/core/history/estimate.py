@@ -93,7 +93,7 @@ class Calibrations(dict[Binding, Calibration]):
 def estimate_tokens(
     history: History,
     ledger: Ledger,
-    measured: ReportedRequest | None,
+    last_report: ReportedRequest | None,
     binding: Binding,
     preamble: int,
     ratio: float,
@@ -104,13 +104,17 @@ def estimate_tokens(
 
     Args:
         history, ledger: The content of the request.
-        measured: The report of the last request; ignored if the request had another binding.
+        last_report: The report of the last request; ignored if the request had another binding.
         binding: The binding of the request.
         preamble: Bytes that every request contains, such as the system prompt and the tools.
         ratio: Bytes per token.
     """
-    is_known = measured is not None and measured.binding == binding and 0 < measured.length <= history.length
-    length, tokens = (measured.length, measured.tokens) if measured and is_known else (0, 0)
+    is_known = (
+        last_report is not None
+        and last_report.binding == binding
+        and 0 < last_report.length <= history.length
+    )
+    length, tokens = (last_report.length, last_report.tokens) if last_report and is_known else (0, 0)
     known_tokens = tokens or preamble / ratio
     return round(known_tokens + message_tokens(history, ledger, ratio, length))
 

@@ -80,7 +80,7 @@ class Returned(CallEventBase, frozen=True):
         return from_fields(ToolResult, self.call_id, self.content, None, True, self.media)
 
 
-class _Unsuccessful(CallEventBase, frozen=True):
+class _ErrorCompletion(CallEventBase, frozen=True):
     """The base of real completions that answer the call with an error.
 
     Args:
@@ -95,17 +95,17 @@ class _Unsuccessful(CallEventBase, frozen=True):
         return from_fields(ToolResult, self.call_id, None, self.error, None, ())
 
 
-class Failed(_Unsuccessful, frozen=True):
+class Failed(_ErrorCompletion, frozen=True):
     """The tool of a call raised an exception. `repeated` has the same meaning as in `Returned`."""
 
     repeated: bool = False
 
 
-class Denied(_Unsuccessful, frozen=True):
+class Denied(_ErrorCompletion, frozen=True):
     """A policy or a person denied the call. This is a real completion; the model receives the denial as an error."""
 
 
-class Refused(_Unsuccessful, frozen=True):
+class Refused(_ErrorCompletion, frozen=True):
     """The call could not run, because its tool is unknown or its arguments are invalid. This is a real completion."""
 
 

@@ -56,7 +56,7 @@ def trimmed_answer(answer: Answer, tool: str, why: Short) -> Answer:
     return quote(f"[{left_out}: {_SHORT[why]}.]"), failed, ()
 
 
-class Choice:
+class CompletionChooser:
     """Chooses the completion of each call in the messages that a render adds.
 
     The ledger takes precedence over results in the history's own blocks (`History.ledger`, empty in a session).

@@ -19,7 +19,7 @@ from actors.core.history.history import History
 from actors.core.ledger import Answer, Ledger
 from actors.core.models.rules import Role
 from actors.core.render.attach import Attachments
-from actors.core.render.choose import Choice
+from actors.core.render.choose import CompletionChooser
 from actors.core.render.order import (
     EmittedCalls,
     add_required_reasoning,
@@ -89,7 +89,7 @@ class RenderWalk:
         )
         target = RenderTarget(target.binding, "drop") if state.plain else target
         self._target = target.served_by(self._upstream)
-        self._choice = Choice(ledger, history, state, notes)
+        self._choice = CompletionChooser(ledger, history, state, notes)
         self._projection = Projection(state, dialect, target.binding)
         self._attachments = Attachments(dialect, state.usage, state.refused)
         self._items = SentItems(state.usage)

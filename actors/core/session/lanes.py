@@ -47,7 +47,7 @@ Rules: TypeAlias = Callable[[Binding], tuple[Dialect, Encoder, RenderTarget]]
 """Returns the dialect, encoder and render target of a binding. Every call must return the same values."""
 
 
-class Requests(Struct):
+class RequestRun(Struct):
     """Consecutive requests of one lane, which one render can replay together.
 
     Args:
@@ -62,7 +62,7 @@ class Requests(Struct):
     ledger: Ledger
     seals: bool
 
-    def try_merge(self, other: "Requests") -> bool:
+    def try_merge(self, other: "RequestRun") -> bool:
         """Append the requests of `other` if one render can replay all of them. Return True if they were appended.
 
         This is possible if the last request sealed no synthetic result and both ledgers have the same number of late
@@ -76,7 +76,7 @@ class Requests(Struct):
         return True
 
 
-Step: TypeAlias = Requests | Callable[[Lane], Lane]
+Step: TypeAlias = RequestRun | Callable[[Lane], Lane]
 
 
 class PendingLane(Struct):
@@ -95,7 +95,7 @@ class PendingLane(Struct):
     def add(self, step: Step) -> None:
         """Append a step. Requests are merged with preceding requests if possible."""
         last = self.steps[-1] if self.steps else None
-        if not (isinstance(last, Requests) and isinstance(step, Requests) and last.try_merge(step)):
+        if not (isinstance(last, RequestRun) and isinstance(step, RequestRun) and last.try_merge(step)):
             self.steps.append(step)
 
 
@@ -130,7 +130,9 @@ class Lanes:
         """Estimate the number of messages that rendering for this binding would encode."""
         lane, replayed = self._lanes.get(binding), 0
         if isinstance(lane, PendingLane):
-            replayed = max((step.lengths[-1] for step in lane.steps if isinstance(step, Requests)), default=0)
+            replayed = max(
+                (step.lengths[-1] for step in lane.steps if isinstance(step, RequestRun)), default=0
+            )
             lane = lane.lane
         is_new = lane is None or lane._state.outdated is not None
         unsent = history.length if is_new or lane is None else history.length - lane._state.cursor
@@ -208,7 +210,7 @@ class Lanes:
         """Apply an event of the log. `before` and `after` are the session's states before and after this event."""
         match event:
             case RequestSent(aside=False):
-                sent = Requests([event.cursor], before.history, before.ledger, bool(event.seals))
+                sent = RequestRun([event.cursor], before.history, before.ledger, bool(event.seals))
                 self._defer(event.binding, sent)
             case EpochBegan():
                 self.begin_epoch(event, before.history.length)
@@ -243,7 +245,7 @@ class Lanes:
     def _defer(self, binding: Binding, step: Step) -> None:
         """Apply a step to a lane now if the step needs no rendering. Otherwise, apply it when the lane is next used."""
         lane = self._lanes.get(binding)
-        if isinstance(lane, Lane) and not isinstance(step, Requests):
+        if isinstance(lane, Lane) and not isinstance(step, RequestRun):
             self._lanes[binding] = step(lane)
             return
         if not isinstance(lane, PendingLane):
@@ -255,12 +257,12 @@ class Lanes:
         for step in pending.steps:
             lane = (
                 (yield from self._replay_requests(binding, lane, step))
-                if isinstance(step, Requests)
+                if isinstance(step, RequestRun)
                 else step(lane)
             )
         return lane
 
-    def _replay_requests(self, binding: Binding, lane: Lane, sent: Requests) -> Slices[Lane]:
+    def _replay_requests(self, binding: Binding, lane: Lane, sent: RequestRun) -> Slices[Lane]:
         """Return the lane after these requests.
 
         Requests that only append messages are replayed together. Each other request is rendered separately.

@@ -258,9 +258,9 @@ class SessionState(StoredRecord, frozen=True):
         size, measured = sum(map(size_of, packed_messages(history))), _without_counts(self.measured)
         return replace(self, history=history, size=size, asked_at=asked_at, measured=measured, ends=ends)
 
-    def with_call_events(self, happened: Sequence[CallEvent]) -> "SessionState":
+    def with_call_events(self, call_events: Sequence[CallEvent]) -> "SessionState":
         """Return the state with these call events applied to its ledger."""
-        return replace(self, ledger=self.ledger.apply(*happened)) if happened else self
+        return replace(self, ledger=self.ledger.apply(*call_events)) if call_events else self
 
     def _updated_report(self, event: events.RoundEnded) -> ReportedRequest | None:
         """Return the number of input tokens that an answer reported, with the length of the history that they cover.
@@ -294,9 +294,9 @@ def _initial_state(event: events.Opened) -> SessionState:
     )
 
 
-def _without_counts(measured: ReportedRequest | None) -> ReportedRequest | None:
+def _without_counts(report: ReportedRequest | None) -> ReportedRequest | None:
     """Remove the counts from a report after the history was shortened. The report keeps its binding."""
-    return None if measured is None else ReportedRequest(measured.binding)
+    return None if report is None else ReportedRequest(report.binding)
 
 
 def _add_seconds(used: Used | None, seconds: float) -> Used | None:

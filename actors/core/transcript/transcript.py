@@ -33,7 +33,7 @@ class TranscriptFacts(NamedTuple):
 NO_FACTS = TranscriptFacts()
 
 
-class Loop(NamedTuple):
+class ToolLoop(NamedTuple):
     """The current tool loop of a transcript, as defined by the rules for manual thinking (ANT-40).
 
     A tool loop is a series of assistant messages with calls and user messages that contain only their results. With
@@ -49,7 +49,7 @@ class Loop(NamedTuple):
 
     def after_message(
         self, role: Role, previous_role: Role | None, thinks: bool, has_results: bool
-    ) -> "Loop":
+    ) -> "ToolLoop":
         """Return the loop after a message.
 
         Args:
@@ -62,7 +62,7 @@ class Loop(NamedTuple):
         if role == "user":
             if (answered or not has_results) and (mixed or has_results):
                 return self
-            return Loop(opened, answered or has_results, mixed or not has_results)
+            return ToolLoop(opened, answered or has_results, mixed or not has_results)
         if (
             previous_role == "assistant"
         ):  # messages of one role are merged, so this continues the same message
@@ -70,7 +70,7 @@ class Loop(NamedTuple):
         return _LOOPS[opened if answered and not mixed and opened is not None else thinks]
 
 
-_LOOPS = {True: Loop(True), False: Loop(False)}
+_LOOPS = {True: ToolLoop(True), False: ToolLoop(False)}
 
 
 class EpochUsage(NamedTuple):
@@ -134,7 +134,7 @@ class RenderState(NamedTuple):
     without_ids: bool = False
     upstream: str | None = None
     last_role: Role | None = None
-    loop: Loop = Loop()
+    loop: ToolLoop = ToolLoop()
     usage: EpochUsage = EpochUsage()
     outdated: EpochReason | None = None
     refused: frozenset[str] = frozenset()

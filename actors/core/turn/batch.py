@@ -62,7 +62,7 @@ class Runnable(Protocol):
         """
 
 
-class Planned(Struct, frozen=True):
+class PlannedCall(Struct, frozen=True):
     """A call that can run, with the arguments for the tool's function.
 
     `asks` is True if the call needs an approval first.
@@ -90,7 +90,7 @@ class Plan(Struct, frozen=True):
         scheduled: Events that must be durable before a call of the batch runs.
     """
 
-    run: tuple[Planned, ...]
+    run: tuple[PlannedCall, ...]
     answered: tuple[Refused | Denied, ...]
     waiting: tuple[WaitingCall, ...]
     scheduled: tuple[Scheduled, ...]
@@ -126,7 +126,7 @@ def plan(
     found = [_plan_call(each, tools, disabled_tools, can_ask=can_ask, approved=approved) for each in read]
     found += [_too_many_refusal(call, max_calls) for call in others]
     return Plan(
-        tuple([each for each in found if isinstance(each, Planned)]),
+        tuple([each for each in found if isinstance(each, PlannedCall)]),
         tuple([each for each in found if isinstance(each, Refused | Denied)]),
         tuple([each for each in found if isinstance(each, WaitingCall)]),
         () if waited else tuple([each.event for each in (*read, *map(_BoundCall, others))]),
@@ -191,7 +191,7 @@ def _plan_call(
     *,
     can_ask: bool,
     approved: bool,
-) -> Planned | Refused | Denied | WaitingCall:
+) -> PlannedCall | Refused | Denied | WaitingCall:
     call, bound = bound_call.call, bound_call.bound
     tool = tools.get(call.name)
     if tool is None:
@@ -209,7 +209,11 @@ def _plan_call(
         # The call needs no separate approval: the caller approves it by providing its result.
         return WaitingCall(call, is_external=True)
     asks = approval == "ask" and not approved
-    return WaitingCall(call, is_external=False) if asks and not can_ask else Planned(call, bound.kwargs, asks)
+    return (
+        WaitingCall(call, is_external=False)
+        if asks and not can_ask
+        else PlannedCall(call, bound.kwargs, asks)
+    )
 
 
 def _parse_malformed(call: ToolCall) -> tuple[ToolCall, tuple[Repair, ...]]:

@@ -142,12 +142,12 @@ class TurnGuard:
         return CallPolicy(frozenset(disabled_tools), known, self._repeats == "warn")
 
 
-def mark_repeated(event: CallEvent, before: End, *, has_note: bool = True) -> CallEvent:
-    """Mark a completion as repeated if it equals `before`, the call's earlier result.
+def mark_repeated(event: CallEvent, earlier: End, *, has_note: bool = True) -> CallEvent:
+    """Mark a completion as repeated if it equals `earlier`, the call's earlier result.
 
     Any other completion is returned unchanged. With `has_note`, a note for the model is added to a repeated result.
     """
-    if not isinstance(event, Returned | Failed) or not _is_same(event, before):
+    if not isinstance(event, Returned | Failed) or not _is_same(event, earlier):
         return event
     return replace(_with_repeat_note(event) if has_note else event, repeated=True)
 

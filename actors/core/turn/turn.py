@@ -100,18 +100,20 @@ MEDIA_REFUSALS: Final = 3
 """Maximum number of times that a request is sent again without the attachments that the provider rejected."""
 
 
-def turn(bounds: Bounds, waited: AwaitStep | None = None, malformed: int = 0) -> Generator[Step, Outcome]:
+def turn(bounds: Bounds, paused_at: AwaitStep | None = None, malformed: int = 0) -> Generator[Step, Outcome]:
     """Run one turn, or the rest of a paused turn.
 
     Send the outcome of each step to the generator. The last step is a `CloseStep`, which has no outcome.
 
     Args:
         bounds: The limits of the turn.
-        waited: The step at which the turn paused; None for a new turn.
+        paused_at: The step at which the turn paused; None for a new turn.
         malformed: Number of answers that were corrected in earlier turns of the ask.
     """
-    rules = _TurnRules(bounds, waited.so_far if waited is not None else TurnProgress(malformed=malformed))
-    step: Step = waited or rules.render_step()
+    rules = _TurnRules(
+        bounds, paused_at.so_far if paused_at is not None else TurnProgress(malformed=malformed)
+    )
+    step: Step = paused_at or rules.render_step()
     while not isinstance(step, CloseStep):
         step = rules.next(step, (yield step))
     yield step

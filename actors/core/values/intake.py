@@ -60,7 +60,7 @@ class ImportReport(StoredRecord, frozen=True):
         )
 
 
-class NameTally:
+class NameCounter:
     """Counts names. After `KINDS` different names, all further names are counted together, as `others`."""
 
     def __init__(self, others: str = "other keys") -> None:
@@ -84,10 +84,10 @@ class ReportBuilder:
     """The findings, notes and losses of an import in progress. `build` returns them as an `ImportReport`."""
 
     def __init__(self) -> None:
-        self.left_out: NameTally = NameTally()
+        self.left_out: NameCounter = NameCounter()
         self.dedupe: list[tuple[CallId, Dedupe]] = []
         self._findings: list[Finding] = []
-        self._tally = NameTally(_OTHERS)
+        self._tally = NameCounter(_OTHERS)
         self._lines: dict[str, list[str]] = {_OTHERS: []}
 
     def add(self, position: str, kind: str, *values: str) -> None:

@@ -132,8 +132,8 @@ MUTATIONS = (
     Mutation(
         "estimate: another binding's report is used for this one",
         f"{ESTIMATE}:estimate_tokens",
-        "measured is not None and measured.binding == binding and ...",
-        "measured is not None and ...",
+        "last_report is not None and last_report.binding == binding and ...",
+        "last_report is not None and ...",
         (REPORTED,),
     ),
     Mutation(
@@ -153,8 +153,8 @@ MUTATIONS = (
     Mutation(
         "estimate: the measure of a history is kept after its compaction",
         "actors/core/session/state.py:_without_counts",
-        "None if measured is None else ReportedRequest(measured.binding)",
-        "measured",
+        "None if report is None else ReportedRequest(report.binding)",
+        "report",
         (f"{CORE}::test_reported_tokens_are_valid_until_the_next_compaction",),
     ),
     Mutation(

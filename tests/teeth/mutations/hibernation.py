@@ -28,14 +28,14 @@ MUTATIONS = (
     ),
     Mutation(
         "waking: each request is rendered separately",
-        "actors/core/session/lanes.py:Requests.try_merge",
+        "actors/core/session/lanes.py:RequestRun.try_merge",
         "self.seals or ...",
         "self or ...",
         (STATE,),
     ),
     Mutation(
         "waking: a call with a sent synthetic result shows its late result",
-        "actors/core/session/lanes.py:Requests.try_merge",
+        "actors/core/session/lanes.py:RequestRun.try_merge",
         "self.seals or len(self.ledger.late) != len(other.ledger.late)",
         "len(self.lengths) > 99",
         (STATE, "tests/core/test_lane.py"),

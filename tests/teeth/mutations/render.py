@@ -197,7 +197,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "normalize: the blocks of a history are forgotten",
-        "actors/core/render/choose.py:Choice.__init__",
+        "actors/core/render/choose.py:CompletionChooser.__init__",
         "self._own = own",
         "self._own = Ledger()",
         (f"{CONSERVATION}::test_of_five_calls_with_one_real_result_four_get_synthetic_results",),
@@ -218,7 +218,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "choose: the ledger's record is not looked up",
-        "actors/core/render/choose.py:Choice._recorded_answer",
+        "actors/core/render/choose.py:CompletionChooser._recorded_answer",
         "recorded or said",
         "said",
         (
@@ -227,14 +227,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "choose: the blocks override the ledger",
-        "actors/core/render/choose.py:Choice._recorded_answer",
+        "actors/core/render/choose.py:CompletionChooser._recorded_answer",
         "recorded or said",
         "said or recorded",
         (f"{CONSERVATION}::test_each_result_in_a_body_has_its_recorded_content",),
     ),
     Mutation(
         "choose: a late result is lost",
-        "actors/core/render/choose.py:Choice._add_late_result",
+        "actors/core/render/choose.py:CompletionChooser._add_late_result",
         """
         self.waiting += (
             Text(f"[Late result of {tool or 'a tool call'}{failed}: {words}]"),
@@ -246,28 +246,28 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "choose: a late result is repeated in each request",
-        "actors/core/render/choose.py:Choice._add_late_result",
+        "actors/core/render/choose.py:CompletionChooser._add_late_result",
         "self._missing[call_id] = False",
         "",
         (f"{LANE}::test_a_result_in_both_the_ledger_and_a_later_block_is_sent_once",),
     ),
     Mutation(
         "choose: a late result of an earlier request is not searched for",
-        "actors/core/render/choose.py:Choice.collect_late_results",
+        "actors/core/render/choose.py:CompletionChooser.collect_late_results",
         "self._late_count",
         "len(self._ledger.late)",
         (f"{LANE}::test_a_real_result_after_a_sealed_synthetic_result_is_sent_once_in_every_lane",),
     ),
     Mutation(
         "choose: a result appended after its synthetic one was sent is lost",
-        "actors/core/render/choose.py:Choice.collect_late_results",
+        "actors/core/render/choose.py:CompletionChooser.collect_late_results",
         "is_missing and call_id not in self._missing and ...",
         "False and ...",
         (f"{LANE}::test_a_result_in_both_the_ledger_and_a_later_block_is_sent_once",),
     ),
     Mutation(
         "choose: a late result is repeated by a later block",
-        "actors/core/render/choose.py:Choice._add_late_result",
+        "actors/core/render/choose.py:CompletionChooser._add_late_result",
         "self._missing[call_id] = False",
         "",
         (f"{LANE}::test_a_result_in_both_the_ledger_and_a_later_block_is_sent_once",),
@@ -285,7 +285,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "choose: the recorded reason is not shown",
-        "actors/core/render/choose.py:Choice._synthetic_answer",
+        "actors/core/render/choose.py:CompletionChooser._synthetic_answer",
         'reason = "lost" if known is None else known.reason or "lost"',
         'reason = "lost"',
         (RENDER,),

@@ -44,7 +44,7 @@ MUTATIONS = (
     ),
     Mutation(
         "rewinding: late results of removed calls are shown",
-        "actors/core/render/choose.py:Choice.collect_late_results",
+        "actors/core/render/choose.py:CompletionChooser.collect_late_results",
         "self._is_removed(call_id)",
         "False",
         (

@@ -287,7 +287,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "awaiting: the requested type is lost with the actors",
         "actors/runtime/lifecycle.py:SessionLifecycle.passivate",
-        "actors.pending if self.pending_calls and actors.pending.form is not None else None",
+        "actors.pending if self.pending_calls and actors.pending.output_type is not None else None",
         "None",
         (f"{AFTER}::test_an_ask_that_waited_returns_a_value_of_its_output_type",),
     ),
