@@ -97,8 +97,8 @@ def unfinished_asks(
         most_waiting: Maximum number of queued asks.
     """
     if not needs_recovery(replay.state):
-        return None if output is None else PendingAsks(most_waiting, form=output), None
+        return None if output is None else PendingAsks(most_waiting, output_type=output), None
     name = replay.state.session
     sink = AnswerSink(lambda: SessionClosed(f"Session {name!r} could not be resumed: it crashed"))
     lost = Submit(pack(Message("user")), sink, copy_context())
-    return PendingAsks(most_waiting, current=lost, form=output), sink
+    return PendingAsks(most_waiting, current=lost, output_type=output), sink

@@ -63,7 +63,7 @@ class ChildTasks:
         self._context.start(self._run_ask, driver, submit, name="ask")
 
     def continue_ask(self, driver: TurnDriver) -> None:
-        """Continue the last ask, which was interrupted."""
+        """Continue the last ask after an interruption."""
         self._context.start(self._continue_ask, driver, name="ask")
 
     def resume_ask(self, driver: TurnDriver, calls: tuple[ToolCall, ...]) -> None:

@@ -92,7 +92,7 @@ class TurnDriver:
         await self._run_turns(pool, selector, member)
 
     async def continue_ask(self, totals: AskFold) -> None:
-        """Continue the session's last ask, which was interrupted, in further turns until it ends.
+        """Continue the session's last ask after an interruption, in further turns until the ask ends.
 
         The user's message is in the history, and all calls are closed. If the history ends with a part of the answer,
         the model is asked for the complete answer.

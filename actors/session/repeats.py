@@ -113,7 +113,7 @@ class RepeatedAsks:
         return True
 
     def can_continue(self, submit: Submit, state: SessionState) -> bool:
-        """Return True if a submitted ask continues the session's last ask, which was interrupted."""
+        """Return True if a submitted ask continues the session's last ask after an interruption."""
         found = None if submit.key is None else state.ask_with_key(submit.key.name)
         return found is not None and state.can_continue(found)
 

@@ -304,7 +304,7 @@ class TurnSteps:
         )
 
     def _name_refused_tool(self, failure: Failure) -> Failure:
-        """Add the tool and the schema key to the message of a failure, if the provider rejected a tool's schema."""
+        """Add the tool and the schema key to a failure's message, if the provider rejected a tool's schema."""
         if failure.status not in (400, 422) or failure.kind not in ("transcript", "parameter", "config"):
             return failure
         from actors.adapters.refused_parts import name_refused_tool  # imported lazily, as rejections are rare

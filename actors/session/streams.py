@@ -130,7 +130,7 @@ class AskStream:
     def _end_of_stream(self) -> SessionEvent:
         """Return the terminal event on the first call, and raise `StopAsyncIteration` on later calls.
 
-        If the stream was closed without a terminal event, raise the error of the ask or the session.
+        If the stream was closed without a terminal event, raise the error with which the ask or the session ended.
         """
         if self._ended:
             raise StopAsyncIteration

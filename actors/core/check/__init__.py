@@ -137,7 +137,7 @@ def _shortened(piece: bytes) -> bytes:
 
 
 def check_strictly(state: CheckState, fragment: bytes) -> CheckState:
-    """Check a fragment with the strict parser, and return the next state, which contains the faults.
+    """Check a fragment with the strict parser, and return the next state, including the faults.
 
     Raises:
         JsonRefused: The fragment is not valid JSON.

@@ -69,7 +69,7 @@ class AlternatingTurnsState(CheckState):
     def read_other_role(self, message: dict[str, JsonValue], role: JsonValue) -> bool:
         """Check a message whose role is neither the user's nor the model's.
 
-        Return False if the family has no such role.
+        Return False if the family does not have this role.
         """
         return False
 

@@ -82,7 +82,7 @@ def relaxed_facts(dialect: Dialect, model: JsonValue) -> ModelFacts:
 
     Args:
         dialect: The profile of the host.
-        model: The `model` field of the request, which may have any type.
+        model: The `model` field of the request. Its type is not checked yet.
     """
     named = dialect.narrowed_to or model
     row = find_row(named, dialect.makers) if isinstance(named, str) else None

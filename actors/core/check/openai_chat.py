@@ -72,7 +72,7 @@ class OpenAIChat(CompleteMessagesState):
     """The check state of the family `openai_chat`.
 
     Attributes:
-        reasoning_field: The name of the message field for reasoning; None if the dialect has no such field.
+        reasoning_field: The name of the message field for reasoning; None if the dialect has none.
         message_keys: The accepted keys of a message, by role.
         usual_keys: By role, the key that messages usually have in addition to role and content; None if there is none.
         signature_keys: The key of a call's signature; empty if the dialect has no signatures.

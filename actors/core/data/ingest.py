@@ -114,7 +114,7 @@ def _small_object(
 ) -> Json | None:  # Any: the values are not validated yet
     """Return the JSON of an object with a few short ASCII scalars; None for any other object.
 
-    Most arguments are such objects, and `PlainConversion` would not change them, so this shortcut saves time.
+    Most arguments have this form, and `PlainConversion` would not change them, so this shortcut saves time.
     """
     if len(value) > limits.max_items:
         return None
@@ -203,7 +203,7 @@ class PlainConversion:
         return self._record_mark("not_finite", f"[not finite: {number}]")
 
     def _read_foreign(self, value: Any, kind: type[object], depth: int) -> JsonValue:  # Any: see `to_plain`
-        """Convert a value that may run foreign code, which may raise any exception."""
+        """Convert a value that may run foreign code. That code may raise any exception."""
         if self._plain_only and not is_plain(kind):
             raise ForeignValue
         if id(value) in self._path:

@@ -252,7 +252,7 @@ def summary_instruction() -> Packed:
 def summary_scope(history: History, ledger: Ledger, stop: int) -> SummaryScope:
     """Return the content that a summary of the first `stop` messages replaces.
 
-    If this summary also replaces an earlier summary, the scope includes the results that the earlier summary replaced.
+    If one of these messages is an earlier summary, the scope includes the results that it replaced.
     """
     messages = history.since(0)
     visible = {call.id for message in messages[stop:] for call in message.calls}

@@ -124,9 +124,9 @@ class History(
 
 
 def from_packed(messages: Sequence[Message], packed: Sequence[Packed], ledger: Ledger = NO_CALLS) -> History:
-    """Return the history of these messages, which may have any shape.
+    """Return a history with these messages, whatever their shape is.
 
-    `packed` contains the packed form of each message, which is reused if normalization leaves the message unchanged.
+    `packed` contains each message in packed form, for reuse if normalization does not change the message.
     """
     normal, own, report = normalize(messages, ledger)
     known = dict(zip(map(id, messages), packed, strict=True))
@@ -169,7 +169,7 @@ def replace_messages(history: History, start: int, stop: int, summary: Packed) -
     """Return the history with a summary in place of the stored messages `start` to `stop` (excluded).
 
     Raises:
-        CanonicalFault: The history has no such range.
+        CanonicalFault: The range is not within the history.
     """
     if not 0 <= start <= stop <= history.length:
         raise CanonicalFault(

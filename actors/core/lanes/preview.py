@@ -1,4 +1,4 @@
-"""Define a preview, which shows the request that a target would receive now."""
+"""Define the preview of the request that a target would receive now."""
 
 from msgspec import Struct
 

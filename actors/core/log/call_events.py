@@ -113,7 +113,7 @@ class Cancelled(CallEventBase, frozen=True):
     """The call was stopped, or never started, and is closed without a real completion.
 
     Args:
-        reason: The reason code, which selects the text of the synthetic result that answers the call.
+        reason: The reason code. It determines the text of the synthetic result that answers the call.
     """
 
     reason: Reason = "cancelled"

@@ -8,4 +8,4 @@ def _snake_case(name: str) -> str:
 
 
 class EventBase(StoredRecord, frozen=True, tag=_snake_case):
-    """The base of all log events. The log names an event by its class name in snake case."""
+    """The base of all log events. In the log, the type of an event is its class name in snake case."""

@@ -58,7 +58,7 @@ class AskKey(StoredRecord, frozen=True):
 
     Args:
         name: The key that the caller passed.
-        digest: A digest of the message and of the schema of the answer.
+        digest: A digest of the message and the answer's schema.
     """
 
     name: str
@@ -329,7 +329,7 @@ class Compacted(EventBase, frozen=True):
 
 
 class Rewound(EventBase, frozen=True):
-    """The history was cut at the end of `turn`; 0 stands for the session's opening.
+    """The history was cut at the end of `turn`, or at the session's opening if `turn` is 0.
 
     The log and the ledger keep the removed turns.
     """

@@ -1,8 +1,8 @@
 """Define the records of a dialect: the rules for its ids, turns, media, reasoning and requests.
 
 The renderer, the independent check and the encoders read these records. Their fields cover all wire families;
-`actors.core.dialects.dialect` narrows them for each family. Rule ids such as ANT-07 are explained in
-docs/reference/rulebook.md, which lists every field with its description.
+`actors.core.dialects.dialect` narrows them for each family. docs/reference/rulebook.md explains rule ids such as
+ANT-07, and lists every field with its description.
 """
 
 from typing import Any, ClassVar, Literal, TypeAlias, dataclass_transform

@@ -56,7 +56,7 @@ def import_transcript(messages: Iterable[PositionedMessage], remarks: ReportBuil
 
     Args:
         messages: Messages with the provider's call ids, each with its position in the transcript.
-        remarks: The report, which already contains the findings of the importing adapter.
+        remarks: The report to which findings are added. It already contains those of the importing adapter.
     """
     normalizer = Normalizer(NO_CALLS, remarks, mint_ids=True)
     return normalizer.normalize_messages(messages), normalizer.merged_ledger(NO_CALLS), remarks.build()

@@ -28,7 +28,7 @@ class Normalizer:
 
     Args:
         ledger: The authoritative ledger, with calls that the messages may no longer contain.
-        remarks: The report, which the normalization extends.
+        remarks: The report to which the normalization adds its findings.
         mint_ids: True if the call ids come from a provider, so that each call gets a new canonical id.
     """
 
@@ -56,7 +56,7 @@ class Normalizer:
         self._noted: set[Block] = set()
 
     def register_preceding(self, before: Iterable[Message], known: Ledger) -> None:
-        """Register the calls and the notes of the messages in `before`, which precede the messages to normalize.
+        """Register the calls and the notes of `before`, the messages that precede the messages to normalize.
 
         `known` contains the results of these calls.
         """
@@ -234,7 +234,7 @@ class Normalizer:
         self._waiting += note
 
     def _append_notes(self) -> None:
-        """Append the waiting notes as one user message, which precedes the next user message."""
+        """Append the waiting notes as one user message, before the next user message is added."""
         if self._waiting:
             self._normal.append(Message("user", tuple(self._waiting), origin=RUNTIME))
             self._waiting.clear()

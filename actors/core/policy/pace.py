@@ -17,12 +17,13 @@ class Concurrency(Struct):
     """The limit on concurrent requests, from 1 to `ceiling`.
 
     The limit grows by one after each window of answers, and a rate limit halves it. A window is as many answers as the
-    limit allows requests. A request that was sent before the last decrease says nothing about the new limit. So the
-    limit has waves: each decrease begins a wave, `wave` is its number, and only one rate limit per wave counts.
+    limit allows requests. The outcome of a request that was sent before the last decrease shows nothing about the new
+    limit. So the limit has waves: each decrease begins a wave, `wave` is its number, and only one rate limit per wave
+    counts.
 
-    If a backend rejects some requests of a burst and answers the others, its capacity may be no larger than the number
-    of the answered requests. The limit then drops to that number, and doubles with each window until it reaches
-    `quick`, which is the limit that halving would have set.
+    If a backend rejects some requests of a burst and answers the rest, its capacity may be no larger than the number of
+    answered requests. The limit then drops to that number, and doubles with each window until it reaches `quick`, which
+    is the limit that halving would have set.
     """
 
     ceiling: int

@@ -59,7 +59,7 @@ def move_calls_last(blocks: list[Block]) -> list[Block]:
 def drop_unbound(
     original: Sequence[Block], blocks: list[Block], calls: EmittedCalls, notes: Notes
 ) -> list[Block]:
-    """Drop reasoning from `blocks`, which will be sent, after the first difference from `original`.
+    """Drop reasoning from `blocks`, the blocks to send, after their first difference from `original`.
 
     Only reasoning that is bound to the preceding blocks is dropped.
     """

@@ -1,8 +1,8 @@
 """List the known requirements of providers on a request, each as a `Rule`.
 
-Code, tests, error messages and docs/reference/rulebook.md, which is generated from this package, cite rules by their
-stable ids. `ALL-*` rules apply to every dialect. The independent check (`actors.core.check`) enforces the rules that
-can be checked in a request body; the other rules depend on a key, a model's limits or a header.
+Code, tests and error messages cite rules by their stable ids. docs/reference/rulebook.md is generated from this
+package. `ALL-*` rules apply to every dialect. The independent check (`actors.core.check`) enforces the rules that can
+be checked in a request body; the other rules depend on a key, a model's limits or a header.
 """
 
 from actors.core.dialects.dialect import Dialect

@@ -1,4 +1,4 @@
-"""List the rules that apply to every dialect. A family may have its own version of a rule, which is cited instead."""
+"""List the rules that apply to every dialect. If a family has its own version of a rule, that version is cited."""
 
 from actors.core.rulebook.rule import Rule
 

@@ -169,7 +169,7 @@ def printable(text: str) -> str:
 
 
 def tool_error(tool: str, errors: Sequence[ArgumentError], raw: str | None = None) -> dict[str, JsonValue]:
-    """Return the `tool_error` value for a call with invalid arguments, which the model receives as the result.
+    """Return the `tool_error` value that the model receives as the result of a call with invalid arguments.
 
     If `errors` is empty, the arguments are not a JSON object, and the value quotes the beginning of their text, `raw`.
     """

@@ -23,7 +23,7 @@ _CHANGED = frozenset({"$ref", *_COUNTED})
 def without_patterns(
     schema: dict[str, Any], patterns: frozenset[str]
 ) -> dict[str, Any]:  # Any: see `patterns_of`
-    """Return a schema without the given patterns, which accepts every value that the original schema accepts."""
+    """Return a schema without the given patterns. It accepts every value that the original schema accepts."""
     return _PatternRemover(patterns).schema(schema)
 
 

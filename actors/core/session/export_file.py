@@ -87,7 +87,7 @@ class _LogExport:
         return len(line)
 
     def first_line(self, session: str, subagents: Sequence[str]) -> bytes:
-        """Return the first line of the log, which describes the session. `subagents` are the ids of its subagents."""
+        """Return the line before the log's events, which describes the session and lists its `subagents` by id."""
         opening: Line = {
             "actors": "session",
             "v": VERSION,

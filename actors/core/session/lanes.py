@@ -1,4 +1,4 @@
-"""Maintain the lanes of a session, which are computed from the events of its log.
+"""Compute the lanes of a session from the events of its log.
 
 A lane is the transcript that the session has sent to one binding. The renderer actor owns a session's lanes.
 `actors.core.session.rebuild` computes them from a log, with the encoders of the adapters.
@@ -48,13 +48,13 @@ Rules: TypeAlias = Callable[[Binding], tuple[Dialect, Encoder, RenderTarget]]
 
 
 class RequestRun(Struct):
-    """Consecutive requests of one lane, which one render can replay together.
+    """Consecutive requests of one lane that one render can replay together.
 
     Args:
         lengths: The length of the history at each request, in messages.
         history: The history at the last request.
         ledger: The ledger at the last request.
-        seals: True if the last request sealed synthetic results, which makes them final.
+        seals: True if the last request sealed synthetic results (made them final).
     """
 
     lengths: list[int]

@@ -1,4 +1,4 @@
-"""Define the phases of a session with running actors as a table, which contains the action for each event.
+"""Define the phases of a session with running actors, as a table with the action for each event.
 
 `SessionActor` uses this table. `actors.core.session.lifecycle` describes sessions with and without actors.
 

@@ -137,7 +137,7 @@ class SessionState(StoredRecord, frozen=True):
     def turn_before(self) -> int | None:
         """The number of the last turn before the last ask to which the history can be rewound.
 
-        `None` means that there is no such turn.
+        `None` means that the history can be rewound to no earlier turn.
         """
         return turn_ends.last_turn_within(self.ends, self.asked_at)
 

@@ -1,4 +1,4 @@
-"""Define the settings of one ask, which override the settings of the backend until the ask ends.
+"""Define the settings of one ask. They override the settings of the backend until the ask ends.
 
 In:  the keyword arguments of an ask.
 Out: the settings as the log stores them with the message, so that a turn that is resumed after a restart keeps them.
@@ -54,9 +54,9 @@ class AskSettings(TypedDict, total=False):
         logprobs: The number of most likely alternatives per token, from 0 to 20, for which the provider returns log
             probabilities.
         service_tier: The provider's name of a service tier, which affects price and latency.
-        user: An id of the end user, at most 256 characters, which the provider uses to detect abuse.
-        metadata: At most 16 names, each with a string of at most 512 characters, which the provider attaches to the
-            request.
+        user: An id of the end user, with which the provider detects abuse; at most 256 characters.
+        metadata: Names and values that the provider attaches to the request: at most 16 names, each with a string of at
+            most 512 characters.
         first_byte_timeout: Seconds from the last byte of a request to the first byte of its answer.
         idle_timeout: Seconds between two chunks of an answer.
         timeout: Seconds for the complete ask. After this time, the ask fails, and all its calls are closed.
@@ -111,7 +111,7 @@ class Asked(RequestSettings, frozen=True, kw_only=True):
         token_limit: The number of tokens, of requests and answers together, after which the ask sends no further
             request.
         max_corrections: How often the model may correct invalid calls in one turn.
-        output: The JSON Schema of the answer, which always describes an object.
+        output: The JSON Schema of the answer; always the schema of an object.
         repair: Treatment of arguments and answers with a slip, such as a string in place of a number: `unambiguous`
             repairs them if exactly one interpretation fits the schema; `strict` rejects them.
     """

@@ -49,8 +49,8 @@ def checked_metadata(metadata: Any) -> Metadata:  # Any: the caller's argument i
     """Convert a caller's metadata to pairs; None becomes an empty tuple.
 
     Raises:
-        ConfigError: The metadata is not a mapping of short names to plain values. The message names the key, and
-            repeats no value.
+        ConfigError: The metadata is not a mapping of short names to plain values. The error message contains the key
+            but no value.
     """
     if metadata is None:
         return ()

@@ -150,7 +150,7 @@ def _check_budget(budget: Budget, owner: str) -> Budget:
 
 
 def has_shared_limit(budget: Budget) -> bool:
-    """Return True if the budget limits rounds, tokens or money, which sessions can share."""
+    """Return True if the budget has a limit that sessions can share: rounds, tokens or money."""
     return any(getattr(budget, limit) is not None for limit in SHARED_LIMITS)
 
 
@@ -268,7 +268,7 @@ def exhausted_limit(
 ) -> str | None:
     """Return a message about the first exhausted limit of a budget; None while no limit is exhausted.
 
-    `whose` names the budget at the start of the message. A limit on money also counts as exhausted if a price is
+    The message begins with `whose`, the name of the budget. A limit on money also counts as exhausted if a price is
     missing.
     """
     if budget.rounds is not None and used.rounds >= budget.rounds:

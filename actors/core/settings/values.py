@@ -1,7 +1,7 @@
 """Define the settings that requests and asks have in common, as static types.
 
-`actors.core.settings.table` defines the range and the wire names of each setting. A test checks that both modules have
-the same names.
+`actors.core.settings.table` defines the range and the wire names of each setting. A test checks that both modules
+define the same settings.
 """
 
 from typing import Literal, TypeAlias
@@ -57,9 +57,9 @@ class RequestSettings(
         logprobs: The number of most likely alternatives per token, from 0 to 20, for which the provider returns log
             probabilities.
         service_tier: The provider's name of a service tier, which affects price and latency.
-        user: An id of the end user, at most 256 characters, which the provider uses to detect abuse.
-        metadata: At most 16 pairs of a name and a value (of at most 512 characters), which the provider attaches to the
-            request.
+        user: An id of the end user, with which the provider detects abuse; at most 256 characters.
+        metadata: Names and values that the provider attaches to the request: at most 16 pairs, with values of at most
+            512 characters.
     """
 
     max_tokens: int | None = None

@@ -29,7 +29,7 @@ class AskStartedEvent(TurnEventBase, frozen=True):
 
 
 class TurnStartedEvent(TurnEventBase, frozen=True):
-    """A turn began on `binding`, which serves the turn until the turn ends."""
+    """A turn began. `binding` serves the turn until it ends."""
 
     type: ClassVar[Literal["turn_started"]] = "turn_started"
     binding: Binding

@@ -1,4 +1,4 @@
-"""Define the results of asks, tool calls and switches, which `Session` returns and stream events contain."""
+"""Define the results of asks, tool calls and switches, for the methods of `Session` and for stream events."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias
@@ -128,8 +128,9 @@ class AskResult(Struct, Generic[Value], frozen=True):
         refusals: Requests of the ask that a provider or the judge refused, in order, even if the ask completed.
         skipped: Members of the target's pool that were not used, because they accept none of the session's tools.
         repaired: Repairs of malformed calls and of the answer. Only JSON with one valid interpretation is repaired.
-        turn: The number of the ask's last turn, which `Session.rewind` accepts; 0 if the ask had no turn.
-        turn_before: The last turn before the ask to which `Session.rewind` can return; None if there is no such turn.
+        turn: The number of the ask's last turn, for `Session.rewind`; 0 if the ask had no turn.
+        turn_before: The number of the last turn before the ask, for `Session.rewind`; None if the history cannot be
+            rewound to a turn before the ask.
 
     A result that is read from the log later has no `output`, `cost`, `report`, `losses`, `refusals`, `skipped`,
     `repaired` and `turn_before`.

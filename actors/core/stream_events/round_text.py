@@ -12,8 +12,8 @@ from actors.core.stream_events.round_events import TextEvent, ThinkingEvent
 class RoundText:
     """Assembles the text of each round, even if deltas were missed.
 
-    Every delta has an offset, which reveals a gap. After a gap, the remaining deltas of the round are ignored, and the
-    complete message at the end of the round provides the rest of the text.
+    A gap is recognised by the offsets of the deltas. After a gap, the remaining deltas of the round are ignored, and
+    the missing text comes from the complete message at the end of the round.
     """
 
     def __init__(self) -> None:

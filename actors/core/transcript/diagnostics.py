@@ -72,7 +72,7 @@ def _zero_counts() -> defaultdict[Any, int]:  # Any: two fields share this facto
 
 
 class Notes(Struct):
-    """A report under construction, which the renderer fills."""
+    """The report of a render in progress."""
 
     calls: list[CallId] = []
     emitted_calls: list[str] = []

@@ -2,7 +2,7 @@
 
 Within a lane, the mapping is injective and stable: two calls never share an id, and an id never changes, in any epoch.
 An id depends only on the canonical id and on the calls that appeared earlier in the lane. In Kimi's format, it also
-depends on the tool name and on the call's index in the lane, which is never reused.
+depends on the tool name and on the index of the call. A lane never reuses an index.
 
 A native id is sent back to the binding that minted it, if the dialect allows this and the id is still free in the lane.
 Newer models must receive their own ids, because their reasoning is bound to all preceding bytes, ids included.
@@ -38,7 +38,7 @@ _RANGE = 62**24
 
 
 class Projection:
-    """The mapping of call ids and tool names of one lane during a render. Calls from `target` keep their native ids."""
+    """Maps the call ids and tool names of one lane during a render. Calls from `target` keep their native ids."""
 
     def __init__(self, state: RenderState, dialect: Dialect, target: Binding | None) -> None:
         self._calls = state.calls

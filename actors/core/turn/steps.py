@@ -19,7 +19,7 @@ class RenderStep(Struct, frozen=True):
 
     Args:
         round: The number of the round.
-        tools_off: True to declare the tools but forbid calls, which makes the model write a final text.
+        tools_off: True to declare the tools but forbid calls, so that the model writes a final text.
         again: The reason for sending the previous request again; empty for a new request.
         omitted: Parameters to omit, because the provider rejected them.
         follows_batch: True if the round follows a batch. If a result of the batch is a handoff, it takes effect before

@@ -1,4 +1,4 @@
-"""Find the tokens of chat templates, which mark tool calls and reasoning, in the text of an answer.
+"""Find chat-template tokens in the text of an answer. They mark tool calls and reasoning.
 
 `actors.core.turn.no_content` and `actors.core.turn.output` use this module.
 

@@ -41,7 +41,7 @@ class ProviderState(StoredRecord, frozen=True):
     Args:
         kind: The adapter's name for the state: `signature`, `redacted`, `call_id`.
         data: The state, unchanged, as a JSON string literal.
-        maker: The binding that produced the state. In a packed message, `None` stands for the message's origin.
+        maker: The binding that produced the state. In a packed message, `None` means the message's origin.
     """
 
     kind: str
@@ -291,7 +291,7 @@ class ToolResult(StoredRecord, frozen=True, tag="r", init=False, metaclass=Const
         call_id: The id of the call.
         content: The tool's return value: any Python value, converted to JSON once; None if the tool returned nothing.
         error: The error: any Python value, converted to JSON once; None if the call succeeded.
-        is_complete: True if the source of the result marks it as complete; None if the source has no such mark.
+        is_complete: True if the source of the result marks it as complete; None if the source does not mark results.
         media: Images and documents of the result, in order, in addition to its text.
         content_json, error_json: `content` and `error` as encoded JSON, instead of these arguments.
     """

@@ -56,7 +56,7 @@ _MARK = "\0"
 def result_key(key: str, tool: str) -> str:
     """Return a temporary call id for an imported result.
 
-    The id joins the result's wire id and its tool name, which may be empty.
+    The id joins the result's wire id and its tool name. The tool name may be empty.
     """
     return f"{key}{_MARK}{tool.replace(_MARK, ' ')}"
 
