@@ -1,4 +1,4 @@
-"""Own a session's ledger: the ledger actor is the only writer.
+"""Own a session's ledger. The ledger actor is its only writer.
 
 `actors.core.ledger` defines the legal changes. The actor puts them in order: a query sees the effect of every command
 received before it, and events enter the log in the order in which they changed the ledger. Each change gets a number,
@@ -108,7 +108,7 @@ class LedgerActor(Actor[LedgerCommand]):
         self._generation = generation
         self._is_stopped = False
         self._context: Context[LedgerCommand] | None = None
-        self._count_calls()
+        self._record_size()
 
     def on_start(self, context: Context[LedgerCommand]) -> None:
         """After a crash, restore the ledger from the log."""
@@ -119,9 +119,9 @@ class LedgerActor(Actor[LedgerCommand]):
         self.known = LedgerSnapshot(replay.state.ledger)
         self._durable = replay.state.ledger
         self._is_stopped = replay.state.closed
-        self._count_calls()
+        self._record_size()
 
-    def _count_calls(self) -> None:
+    def _record_size(self) -> None:
         self._generation.holding.record_size("calls", self.known.ledger.size)
 
     def receive(self, command: LedgerCommand) -> None:
@@ -150,7 +150,7 @@ class LedgerActor(Actor[LedgerCommand]):
         assert self._context is not None
         reply, known = command.reply, self.known
         snapshot = self.known = LedgerSnapshot(known.ledger.apply(*events), known.version + 1)
-        self._count_calls()
+        self._record_size()
 
         def on_durable(seq: int) -> None:
             # appends become durable in order, so this ledger is never older than the previous one

@@ -77,7 +77,7 @@ class RendererActor(Actor[RendererCommand]):
         self._lanes = lanes
         self._generation = generation
         self._context: Context[RendererCommand] | None = None
-        self._count_lanes()
+        self._record_size()
 
     @property
     def lanes(self) -> Lanes:
@@ -87,7 +87,7 @@ class RendererActor(Actor[RendererCommand]):
             self._lanes.adopt(*sent.popitem())
         return self._lanes
 
-    def _count_lanes(self) -> None:
+    def _record_size(self) -> None:
         self._generation.holding.record_size("lanes", self._lanes.size)
 
     def on_start(self, context: Context[RendererCommand]) -> None:
@@ -101,11 +101,11 @@ class RendererActor(Actor[RendererCommand]):
             command.binding, command.history, command.ledger, aside=command.is_side_request
         )
         command.reply.send(await run_slices(slices))
-        self._count_lanes()
+        self._record_size()
 
     def _restore(self, replay: Replay) -> None:
         self._lanes = replay.lanes
-        self._count_lanes()
+        self._record_size()
 
     def receive(self, command: RendererCommand) -> None:
         lanes = self.lanes
@@ -129,4 +129,4 @@ class RendererActor(Actor[RendererCommand]):
                 command.reply.send({binding: lanes.of(binding) for binding in lanes.bindings()})
             case _:
                 assert_never(command)
-        self._count_lanes()
+        self._record_size()

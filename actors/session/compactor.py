@@ -212,7 +212,7 @@ class Compactor:
         return CompactionResult(stop, usage=summary.usage)
 
     async def _request_summary(self, before_index: int) -> _Summary:
-        """Request a summary of the messages before index `before_index`, and log the end of that round."""
+        """Request a summary of the messages before index `before_index`, and log the end of the round."""
         binding = self._requests.backend.binding
         if (over := await self._ask.reserve_budget(binding)) is not None:
             return _Summary(why=over, cause=Cause("limit"))
@@ -250,7 +250,7 @@ class Compactor:
             )
             if rendered.report.faults:
                 return rendered.report.faults[0]
-            # A cancel while the request was rendered or logged found no stop function to call.
+            # A cancellation while the request was rendered or logged found no stop function to call.
             if self._ask.cancelled:
                 return AbortedAnswer(None, Usage(), 0)
             generated = await requests.send(plan, requests.build(plan, rendered))

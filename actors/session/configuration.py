@@ -320,11 +320,11 @@ class ActiveConfig:
             self._configuration.confirm_written()
 
     def retarget(self, target: str) -> None:
-        """Set the target to the target in the log, after a crash."""
+        """After a crash, set the target to the one in the log."""
         self._configuration.target = target
 
     def restore(self) -> None:
-        """Undo the configuration changes that are not in the log, after a crash."""
+        """After a crash, undo the configuration changes that are not in the log."""
         self._configuration.restore()
         self._rebuild_tools()
 

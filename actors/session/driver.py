@@ -342,7 +342,7 @@ class TurnDriver:
         return handed or (steps.Stopped() if self.ask.cancelled else None)
 
     async def _must_end_turn(self, binding: Binding) -> bool:
-        """Return True if the turn must end before its next request, because of a limit or a cancel.
+        """Return True if the turn must end before its next request, because of a limit or a cancellation.
 
         If a limit is reached, record it in the ask as the reason for the failure.
         """

@@ -188,7 +188,7 @@ class AskTotals(Struct):
 
     @staticmethod
     def from_log(totals: AskFold, resolver: Resolver) -> "AskTotals":
-        """Return the totals of an interrupted ask that is continued.
+        """Return the totals with which an interrupted ask continues.
 
         Values that the log does not contain start at their defaults.
         """
@@ -301,7 +301,7 @@ class AskInFlight(Struct):
         tokens = expected_tokens(self.resolver, self.log.state, self.ledger.latest, binding)
         answer = self.resolver.calibrations[binding].answer
         demand = Demand(tokens + answer, self.resolver.cost(binding, Usage(tokens, answer)) or 0.0)
-        # A cancel ends the wait for the budget.
+        # A cancellation ends the wait for the budget.
         self.set_stop(lambda _: share.recheck())
         try:
             return await share.admit(demand, lambda: self.cancelled)

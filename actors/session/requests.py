@@ -83,7 +83,7 @@ class TurnRequests:
         return self._build(plan, rendered, plan.omitted)
 
     def _build(self, plan: RequestPlan, rendered: Rendered, omitted: tuple[OmittedParameter, ...]) -> Request:
-        """Encode a request with the omissions in `omitted` instead of the omissions of the plan."""
+        """Encode a request with the omissions in `omitted` instead of those of the plan."""
         session = self.ask.log.state.session
         return self.backend.request(rendered, session, plan.choice, plan.asked, omitted)
 

@@ -1,8 +1,8 @@
 """The session actor, which runs a session's asks and writes their events to its log.
 
 `actors.core.session.phases` defines the phases of a session as a table. Child tasks wait for models and tools
-(`actors.session.child_tasks`). So the actor can handle a switch, a cancel or a query while a turn runs. Further asks
-wait in a bounded queue, and changes wait for the end of the ask (`actors.session.held_changes`).
+(`actors.session.child_tasks`). So the actor can handle a switch, a cancellation or a query while a turn runs. Further
+asks wait in a bounded queue, and changes wait for the end of the ask (`actors.session.held_changes`).
 
 `PendingAsks` holds the accepted asks and survives a crash of the actors. If the log contained the end of the ask's last
 turn before the crash, the ask in flight ends with its result. Otherwise, it ends with an `error` event. Then the queued

@@ -33,7 +33,7 @@ class ToolChanges:
     async def declare_changes(self, turn_steps: TurnSteps, round_number: int) -> bool:
         """Declare the current tools of the toolsets in the next requests. Return True if the tools changed.
 
-        A cancel of the ask ends the wait for a toolset's list of tools.
+        If the ask is cancelled, it no longer waits for a toolset's list of tools.
 
         Args:
             turn_steps: The steps of the current turn.

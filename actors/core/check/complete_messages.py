@@ -17,7 +17,7 @@ INPUT = {"function": "arguments", "custom": "input"}
 """The key of a call's arguments, by the kind of the call. `arguments` is an object as a string, `input` any string."""
 
 
-def why_no_object(text: JsonValue, *, strict: bool = True) -> str:
+def non_object_reason(text: JsonValue, *, strict: bool = True) -> str:
     """Return the reason why `text` is not a string with a JSON object. Return "" if it is a string with an object."""
     if type(text) is not str:
         return "not a string"
@@ -40,7 +40,7 @@ class CompleteMessagesState(CheckState):
         if type(name) is not str or not self.is_name(name):
             self.check_tool_name(name, path)
         if key == "arguments":
-            why = why_no_object(arguments, strict=self.strict)
+            why = non_object_reason(arguments, strict=self.strict)
         else:
             why = "" if type(arguments) is str else "not a string"
         if why:

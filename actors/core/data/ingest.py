@@ -234,9 +234,9 @@ class PlainConversion:
                 )
             read, items, size = found
             return read(self, items(value), size(value), depth + 1)
-        if _is_model(kind):
+        if _is_pydantic_model(kind):
             return self.to_plain(_dump_model(value), depth)
-        if _is_textual(kind):  # `isoformat` is the standard text of dates and times
+        if _has_complete_str(kind):  # `isoformat` is the standard text of dates and times
             return self._charge_string(str.__str__(getattr(value, "isoformat", value.__str__)()))
         return self._charge_string(self._record_mark("object", _describe_object(value, kind)))
 
@@ -382,7 +382,7 @@ def _container_reader(kind: type[Any]) -> _ContainerReader | None:  # Any: see `
             return shape
     if hasattr(kind, "__dataclass_fields__"):
         return _fields_reader([field.name for field in fields(kind)])
-    if _is_model(kind) or _is_textual(kind):
+    if _is_pydantic_model(kind) or _has_complete_str(kind):
         return None
     if found := next((shape for base, shape in _GENERIC.items() if issubclass(kind, base)), None):
         return found
@@ -398,7 +398,7 @@ def _fields_reader(names: Sequence[str]) -> _ContainerReader:
     )
 
 
-def _is_model(kind: type[object]) -> bool:
+def _is_pydantic_model(kind: type[object]) -> bool:
     return hasattr(kind, "__pydantic_serializer__") and hasattr(kind, "model_dump")
 
 
@@ -418,7 +418,7 @@ def is_plain(kind: type[object]) -> bool:
 _PLAIN = frozenset({*_BUILT_IN, bytes, bytearray, memoryview})
 
 
-def _is_textual(kind: type[object]) -> bool:
+def _has_complete_str(kind: type[object]) -> bool:
     return any(f"{base.__module__}.{base.__qualname__}" in _TEXTUAL for base in _TYPE_MRO.__get__(kind))
 
 

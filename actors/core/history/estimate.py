@@ -50,7 +50,7 @@ class ReportedRequest(StoredRecord, frozen=True):
     Args:
         binding: The binding of the request.
         length: Number of history messages that the request and its answer cover.
-        tokens: Reported input tokens. `length` and `tokens` are 0 if the history was shortened since.
+        tokens: Reported input tokens. `length` and `tokens` are 0 if the history has been shortened since.
     """
 
     binding: Binding

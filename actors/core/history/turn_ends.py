@@ -65,7 +65,7 @@ def ends_until(ends: TurnEnds, turn: int) -> TurnEnds:
     return up_to(ends, at)
 
 
-def ends_around(ends: TurnEnds, start: int, stop: int) -> TurnEnds:
+def ends_after_summary(ends: TurnEnds, start: int, stop: int) -> TurnEnds:
     """Return the turn ends after a summary replaced messages `start` to `stop` (excluded).
 
     Ends inside that range are removed, and later positions are shifted.

@@ -139,12 +139,12 @@ class _Redactor(Struct):
             return self.ids.setdefault(text, f"id_{len(self.ids) + 1}")
         if len(text) > _SHORT:
             self.texts.add(text)
-        if key == "arguments" and not is_content and _is_object(text):
+        if key == "arguments" and not is_content and _is_json_object(text):
             return "{}"
         return f"[{len(text)} characters]" if text else ""
 
 
-def _is_object(text: str) -> bool:
+def _is_json_object(text: str) -> bool:
     try:
         return isinstance(parse(text.encode(errors="replace"), max_bytes=_MOST, max_depth=_DEPTH), dict)
     except JsonRefused:
@@ -152,7 +152,7 @@ def _is_object(text: str) -> bool:
 
 
 def _minimise(body: JsonValue, is_wrong: Callable[[JsonValue], bool]) -> JsonValue:
-    """Remove parts of a body while `is_wrong` returns True for the smaller body."""
+    """Remove parts of a body as long as `is_wrong` returns True for the remaining body."""
     left = TRIES
     found = True
     while found:

@@ -91,10 +91,10 @@ def _check_record(record: F) -> F:
 @lru_cache(maxsize=256)
 def _field_checks(cls: type[StoredRecord]) -> tuple[tuple[str, Check], ...]:
     """Return the name and the check of each field that needs a check in addition to those of msgspec."""
-    return tuple((item.name, _check_for_type(item.type)) for item in fields(cls) if item.type in _HOLDS_MORE)
+    return tuple((item.name, _type_check(item.type)) for item in fields(cls) if item.type in _HOLDS_MORE)
 
 
-def _check_for_type(hint: Any) -> Check:  # Any: no type covers all annotations
+def _type_check(hint: Any) -> Check:  # Any: no type covers all annotations
     if hint is Binding:
         return intern_binding
     if hint in _BEGINS:

@@ -319,8 +319,8 @@ class Compacted(EventBase, frozen=True):
     """A summary replaced a part of the history.
 
     Args:
-        start, stop: Indexes of the first replaced message and of the first message after the replaced ones, from 0.
-        summary: The summary, which is a normal message.
+        start, stop: The range of the replaced messages' indexes, from 0. `stop` is excluded.
+        summary: The summary, as a normal message.
     """
 
     start: int
@@ -329,7 +329,7 @@ class Compacted(EventBase, frozen=True):
 
 
 class Rewound(EventBase, frozen=True):
-    """The history was cut at the end of `turn`, or at the session's opening if `turn` is 0.
+    """The history was cut at the end of `turn`, or to its initial state if `turn` is 0.
 
     The log and the ledger keep the removed turns.
     """

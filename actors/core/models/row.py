@@ -1,4 +1,4 @@
-"""Define a row of the table of model facts: a pattern of model names, and the facts about these models."""
+"""Define a row of the model-facts table: a pattern for model names, and the facts about these models."""
 
 from typing import Literal, TypeAlias
 
@@ -9,7 +9,7 @@ Maker: TypeAlias = Literal["openai", "anthropic", "google", "kimi", "deepseek", 
 
 
 class ModelRow(KeywordOnlyRecord):
-    """A row of the table of model facts.
+    """A row of the model-facts table.
 
     Args:
         maker: The maker of the models.

@@ -1,4 +1,4 @@
-"""Combine the rows of all makers into the table of model facts.
+"""Combine the rows of all makers into the model-facts table.
 
 The first row that matches a model's name describes the model. Where sources disagree, the table contains a value that
 all sources accept (`ModelRow.cautious`). The sources are the rules of the rulebook, the providers' documentation and

@@ -65,7 +65,7 @@ class Normalizer:
             if message.origin == RUNTIME:
                 self._noted.update(message.blocks)
             for call in message.calls:
-                seen = self._known[call.id] = closed_record(known.get(call.id) or _lost_record(call))
+                seen = self._known[call.id] = closed_record(known.get(call.id) or _record_of_lost_call(call))
                 first = CallId(call.id.rpartition("~")[0])
                 original = first if first in self._known else call.id
                 self._latest[original] = call.id
@@ -107,7 +107,7 @@ class Normalizer:
     def _split_key(self, result: ToolResult) -> tuple[CallId, str]:
         """Return a result's call id and its tool name ("" if the transcript did not name the tool).
 
-        `result_key` joined the id and the name on import.
+        During the import, `result_key` joined the id and the name.
         """
         if not self._mint_ids:
             return CallId(sanitise(result.call_id)), ""
@@ -144,13 +144,13 @@ class Normalizer:
             not self._mint_ids
         ):  # the decoder of a provider's calls already ensures that arguments are an object
             call = self._with_valid_arguments(call)
-        self._known[name] = _lost_record(call)
+        self._known[name] = _record_of_lost_call(call)
         return call
 
     def _new_id(self, original: CallId) -> CallId:
         """Return the next canonical id if ids are minted, else the call's own id.
 
-        The call's own id gets a number if it is empty or already used.
+        If the call's own id is empty or already used, a number is appended to it.
         """
         if self._mint_ids:
             return mint(len(self._known) + 1)
@@ -240,7 +240,7 @@ class Normalizer:
             self._waiting.clear()
 
 
-def _lost_record(call: ToolCall) -> ToolCallRecord:
+def _record_of_lost_call(call: ToolCall) -> ToolCallRecord:
     return ToolCallRecord(call.id, intern(call.name), call.json, cancelled="lost")
 
 

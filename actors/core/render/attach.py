@@ -114,7 +114,7 @@ class Attachments:
         most = self._facts.image_side
         if header is not None and most is not None and header.longest_side > most:
             return _size_note(header, f"{most} are possible")
-        if self._is_full(media):
+        if self._exceeds_count_limit(media):
             return _FULL
         return None if _is_document(media) else self._many_images_reason(header)
 
@@ -134,7 +134,7 @@ class Attachments:
     def _is_refused(self, media: Media) -> bool:
         return bool(self._refused) and media_name(media) in self._refused
 
-    def _is_full(self, media: Media) -> bool:
+    def _exceeds_count_limit(self, media: Media) -> bool:
         most, most_documents = self._rules.max_count, self._rules.max_documents
         if most is not None and self._media >= most:
             return True

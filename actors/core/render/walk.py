@@ -136,7 +136,7 @@ class RenderWalk:
         yield self._writer.take_pieces()
 
     def _expect_images(self, start: int) -> None:
-        """Count the images of the next request, whose messages begin at index `start` of the new messages.
+        """Count the images in the new messages from index `start` on, which the next request contains.
 
         The limits on image sizes depend on this number.
         """

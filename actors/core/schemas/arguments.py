@@ -141,7 +141,7 @@ def _make_validator(
     linear = RegexOptions(size_limit=_PATTERN_BYTES, dfa_size_limit=4 * _PATTERN_BYTES)
     backtracking = FancyRegexOptions(size_limit=_PATTERN_BYTES, dfa_size_limit=4 * _PATTERN_BYTES)
 
-    def does_compile(pattern: str, engine: RegexOptions | FancyRegexOptions) -> bool:
+    def can_compile(pattern: str, engine: RegexOptions | FancyRegexOptions) -> bool:
         try:
             validator_for({"pattern": pattern}, pattern_options=engine)
         except ValueError:
@@ -155,7 +155,7 @@ def _make_validator(
         unchecked = {
             pattern
             for pattern in patterns
-            if not does_compile(pattern, linear) and does_compile(pattern, backtracking)
+            if not can_compile(pattern, linear) and can_compile(pattern, backtracking)
         }
         if every_pattern or not unchecked:
             raise

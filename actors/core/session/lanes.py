@@ -265,7 +265,7 @@ class Lanes:
     def _replay_requests(self, binding: Binding, lane: Lane, sent: RequestRun) -> Slices[Lane]:
         """Return the lane after these requests.
 
-        Requests that only append messages are replayed together. Each other request is rendered separately.
+        Requests that only append messages are replayed together. Every other request is rendered separately.
         """
         dialect, encoder, target = self._rules(binding)
         history, ledger = sent.history.upto(sent.lengths[-1]), sent.ledger

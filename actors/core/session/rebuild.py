@@ -12,7 +12,7 @@ from actors.core.session.state import UNREAD, SessionState
 
 
 class LogFold:
-    """The state and the lanes of a session, computed from portions of its log.
+    """The state and the lanes of a session, computed from its log part by part.
 
     Call events are applied to the ledger in groups, before each request, because only requests read the ledger.
     """

@@ -229,7 +229,7 @@ class SessionState(StoredRecord, frozen=True):
                 return replace(self, history=history, measured=_without_counts(self.measured))
             case events.Compacted(start=start, stop=stop, summary=summary):
                 at = max(0, self.asked_at - (stop - start) + 1)
-                ends = turn_ends.ends_around(self.ends, start, stop)
+                ends = turn_ends.ends_after_summary(self.ends, start, stop)
                 return self._with_history(replace_messages(self.history, start, stop, summary), at, ends)
             case events.Rewound(turn=turn):
                 return self._rewind(turn)

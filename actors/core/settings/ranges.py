@@ -33,13 +33,13 @@ class Range(Struct, frozen=True):
     store: Callable[[Any], Any] = lambda value: value  # Any: each setting has its own type
 
 
-def _is_whole(value: object, least: int = 1, most: float = inf) -> bool:
+def _is_whole_number(value: object, least: int = 1, most: float = inf) -> bool:
     return type(value) is int and least <= value <= most
 
 
 def whole_range(description: str, least: int = 1, most: float = inf) -> Range:
     """Return the range of the whole numbers from `least` to `most`, both included, with this description."""
-    return Range(description, lambda value: _is_whole(value, least, most))
+    return Range(description, lambda value: _is_whole_number(value, least, most))
 
 
 def is_number(value: object) -> TypeGuard[float]:

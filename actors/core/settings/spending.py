@@ -169,11 +169,11 @@ def shared_budgets(
     """
     return {
         **from_file,
-        **{name: _checked_shared(name, budget, pools) for name, budget in from_program.items()},
+        **{name: _checked_shared_budget(name, budget, pools) for name, budget in from_program.items()},
     }
 
 
-def _checked_shared(name: object, budget: Budget, pools: Collection[str]) -> Budget:
+def _checked_shared_budget(name: object, budget: Budget, pools: Collection[str]) -> Budget:
     table, _, owned = str(name).partition(".")
     if table not in ("tenants", "pools") or not owned:
         raise ConfigError(

@@ -81,14 +81,14 @@ def setting_names(scope: Scope) -> tuple[str, ...]:
     return tuple([name for name, setting in SETTINGS.items() if scope in setting.scopes])
 
 
-def _are_stops(value: Any) -> bool:  # Any: the caller's argument is not validated yet
+def _are_stop_sequences(value: Any) -> bool:  # Any: the caller's argument is not validated yet
     texts: Sequence[object] = value
     if not isinstance(value, tuple | list):
         return False
     return len(texts) <= MAX_STOPS and all(type(text) is str and text.strip() for text in texts)
 
 
-def _is_choice(value: object) -> bool:
+def _is_tool_choice(value: object) -> bool:
     if isinstance(value, ToolChoice):
         return type(value.tool) is str and bool(value.tool)
     return type(value) is str and value in get_args(ChoiceWord)
@@ -188,7 +188,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         wire={"openai_chat": "seed", "gemini": "generationConfig.seed"},
     ),
     "stop": Setting(
-        range=Range(f"at most {MAX_STOPS} strings that are not blank", _are_stops, tuple),
+        range=Range(f"at most {MAX_STOPS} strings that are not blank", _are_stop_sequences, tuple),
         default=(),
         wire={
             "openai_chat": "stop",
@@ -198,7 +198,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         },
     ),
     "tool_choice": Setting(
-        range=Range(_CHOICE_WORDS, _is_choice),
+        range=Range(_CHOICE_WORDS, _is_tool_choice),
         scopes=_ASK,
         coded=_ALL,
         wire={

@@ -133,7 +133,7 @@ class AskResult(Struct, Generic[Value], frozen=True):
             rewound to a turn before the ask.
 
     A result that is read from the log later has no `output`, `cost`, `report`, `losses`, `refusals`, `skipped`,
-    `repaired` and `turn_before`.
+    `repaired` or `turn_before`.
     """
 
     text: str

@@ -101,7 +101,8 @@ class CompactedEvent(TurnEventBase, frozen=True):
 
 
 class RewoundEvent(TurnEventBase, frozen=True):
-    """The history was rewound to the end of turn `to`, or to its beginning if `to` is 0. The log keeps all turns."""
+    """The history was rewound to the end of turn `to`, or to its initial state if `to` is 0. The log keeps all
+    turns."""
 
     type: ClassVar[Literal["rewound"]] = "rewound"
     to: int

@@ -124,7 +124,7 @@ def plan(
         _bind(call, None if call.name in disabled_tools else tools.get(call.name), repair) for call in taken
     ]
     found = [_plan_call(each, tools, disabled_tools, can_ask=can_ask, approved=approved) for each in read]
-    found += [_too_many_refusal(call, max_calls) for call in others]
+    found += [_too_many_calls_refusal(call, max_calls) for call in others]
     return Plan(
         tuple([each for each in found if isinstance(each, PlannedCall)]),
         tuple([each for each in found if isinstance(each, Refused | Denied)]),
@@ -197,7 +197,7 @@ def _plan_call(
     if tool is None:
         return _refusal(call, unknown_tool_error(call.name, tools))
     if call.name in disabled_tools:
-        return _disabled_refusal(call)
+        return _disabled_tool_refusal(call)
     if bound is None:
         return _refusal(call, tool_error(call.name, (), call.raw or ""))
     if isinstance(bound, tuple):
@@ -229,14 +229,14 @@ def _refusal(call: ToolCall, problem: dict[str, JsonValue]) -> Refused:
     return Refused(call.id, ingest(problem).json)
 
 
-def _too_many_refusal(call: ToolCall, max_calls: int) -> Refused:
+def _too_many_calls_refusal(call: ToolCall, max_calls: int) -> Refused:
     message = (
         f"At most {max_calls} calls of one message are run; repeat the remaining calls in your next message."
     )
     return _refusal(call, {"tool_error": {"kind": "too_many_calls", "tool": call.name, "message": message}})
 
 
-def _disabled_refusal(call: ToolCall) -> Refused:
+def _disabled_tool_refusal(call: ToolCall) -> Refused:
     message = (
         f"{call.name} was called with errors too often and is not available any more in this turn; "
         "continue without this tool."

@@ -165,7 +165,7 @@ def _comparable_result(end: End) -> tuple[Any, ...]:  # Any: the items depend on
 
 
 def _is_same(end: End, earlier: End) -> bool:
-    """Return True if two completions have the same result, apart from the note about repetition in `end`."""
+    """Return True if two completions have the same result. A note about repetition in `end` is ignored."""
     said = _comparable_result(end)
     return said == _comparable_result(earlier) or (
         isinstance(earlier, Returned | Failed) and said == _comparable_result(_with_repeat_note(earlier))

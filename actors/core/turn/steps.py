@@ -145,7 +145,7 @@ class Ready(Struct, frozen=True):
 
 
 class HandedOver(Struct, frozen=True):
-    """A call of the last batch handed the ask to `target`. If the handoff failed, `why` is the reason."""
+    """A call of the last batch handed the ask over to `target`. If the handover failed, `why` is the reason."""
 
     target: str
     why: str = ""

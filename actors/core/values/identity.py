@@ -75,7 +75,7 @@ def mint(number: int) -> CallId:
 
 
 def number_of(call_id: CallId) -> int:
-    """Return the number in a canonical call id. Any other id has the number 0."""
+    """Return the number in a canonical call id, or 0 for any other id."""
     match = _MINTED(call_id)
     return int(match[1]) if match else 0
 

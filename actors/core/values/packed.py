@@ -92,10 +92,10 @@ def encode_record(record: StoredRecord) -> bytes:
 
 
 def pack_host_message(value: object) -> Packed:
-    """Pack a message that the host's code created, and check its types.
+    """Pack a message that the host program created, and check its types.
 
     Raises:
-        ValueError: The value is not a valid message. The text of the error names the problem.
+        ValueError: The value is not a valid message. The error message names the problem.
     """
     if not isinstance(value, Message):
         raise ValueError(f"{type(value).__name__} is not a Message")
@@ -149,7 +149,7 @@ def _restore_media(message: Message, detached: Iterator[str]) -> None:
                 force_setattr(media, "data", next(detached, ""))
 
 
-def _sanitise(value: Any) -> object:  # Any: `items` needs no cast
+def _sanitise(value: Any) -> object:  # Any: avoids a cast for `items`
     """Return the value with U+FFFD in place of every lone surrogate, in nested records and tuples too."""
     items: tuple[object, ...] = value
     if isinstance(value, str):

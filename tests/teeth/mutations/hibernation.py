@@ -174,7 +174,7 @@ if True:
     Mutation(
         "memory: a session's lanes are not counted",
         "actors/renderer/renderer_actor.py:RendererActor.receive",
-        "self._count_lanes()",
+        "self._record_size()",
         "",
         (
             f"{SLEEP}::test_the_least_recently_used_session_is_hibernated_to_free_memory",

@@ -278,7 +278,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "piece[:1] != b'\"' or piece[1] not in _VISIBLE",
     ),
     _reads("a long text may end anywhere", "__init__.py:_shortened", "piece[last:]", "b'\"'"),
-    _reads("arguments may be any text", "complete_messages.py:why_no_object", "_QUICK.decode(text)", "{}"),
+    _reads(
+        "arguments may be any text", "complete_messages.py:non_object_reason", "_QUICK.decode(text)", "{}"
+    ),
     _demands(
         "openai_chat: results are not recorded",
         "openai_chat.py:OpenAIChat.check_messages",

@@ -21,7 +21,7 @@ MUTATIONS = (
     ),
     Mutation(
         "budgets: a tenant's budget accepts seconds that have no effect",
-        "actors/core/settings/spending.py:_checked_shared",
+        "actors/core/settings/spending.py:_checked_shared_budget",
         "budget.seconds is not None",
         "False",
         (f"{SHARED}::test_an_invalid_budget_is_a_config_error",),

@@ -433,14 +433,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "attach: more media are shown than a request may contain",
-        "actors/core/render/attach.py:Attachments._is_full",
+        "actors/core/render/attach.py:Attachments._exceeds_count_limit",
         "most is not None and self._media >= most",
         "False",
         (ATTACHMENTS,),
     ),
     Mutation(
         "attach: more documents are shown than a request may contain",
-        "actors/core/render/attach.py:Attachments._is_full",
+        "actors/core/render/attach.py:Attachments._exceeds_count_limit",
         "most_documents is not None and self._documents >= most_documents",
         "False",
         (ATTACHMENTS,),
