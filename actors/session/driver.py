@@ -120,7 +120,7 @@ class TurnDriver:
             await self._drive_turns(pool, selector, [member], await self._serve_turn(member))
 
     async def run_call(self, message: Packed, request: HostCall) -> None:
-        """Run one tool call of the host in a separate turn, without a model."""
+        """Run one tool call for the host program in a separate turn, without a model."""
         await run_host_call(self.ask, self._turn_log, message, request, self.bounds.repair)
 
     async def resume(self, calls: tuple[ToolCall, ...]) -> None:

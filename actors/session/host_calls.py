@@ -21,7 +21,7 @@ from actors.session.turn_log import TurnLog
 async def run_host_call(
     ask: AskInFlight, turn_log: TurnLog, message: Packed, request: HostCall, repair: RepairMode
 ) -> None:
-    """Run one tool call of the host in a separate turn, and store its result in the request.
+    """Run one tool call for the host program in a separate turn, and store its result in the request.
 
     Args:
         ask: The ask to which the call belongs in the log.

@@ -35,8 +35,8 @@ class Output(Generic[T]):
 
     Args:
         schema: JSON Schema of the value.
-        convert: Converts valid JSON to a tuple that contains only the value, or returns the errors of the JSON. `None`
-            means that the caller passed a plain schema, and that the value is the JSON itself.
+        convert: Converts valid JSON to a tuple that contains only the value, or returns validation errors. `None` means
+            that the caller passed a plain schema, and that the value is the JSON itself.
     """
 
     def __init__(

@@ -201,7 +201,7 @@ class Resolve(Query[None], frozen=True):
 
 
 def is_ask(command: Submit | Resolve) -> bool:
-    """Return True if a command starts or continues an ask, and False for a host's call, compaction or rewind."""
+    """Return True if a command starts or continues an ask, and False for a call, compaction or rewind."""
     return isinstance(command, Resolve) or command.call is None
 
 

@@ -1,7 +1,7 @@
 """Log when a turn starts, pauses and ends, and measure how long the turn runs.
 
-The turn driver, compactions and tool calls of the host use this module. When the last event of an ask is durable, the
-result of the ask is stored for its caller.
+The turn driver, compactions and host calls (`actors.session.host_calls`) use this module. When the last event of an ask
+is durable, the result of the ask is stored for its caller.
 """
 
 import anyio

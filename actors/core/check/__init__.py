@@ -149,7 +149,7 @@ def check_strictly(state: CheckState, fragment: bytes) -> CheckState:
 def finish_check(state: CheckState, *, manual_thinking: bool = False) -> list[Fault]:
     """Return all faults of a request that ends after the checked messages.
 
-    They include calls without a result, a wrong role of the last message, and a request without messages.
+    They include calls without a result, a last message with a wrong role, and a request without messages.
     `manual_thinking` is True if the request sets thinking of type `enabled` (ANT-40).
     """
     end = state.copy()

@@ -2,9 +2,9 @@
 
 The central rule is pairing by `call_id`: each call needs one output. OpenAI accepts outputs anywhere after their calls.
 Some compatible hosts require the outputs directly after each series of calls; the field `calls_last` of the dialect
-enables this rule. Then a call becomes stale when another item follows it, and an output of a stale call is misplaced.
-A reasoning item must be followed by the item that it produced, and either both have an item id or neither has one.
-References to stored responses are valid only if the request also stores its response.
+enables this rule. With this rule, a call becomes stale when an item other than an output follows it, and a later output
+of the call is misplaced. A reasoning item must be followed by the item that it produced, and either both have an item
+id or neither has one. References to stored responses are valid only if the request also stores its response.
 """
 
 import re

@@ -117,7 +117,7 @@ def parse(data: bytes, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH
 def parse_object(
     raw: str, *, max_bytes: int = MAX_ARGUMENTS, max_depth: int = 32
 ) -> dict[str, JsonValue] | None:
-    """Return the arguments that a model wrote as a dict; None if they are not exactly one acceptable JSON object.
+    """Parse a model's arguments, and return them as a dict; None if they are not exactly one acceptable JSON object.
 
     An empty or blank text counts as an empty object, because models omit the text for tools without parameters.
     """

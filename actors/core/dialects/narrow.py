@@ -45,7 +45,7 @@ def _narrow_to_model(dialect: Dialect, model: str) -> Dialect:
 
 
 def apply_facts(dialect: Dialect, facts: ModelFacts) -> Dialect:
-    """Return a dialect with the facts of a model, and with the fields that depend on the facts updated."""
+    """Return a dialect with a model's facts. The fields that depend on the facts are updated."""
     changes: dict[str, Any] = {"model": facts}  # Any: each field has its own type
     if facts.native_ids and not dialect.ids.native_passthrough:
         # this model accepts call ids, although other models on its host do not (GEM-09)

@@ -5,7 +5,7 @@ Out: messages in which only assistant messages contain tool calls, and only tool
      order of the blocks is unchanged, and each message has its original position.
 
 A tool call in a tool message belongs to the assistant (REQ-915-047); a result in an assistant or user message belongs
-to the tools. A message that mixes both is split where the role changes.
+to the tools. A message with blocks of several roles is split where the role changes.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Order waiting items by fair queueing: tenants get service by weight, and a tenant's sessions get equal shares.
+"""Order waiting items by fair queueing: tenants are served by weight, and the sessions of a tenant equally.
 
 The provider actor's admission and the pool of tool threads use this queue. The algorithm is start-time fair queueing on
 two levels: among the tenants, and among the sessions of each tenant. Each tenant and each session is a flow with a tag.

@@ -352,7 +352,7 @@ def _describe_expected(fault: "ValidationError", details: Mapping[str, Any]) -> 
 
 
 def _describe_branch(branch: Sequence["ValidationError"], outer: "ValidationError") -> str:
-    """Return a description of an alternative of an `anyOf` or `oneOf`, taken from its first error."""
+    """Return a description of one alternative in an `anyOf` or `oneOf`, taken from the alternative's first error."""
     fault = branch[0]
     inner = list(fault.instance_path)[len(list(outer.instance_path)) :]
     first = _describe_fault(fault)[0]

@@ -273,7 +273,7 @@ class SessionState(StoredRecord, frozen=True):
         return ReportedRequest(self.bound, self.history.length, tokens)
 
     def ledger_with_open_calls(self, ledger: Ledger) -> Ledger:
-        """Return `ledger` with all calls of the turn in flight. Missing calls are added as scheduled."""
+        """Return `ledger` with all calls of the turn in flight. Calls that it lacks are added as scheduled calls."""
         calls = self.history[-1].calls if self.bound is not None and self.history.length else ()
         coming = [Scheduled(call.id, call.name, call.json) for call in calls if call.id not in ledger]
         return ledger.apply(*coming)

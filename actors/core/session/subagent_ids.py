@@ -27,7 +27,7 @@ def build_id(session: str, call: str, number: int) -> str:
 
 
 def split_id(session: str) -> tuple[str, str]:
-    """Split a subagent's id into the part from its parent and its call, such as `-c7`. Other ids have an empty call."""
+    """Split a subagent's id into its parent's part and its call, such as `-c7`. The call is empty for any other id."""
     found = _SUFFIX.search(session)
     return (session, "") if found is None else (session[: found.start()], found[1])
 

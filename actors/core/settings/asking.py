@@ -54,7 +54,7 @@ class AskSettings(TypedDict, total=False):
         logprobs: The number of most likely alternatives per token, from 0 to 20, for which the provider returns log
             probabilities.
         service_tier: The provider's name of a service tier, which affects price and latency.
-        user: An id of the end user, with which the provider detects abuse; at most 256 characters.
+        user: An id of the end user that helps the provider to detect abuse; at most 256 characters.
         metadata: Names and values that the provider attaches to the request: at most 16 names, each with a string of at
             most 512 characters.
         first_byte_timeout: Seconds from the last byte of a request to the first byte of its answer.

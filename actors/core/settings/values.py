@@ -57,7 +57,7 @@ class RequestSettings(
         logprobs: The number of most likely alternatives per token, from 0 to 20, for which the provider returns log
             probabilities.
         service_tier: The provider's name of a service tier, which affects price and latency.
-        user: An id of the end user, with which the provider detects abuse; at most 256 characters.
+        user: An id of the end user that helps the provider to detect abuse; at most 256 characters.
         metadata: Names and values that the provider attaches to the request: at most 16 pairs, with values of at most
             512 characters.
     """

@@ -101,8 +101,7 @@ class CompactedEvent(TurnEventBase, frozen=True):
 
 
 class RewoundEvent(TurnEventBase, frozen=True):
-    """The history was rewound to the end of turn `to`, or to its initial state if `to` is 0. The log keeps all
-    turns."""
+    """The history was rewound to the end of turn `to`. If `to` is 0, only the imported messages are left."""
 
     type: ClassVar[Literal["rewound"]] = "rewound"
     to: int

@@ -291,7 +291,8 @@ class ToolResult(StoredRecord, frozen=True, tag="r", init=False, metaclass=Const
         call_id: The id of the call.
         content: The tool's return value: any Python value, converted to JSON once; None if the tool returned nothing.
         error: The error: any Python value, converted to JSON once; None if the call succeeded.
-        is_complete: True if the source of the result marks it as complete; None if the source does not mark results.
+        is_complete: True if the source of the result marks it as complete, False if it does not; None if the source has
+            no such marks.
         media: Images and documents of the result, in order, in addition to its text.
         content_json, error_json: `content` and `error` as encoded JSON, instead of these arguments.
     """
