@@ -1,4 +1,4 @@
-"""Mark an interrupted answer, so that nobody mistakes it for a complete answer later.
+"""Mark an interrupted answer, so that it is not mistaken for a complete answer later.
 
 When a request fails, the session adds the mark to the part of the answer that it keeps.
 

@@ -4,7 +4,7 @@
 
 The dialect decides how a request requires the format (`actors.adapters.outputs`): with a schema, an output tool or an
 instruction. The answer is always read in the same way, as text that is one JSON value. A call of the output tool is
-converted to such a text, so the call needs no result.
+converted to text that contains the call's arguments, so the call needs no result.
 """
 
 import re
