@@ -39,7 +39,7 @@ LONG = 256
 """Maximum number of messages that the event loop searches (a few milliseconds). Threads search longer histories."""
 NOTHING_LEFT = "nothing is left to shorten"
 ENOUGH = 1 / 3
-"""The share of a too long request that shortened results must save. If they save less, turns are summarised too."""
+"""The share of an overlong request that shortening results must save. If it saves less, turns are summarised too."""
 
 
 class _Summary(Struct, frozen=True):

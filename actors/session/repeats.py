@@ -34,16 +34,16 @@ from actors.session.pending import PendingAsks, Submit, copy_error
 from actors.session.streams import BUFFER, AskStream
 
 MAX_LENGTH = 200
-"""Characters of a key, at most."""
+"""Maximum length of a key, in characters."""
 MAX_REPEATED = 256
-"""Repeated asks of one session that may wait for the result of their first ask, at most."""
+"""Maximum number of a session's repeated asks that wait for the result of their first ask."""
 READING = 60.0
-"""Seconds that the reader of a repeated ask may take for the events in the log. Then the rest follows at once."""
+"""Seconds for the reader of a repeated ask to read the events in the log. After that, the rest are skipped."""
 _SLICE = BUFFER // 2
 
 
 def ask_key(name: str, message: Packed, ask_settings: Asked | None) -> AskKey:
-    """Return the key of an ask, with a digest of its message and of the schema of its answer.
+    """Return the key of an ask, with a digest of its message and its answer's schema.
 
     The digest ignores other settings, so a caller may repeat an ask with a shorter timeout.
 

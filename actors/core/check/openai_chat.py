@@ -20,7 +20,7 @@ _TOP = shape(
     safety_identifier seed service_tier stop store stream stream_options temperature tool_choice tools
     top_logprobs top_p user verbosity web_search_options"""
 )
-# the request key that switches thinking or pins an upstream, by the value of `reasoning.switch` or `upstream_pin`
+# the request key that turns thinking on or off, or pins an upstream, by `reasoning.switch` or `upstream_pin`
 _SWITCH_KEYS = {"type": "thinking", "reasoning": "reasoning", "provider": "provider"}
 _LONGEST_KEY = 64
 _TOOL = {"function": shape("name description parameters strict"), "custom": shape("name description format")}

@@ -191,7 +191,7 @@ class PlainConversion:
         if INT_MIN <= number <= INT_MAX:
             self._budget -= len(str(number))
             return number
-        # conversion to decimal digits takes quadratic time, and Python limits it
+        # conversion to decimal digits takes quadratic time, so Python limits it
         if number.bit_length() > _WIDE_BITS:
             return self._record_mark("wide_int", f"[integer of {number.bit_length()} bits]")
         return self._record_mark("wide_int", self._charge_string(str(number)))

@@ -207,7 +207,7 @@ class ChatDialect(Profile):
     family: ClassVar[Literal["openai_chat"]] = "openai_chat"
     ids: Ids = Ids(
         style="openai",
-        pattern=r"[A-Za-z0-9_-]{1,40}",  # OAC-03 allows 40 characters; we restrict the characters
+        pattern=r"[A-Za-z0-9_-]{1,40}",  # OAC-03 sets the length; the set of characters is our choice
         max_len=40,
         tool_name_pattern=r"[a-zA-Z0-9_-]{1,64}",  # required by OAC-10
     )

@@ -118,7 +118,7 @@ OPENAI_RESPONSES = ResponsesDialect(
     name="openai_responses",
     ids=Ids(
         style="openai",
-        pattern=r"[A-Za-z0-9_-]{1,64}",  # OAR-08 allows 64 characters; we restrict the characters
+        pattern=r"[A-Za-z0-9_-]{1,64}",  # OAR-08 sets the length; the set of characters is our choice
         max_len=64,
         tool_name_pattern=r"[a-zA-Z0-9_-]{1,128}",
     ),

@@ -53,7 +53,7 @@ _HOLDS_MORE = (
     *(AskProgress, tuple[Attempt, ...], tuple[RefusedRequest, ...]),
     *(tuple[Packed, ...], tuple[Block, ...], tuple[ToolCallRecord, ...], tuple[ToolResult, ...]),
 )
-"""Field types that need more checks than msgspec makes."""
+"""Field types that need checks in addition to those of msgspec."""
 Check: TypeAlias = Callable[[Any], Any]  # Any: each check takes another field's type
 
 

@@ -23,7 +23,7 @@ _CLAUDE_3_7 = replace(
     _HAIKU_3_5,
     thinking=("enabled", "disabled"),  # adaptive thinking is rejected (ANT-46)
     sampling="without_thinking",
-    forced_choice="without_thinking",  # thinking excludes a forced tool (ANT-48)
+    forced_choice="without_thinking",  # no tool can be forced while the model thinks (ANT-48)
     cache_minimum=1024,
     display=True,
 )

@@ -22,7 +22,7 @@ _DEEPSEEK_V3 = ModelFacts(
     efforts=(),
     thinking=("enabled", "disabled"),
     thinks=True,
-    forced_choice="without_thinking",  # thinking excludes a forced tool (DSK-08)
+    forced_choice="without_thinking",  # no tool can be forced while the model thinks (DSK-08)
     reasoning="every",  # every message needs reasoning (DSK-05)
 )
 _DEEPSEEK_V4 = replace(_DEEPSEEK_V3, efforts=("high", "max"), default_effort="high")

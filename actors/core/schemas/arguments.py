@@ -259,7 +259,7 @@ def _unmeasurable_reason(objects: list[dict[str, Any]]) -> str | None:  # Any: `
         if any(isinstance(node.get(key), str) for node in objects):
             return f"it uses {key}; use $ref"
     for key in ("$id", "id") if "draft-04" in str(root.get("$schema")) else ("$id",):
-        # the id changes the meaning of '#' below it
+        # an `$id` changes the target of '#' references inside it
         if any(isinstance(node.get(key), str) for node in inner):
             return f"it contains another schema with an {key}; remove the {key} and refer to the schema as '#/...'"
     for node in objects:

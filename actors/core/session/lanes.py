@@ -136,7 +136,7 @@ class Lanes:
             lane = lane.lane
         is_new = lane is None or lane._state.outdated is not None
         unsent = history.length if is_new or lane is None else history.length - lane._state.cursor
-        # The replay renders the messages of earlier requests, even messages that were compacted since.
+        # The replay renders the messages of earlier requests, even messages that have been compacted since.
         return max(unsent, replayed)
 
     @property
@@ -271,7 +271,8 @@ class Lanes:
         history, ledger = sent.history.upto(sent.lengths[-1]), sent.ledger
         for at, length in enumerate(sent.lengths):
             state = lane._state
-            # A render chooses the upstream (provider behind a gateway) of a new lane, which decides its reasoning.
+            # A render chooses the upstream (provider behind a gateway) of a new lane, and so the reasoning that is
+            # replayed.
             is_pinned = dialect.reasoning.binding != "upstream" or state.upstream is not None
             if is_pinned and state.outdated is None and state.late_count == len(ledger.late):
                 lengths = sent.lengths[at:]

@@ -30,7 +30,7 @@ Repeats: TypeAlias = Literal["allow", "warn", "stop"]
 """The reaction to repeated calls with the same result: none, a note for the model, or a final request without tools."""
 
 REPEATS: Final = 3
-"""The number of messages with the same call and the same result from which repetition is detected."""
+"""The number of messages with the same call and the same result at which repetition is detected."""
 
 NOTE: Final = "The same call had this same result before in this turn."
 _NOTED = NOTE.encode()
