@@ -35,7 +35,7 @@ class Recorded(Struct, frozen=True):
     """The answer to a command whose events are now durable.
 
     Args:
-        seq: Sequence number of the last of these events in the log.
+        seq: Log position of the last of these events (its sequence number).
         snapshot: The ledger right after these events.
     """
 

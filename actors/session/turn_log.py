@@ -30,7 +30,7 @@ class TurnLog:
         self._began = 0.0
 
     def start_clock(self) -> None:
-        """Start to measure the time of a turn that begins or resumes."""
+        """Start measuring the time of a turn that begins or resumes."""
         self._began = anyio.current_time()
 
     def hold_start(self, turn_started: TurnStarted) -> None:

@@ -1,7 +1,7 @@
 """Define `StoredRecord`, the base class of all values that are stored in logs.
 
 The annotations of a subclass define its fields, its encoding (msgpack, with the fields in order and without names) and
-its strict decoding, so field names are listed only once.
+its strict decoding. So field names are listed only once.
 
 Instances are frozen and refer only to older frozen values. They cannot form reference cycles, so the garbage collector
 does not track them (`gc=False`). Constructors do not check types; decoding does.

@@ -51,9 +51,7 @@ _SONNET_5_5 = replace(_CLAUDE_5_5, thinking=("adaptive", "between_tools"))
 
 
 def _claude_pattern(generations: str, families: str = "opus|sonnet|haiku") -> str:
-    """Return a regular expression for Claude models. The version may be written as in `opus-4-5`, `opus-4.5` or
-    `4-5-opus`.
-    """
+    """Return a regular expression for Claude models. Names may be written as `opus-4-5`, `opus-4.5` or `4-5-opus`."""
     return rf"claude-(?:(?:{families})-(?:{generations})|(?:{generations})-(?:{families}))(?:-(?!\d).*)?"
 
 

@@ -94,7 +94,7 @@ class _Flows:
 
 
 class FairQueue(Generic[T]):
-    """A queue of items, each of which belongs to a session of a tenant.
+    """A queue of items. Each item belongs to a session, and each session to a tenant.
 
     Args:
         weights: Weights of tenants by name; the weight of any other tenant is 1.

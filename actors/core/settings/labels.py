@@ -143,7 +143,7 @@ def metadata_text(metadata: Metadata) -> str:
 
 
 def metadata_entries(metadata: Metadata) -> tuple[str, ...]:
-    """Return the text of each entry, as the result of `metadata_text` contains it."""
+    """Return the text of each entry, exactly as in the result of `metadata_text`."""
     return tuple(f"\n{_literal(key)}:{_literal(value)}\n" for key, value in metadata)
 
 

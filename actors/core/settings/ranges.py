@@ -69,7 +69,7 @@ def positive_range(description: str) -> Range:
 
 @lru_cache
 def optional_fields(kind: type[Struct]) -> frozenset[str]:
-    """Return the names of the fields of a struct that accept None."""
+    """Return the names of a struct's fields that accept None."""
     hints = get_type_hints(kind)
     return frozenset(name for name in kind.__struct_fields__ if NoneType in get_args(hints[name]))
 

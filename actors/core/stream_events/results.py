@@ -159,7 +159,7 @@ class AskResult(Struct, Generic[Value], frozen=True):
 
 
 class SwitchOutcome(Struct, frozen=True):
-    """The outcome of a switch or of a configuration change.
+    """The outcome of a switch or a configuration change.
 
     Args:
         target: The target of the next ask.

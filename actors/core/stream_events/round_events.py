@@ -32,7 +32,7 @@ class RequestRenderedEvent(StreamEvent, frozen=True):
     """The transcript of a request was rendered. Ephemeral.
 
     Args:
-        turn, round: Numbers of the turn and of the round within it, from 1.
+        turn, round: Numbers of the turn, and of the round in this turn, from 1.
         binding: The binding for which the transcript was rendered.
         epoch: The epoch of the binding's lane, from 0.
         reused_bytes: Bytes at the start of the transcript that an earlier request of this epoch has already sent.
@@ -54,7 +54,7 @@ class RequestFailedEvent(StreamEvent, frozen=True):
     """A request failed. Ephemeral.
 
     Args:
-        turn, round: Numbers of the turn and of the round within it, from 1.
+        turn, round: Numbers of the turn, and of the round in this turn, from 1.
         error: The HTTP status, or the class of the exception.
         cause: The kind of failure.
         retry_after: Seconds until the request is sent again; None if it is not sent again.
@@ -141,7 +141,8 @@ class LaneRewrittenEvent(TurnEventBase, frozen=True):
 
     Args:
         binding: The binding of the lane.
-        reason: `refusal` and `thinking` follow a rejected request; `media` replaces rejected attachments by notes.
+        reason: The reason. With `refusal` and `thinking`, a request was rejected. With `media`, attachments were
+            rejected, and notes replace them.
         detail: A description for people: the provider's error message, or the change.
     """
 

@@ -70,7 +70,7 @@ class ToolChangeDeferredEvent(StreamEvent, frozen=True):
     """Tools changed during a turn. Requests declare the new tools only from the next ask on. Ephemeral.
 
     Args:
-        turn, round: Numbers of the turn and of the round within it, from 1.
+        turn, round: Numbers of the turn, and of the round in this turn, from 1.
         reason: The reason why the turn keeps its tools, in words.
     """
 

@@ -46,7 +46,7 @@ class ToolProgressEvent(StreamEvent, frozen=True):
     """A running tool reported its progress. Ephemeral.
 
     Args:
-        turn, round: Numbers of the turn and of the round within it, from 1.
+        turn, round: Numbers of the turn, and of the round in this turn, from 1.
         call_id: The canonical id of the call.
         name: The tool's name.
         message: The tool's description of its progress, shortened to 500 characters.
@@ -66,7 +66,7 @@ class ToolFailedEvent(StreamEvent, frozen=True):
     """A tool raised an exception or timed out. Ephemeral.
 
     Args:
-        turn, round: Numbers of the turn and of the round within it, from 1.
+        turn, round: Numbers of the turn, and of the round in this turn, from 1.
         call_id: The canonical id of the call.
         error: The class of the exception.
     """

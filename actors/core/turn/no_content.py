@@ -5,8 +5,8 @@ The turn (`actors.core.turn.turn`) retries such answers with the notes that this
 In:  the complete message of a model, and whether the request declared tools.
 Out: the answer's `cut`, as in `AskResult.incomplete` and the log; the note to send to the model.
 
-    empty      neither text nor a call: nothing, only reasoning, or only tokens of a chat template
-    unparsed   a tool call as text, between the tokens of a chat template (`actors.core.turn.template_tokens`)
+    empty      neither text nor a call: nothing, only reasoning, or only chat-template tokens
+    unparsed   a tool call as text, between chat-template tokens (`actors.core.turn.template_tokens`)
 
 Images, documents and the output of a provider's own tools are content. The history does not contain empty answers, for
 two reasons: most providers reject an assistant message without content (ALL-11, KIM-04), and some reject reasoning

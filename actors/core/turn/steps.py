@@ -57,7 +57,7 @@ class ShrinkStep(Struct, frozen=True):
     """Compact the history, because the request was too long.
 
     Args:
-        why: The message of the rejection.
+        why: The error message of the rejection.
         again: True if the history was already compacted for this request.
     """
 
@@ -177,7 +177,7 @@ class MediaRefused(Struct, frozen=True):
     """The provider rejected attachments, which are identified by their names in the log.
 
     Args:
-        why: The message of the rejection.
+        why: The error message of the rejection.
         media: The attachments that the provider named.
         others: Further attachments that may be the cause: those that no answered request contained or, if every
             attachment was answered before, all of them.
