@@ -17,7 +17,7 @@ from actors.core.data.truncate import SizeLimits
 from actors.core.log.call_events import CallEvent, Failed, Returned, Started
 from actors.core.log.events import SubagentUsage
 from actors.core.stream_events.tool_events import ToolFailedEvent
-from actors.core.turn.batch import Approve, PlannedCall, denial
+from actors.core.turn.batch import Approve, RunnableCall, denial
 from actors.core.turn.tool_output import is_large, split_output
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import CallId
@@ -82,7 +82,7 @@ class CallExecution:
     is_closed: bool
 
     def __init__(
-        self, planned: PlannedCall, tool: Tool[..., Any], batch: BatchContext
+        self, planned: RunnableCall, tool: Tool[..., Any], batch: BatchContext
     ) -> None:  # Any: tools have functions of any type
         self.call, self.tool, self.batch = planned.call, tool, batch
         self.arguments: Mapping[str, Any] = planned.arguments  # Any: the types of the function's parameters

@@ -62,7 +62,7 @@ class Runnable(Protocol):
         """
 
 
-class PlannedCall(Struct, frozen=True):
+class RunnableCall(Struct, frozen=True):
     """A call that can run, with the arguments for the tool's function.
 
     `asks` is True if the call needs an approval first.
@@ -90,7 +90,7 @@ class Plan(Struct, frozen=True):
         scheduled: Events that must be durable before a call of the batch runs.
     """
 
-    run: tuple[PlannedCall, ...]
+    run: tuple[RunnableCall, ...]
     answered: tuple[Refused | Denied, ...]
     waiting: tuple[WaitingCall, ...]
     scheduled: tuple[Scheduled, ...]
@@ -126,7 +126,7 @@ def plan(
     found = [_plan_call(each, tools, disabled_tools, can_ask=can_ask, approved=approved) for each in read]
     found += [_too_many_calls_refusal(call, max_calls) for call in others]
     return Plan(
-        tuple([each for each in found if isinstance(each, PlannedCall)]),
+        tuple([each for each in found if isinstance(each, RunnableCall)]),
         tuple([each for each in found if isinstance(each, Refused | Denied)]),
         tuple([each for each in found if isinstance(each, WaitingCall)]),
         () if waited else tuple([each.event for each in (*read, *map(_BoundCall, others))]),
@@ -191,7 +191,7 @@ def _plan_call(
     *,
     can_ask: bool,
     approved: bool,
-) -> PlannedCall | Refused | Denied | WaitingCall:
+) -> RunnableCall | Refused | Denied | WaitingCall:
     call, bound = bound_call.call, bound_call.bound
     tool = tools.get(call.name)
     if tool is None:
@@ -212,7 +212,7 @@ def _plan_call(
     return (
         WaitingCall(call, is_external=False)
         if asks and not can_ask
-        else PlannedCall(call, bound.kwargs, asks)
+        else RunnableCall(call, bound.kwargs, asks)
     )
 
 

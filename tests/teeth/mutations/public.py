@@ -26,7 +26,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "public: an alias names an internal class",
         "actors/core/turn/batch.py:Approve",
         "ToolCall",
-        "'PlannedCall'",
+        "'RunnableCall'",
         (SIGNATURES,),
     ),
     Mutation(
