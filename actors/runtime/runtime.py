@@ -21,7 +21,7 @@ from actors.core.history.compaction import Compaction
 from actors.core.settings.spending import Budget, Prices
 from actors.core.stats.stats import RuntimeStats
 from actors.core.transcript.diagnostics import Refusal
-from actors.errors import KernelError
+from actors.errors import KernelError, ShuttingDown
 from actors.journal.storage import Storage
 from actors.journal.storage.named import choose_storage
 from actors.kernel import System
@@ -132,7 +132,8 @@ class Runtime(SessionAccess):
             budgets=budgets,
             address=address,
         )
-        self._address = address or ""
+        self.address: str = address or ""
+        """The address at which other programs reach this runtime; empty if none was given. Read-only."""
         self._tracing = None if tracing is None else RuntimeTracing(tracing)
         environ = os.environ if environ is None else environ
         self.config: Config = load_configuration(config, environ)
@@ -183,7 +184,7 @@ class Runtime(SessionAccess):
         self._was_entered, self._was_left = True, False
         if self._seed is None:
             self._random.seed()  # the process may have been forked after the runtime was created
-        owner = StorageOwner(self._storage, self._address)
+        owner = StorageOwner(self._storage, self.address)
         self._system = System(
             seed=self._seed, on_crash=logger.actor_crashed, on_slow=self._backends.meters.record_slow_handler
         )
@@ -225,7 +226,7 @@ class Runtime(SessionAccess):
             SubagentOpener(self.open, self.session, self.config.limits.max_subagent_depth),
             self._on_tool_error,
             self._tracing,
-            self._address,
+            self.address,
         )
         self._refused_requests.start_dump = self._host.start
         self._host.start_lease_renewal()
@@ -280,7 +281,8 @@ class Runtime(SessionAccess):
             KernelError: The runtime has not been entered, or has been left.
         """
         if self._host is None:
-            raise KernelError("This runtime is not running; enter it with 'async with Runtime() as runtime'")
+            kind = ShuttingDown if self._was_left else KernelError
+            raise kind("This runtime is not running; enter it with 'async with Runtime() as runtime'")
         return self._host
 
     def _start_retention(self) -> None:

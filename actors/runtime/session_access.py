@@ -17,7 +17,7 @@ from actors.core.settings.spending import Budget
 from actors.core.turn.batch import Approve
 from actors.core.turn.guards import Repeats
 from actors.core.values.content import Message
-from actors.errors import ConfigError, KernelError
+from actors.errors import ConfigError, ShuttingDown
 from actors.runtime.handle import Session
 from actors.runtime.handles import OpenSessions, opens_session
 from actors.runtime.movement import SessionMovement
@@ -225,6 +225,6 @@ class SessionAccess(SessionMovement):
         host = self._running_host()
         host.check_event_loop()
         if not host.running:
-            raise KernelError("This runtime is closing and cannot open sessions; create a new Runtime")
+            raise ShuttingDown("This runtime is closing and cannot open sessions; create a new Runtime")
         host.check_capacity()
         return host

@@ -7,7 +7,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from actors.core.data.segments import Segments
-from actors.transport.contract import Response, Timeouts
+from actors.transport.contract import ForwardedResponse, Response, Timeouts
 from actors.transport.origin import Origin, parse_target
 from actors.transport.sweep import Sweep
 
@@ -40,11 +40,32 @@ class HttpTransport:
         self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
     ) -> AbstractAsyncContextManager[Response]:
         """POST the segments; see `Transport.send`."""
-        from actors.transport.exchange import ClientExchange  # imported late, because importing h11 is slow
+        from actors.transport.exchange import ClientExchange, post_request  # importing h11 is slow
 
         where = parse_target(url)
         pool = self._pools.get(where.origin) or self._open_pool(where.origin)
-        return ClientExchange(pool, where, headers, segments, timeouts)
+        request = post_request(where, headers, segments.size, pool.forwarder)
+        return ClientExchange(pool, where, request, segments, timeouts)
+
+    def forward(
+        self,
+        method: str,
+        url: str,
+        headers: Sequence[tuple[bytes, bytes]],
+        segments: Segments,
+        timeouts: Timeouts,
+    ) -> AbstractAsyncContextManager[ForwardedResponse]:
+        """Send the request of another client with its method, headers and body, and yield the response.
+
+        No default headers are added, so `headers` must contain `host`, but not `content-length`. The environment must
+        name no proxy for the URL. The errors are those of `Transport.send`.
+        """
+        from actors.transport.exchange import ClientExchange, forwarded_request
+
+        where = parse_target(url)
+        pool = self._pools.get(where.origin) or self._open_pool(where.origin)
+        request = forwarded_request(method, where, headers, segments.size)
+        return ClientExchange(pool, where, request, segments, timeouts)
 
     def _open_pool(self, origin: Origin) -> "ConnectionPool":
         from actors.transport.dial import dial, system_tls_context

@@ -7,7 +7,7 @@ exchange waits, and `pool` limits the number of connections.
 import select
 import socket
 import ssl
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from time import monotonic
@@ -46,6 +46,8 @@ class Head:
 
     status: int
     headers: Mapping[str, str]
+    raw_headers: Sequence[tuple[bytes, bytes]]
+    """The headers as received, in order and with repeated names, but with names in lower case."""
 
 
 class Connection:
@@ -115,7 +117,7 @@ class Connection:
         while type(event := self._next_event()) is not h11.Response:
             if event is h11.NEED_DATA:
                 await self.receive()
-        return Head(event.status_code, _parse_headers(event.headers))
+        return Head(event.status_code, _parse_headers(event.headers), event.headers)
 
     def received_body(self) -> bytes:
         """Return the part of the body that has arrived since the last call, or b"" if nothing has arrived.

@@ -53,6 +53,26 @@ class Response(Protocol):
         ...
 
 
+class ForwardedResponse(Protocol):
+    """The response to a request that was forwarded for another client.
+
+    Attributes:
+        status: The HTTP status.
+        raw_headers: The headers in the order of the response, with names in lower case.
+    """
+
+    status: int
+    raw_headers: Sequence[tuple[bytes, bytes]]
+
+    def raw_chunks(self) -> AsyncGenerator[bytes, None]:
+        """Yield the body as it arrives, split at arbitrary positions. A compressed body stays compressed.
+
+        Raises:
+            ProviderFailed: The connection broke or stalled.
+        """
+        ...
+
+
 class Transport(Protocol):
     """The interface for sending requests to providers."""
 

@@ -35,19 +35,20 @@ class ClientExchange:
 
     status: int
     headers: Mapping[str, str]
+    raw_headers: Sequence[tuple[bytes, bytes]]
 
     def __init__(
         self,
         pool: ConnectionPool,
         target: Target,
-        headers: Sequence[tuple[str, str]],
+        request: h11.Request,
         segments: Segments,
         timeouts: Timeouts,
     ) -> None:
         self._pool = pool
         self._target = target
         self._segments = segments
-        self._request = _request_head(target, headers, segments.size, pool.forwarder)
+        self._request = request
         self._timeouts = timeouts
         self._connection: Connection | None = None
         self._writing: anyio.abc.TaskGroup | None = None
@@ -67,7 +68,8 @@ class ClientExchange:
                 raise
             failure = self._provider_error(text)
         else:
-            self.status, self.headers, self._is_answered = head.status, head.headers, True
+            self.status, self.headers, self.raw_headers = head.status, head.headers, head.raw_headers
+            self._is_answered = True
             return self
         raise failure  # outside of the handler, so that the network error is not chained
 
@@ -83,11 +85,21 @@ class ClientExchange:
                 f"Cannot read the response from {self._target.display_url}: its content-encoding is {encoding[:40]!r}, "
                 "but compression was not requested"
             )
+        while (chunk := await self._chunk()) is not None:
+            yield chunk
+
+    async def raw_chunks(self) -> AsyncGenerator[bytes, None]:
+        """Yield the body as it arrives, compressed or not; see `ForwardedResponse.raw_chunks`."""
+        while (chunk := await self._chunk()) is not None:
+            yield chunk
+
+    async def _chunk(self) -> bytes | None:
+        """Return the next data of the body, or None at its end."""
         while True:
             if (connection := self._connection) is None:
                 raise self._provider_error("the response was closed before its end")
             if connection.is_over:
-                return
+                return None
             try:
                 chunk = connection.received_body()
                 if not chunk and not connection.is_over:
@@ -95,7 +107,7 @@ class ClientExchange:
             except (ConnectionLost, ProtocolError, DeadlineExceeded) as error:
                 raise self._provider_error(str(error)) from None
             if chunk:
-                yield chunk
+                return chunk
 
     async def _fetch_head(self) -> Head:
         """Send the request and return the head of its response. Send it once more if the server had closed a kept
@@ -174,10 +186,10 @@ def _failure_message(error: BaseException) -> str | None:
     return failure_reason(error) if isinstance(error, OSError) else None
 
 
-def _request_head(
+def post_request(
     target: Target, headers: Sequence[tuple[str, str]], length: int, forwarder: Proxy | None
 ) -> h11.Request:
-    """Return the head of a request. A forwarding proxy receives the complete URL, and the proxy's auth headers."""
+    """Return the head of a POST request. A forwarding proxy receives the complete URL, and the proxy's auth headers."""
     path = target.path
     if forwarder is not None:
         path = f"{target.origin.scheme}://{target.origin.host_header}{path}"
@@ -192,3 +204,15 @@ def _request_head(
     raise ConfigError(
         "A header or the path contains a character that HTTP does not allow; check the key for a line break"
     )
+
+
+def forwarded_request(
+    method: str, target: Target, headers: Sequence[tuple[bytes, bytes]], length: int
+) -> h11.Request:
+    """Return the head of a request of another client, whose headers stay as they are."""
+    lines = [*headers, (b"content-length", str(length).encode())]
+    try:
+        return h11.Request(method=method, target=target.path, headers=lines)
+    except (h11.LocalProtocolError, UnicodeEncodeError):
+        pass  # not chained, as above
+    raise ConfigError("The method, the path or a header contains a character that HTTP does not allow")

@@ -157,7 +157,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "proxies: a forwarded request does not name its host",
-        "actors/transport/exchange.py:_request_head",
+        "actors/transport/exchange.py:post_request",
         'path = f"{target.origin.scheme}://{target.origin.host_header}{path}"',
         "pass",
         (PROXY,),

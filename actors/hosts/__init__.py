@@ -1,0 +1,56 @@
+"""Serve the sessions of one journal from several hosts. Any host may receive any request.
+
+    @asynccontextmanager
+    async def lifespan(api: FastAPI) -> AsyncIterator[None]:
+        async with listen(app) as address, Runtime(journal=url, address=address) as runtime, app.serving(runtime):
+            api.state.runtime = runtime
+            yield
+
+    api = FastAPI(lifespan=lifespan)
+    app = SessionRouter(api, session_id)
+
+`SessionRouter` forwards the HTTP requests for a session to the host that owns it, and repeats them with the same key at
+another host if that host ends. `listen` gives a worker process an address of its own (the extra `hosts`). Names are
+imported when they are first used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from actors.hosts.asgi import ASGIApp, ASGIMessage, Receive, Scope, Send
+    from actors.hosts.limits import RouterLimits
+    from actors.hosts.listener import listen
+    from actors.hosts.responses import ErrorResponse, error_response
+    from actors.hosts.router import SessionRouter
+
+__all__ = [
+    "ASGIApp",
+    "ASGIMessage",
+    "ErrorResponse",
+    "Receive",
+    "RouterLimits",
+    "Scope",
+    "Send",
+    "SessionRouter",
+    "error_response",
+    "listen",
+]
+
+_HOMES = {
+    "asgi": ("ASGIApp", "ASGIMessage", "Receive", "Scope", "Send"),
+    "limits": ("RouterLimits",),
+    "listener": ("listen",),
+    "responses": ("ErrorResponse", "error_response"),
+    "router": ("SessionRouter",),
+}
+"""Each module of this package with the public names that it defines."""
+_MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+
+if not TYPE_CHECKING:  # hidden from type checkers, which would otherwise accept any name
+
+    def __getattr__(name: str) -> object:
+        if name not in _MODULE_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)

@@ -1,0 +1,107 @@
+"""Forward a request to another host over HTTP, and stream the response to the client.
+
+A host that was killed closes its connections. A host that is suspended, or that the network does not reach, does not.
+So while a response is awaited or streamed, the list of hosts is watched, and the try ends when the host's lease has
+expired.
+"""
+
+from contextlib import aclosing
+
+import anyio
+
+from actors.core.data.segments import Segments
+from actors.errors import ConfigError, HostUnavailable, ProviderFailed
+from actors.hosts.asgi import Send
+from actors.hosts.directory import HostDirectory
+from actors.hosts.limits import RouterLimits
+from actors.hosts.local import ResponseFilter
+from actors.hosts.rejections import Rejection
+from actors.hosts.requests import SessionRequest, end_to_end
+from actors.hosts.responses import json_messages, rejection_in
+from actors.transport import ForwardedResponse, HttpTransport, Timeouts
+from actors.transport.origin import parse_target
+
+SET_BY_SERVER = frozenset({b"date", b"server"})
+"""Headers of a response that the server of this host adds."""
+
+
+class Forwarder:
+    """Forwards requests to other hosts.
+
+    Args:
+        transport: Sends the requests.
+        directory: The live hosts.
+        limits: The limits of the router.
+    """
+
+    def __init__(self, transport: HttpTransport, directory: HostDirectory, limits: RouterLimits) -> None:
+        self._transport, self._directory = transport, directory
+        seconds = limits.idle_timeout
+        self._timeouts = Timeouts(connect=limits.connect_timeout, first_byte=seconds, idle=seconds)
+
+    async def forward(self, address: str, request: SessionRequest, send: Send) -> Rejection | None:
+        """Let another host answer a request. Return a rejection if the host rejects the request or is unreachable.
+
+        Raises:
+            HostUnavailable: The connection to the host broke after the response had started.
+        """
+        try:
+            parse_target(address)
+        except ConfigError as error:
+            return _unreachable(request, address, str(error))
+        response = ResponseFilter(request.session, send)
+        failures = list[Rejection]()
+
+        async def watch() -> None:
+            await self._directory.wait_gone(address)
+            failures.append(_unreachable(request, address, "its lease has expired"))
+            tasks.cancel_scope.cancel()
+
+        async def exchange() -> None:
+            if (failure := await self._exchange(address, request, response)) is not None:
+                failures.append(failure)
+            tasks.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(watch)
+            tasks.start_soon(exchange)
+        if not failures or not response.is_started:
+            return failures[0] if failures else None
+        if await response.end_event_stream():
+            return None
+        raise failures[0].error
+
+    async def _exchange(
+        self, address: str, request: SessionRequest, response: ResponseFilter
+    ) -> Rejection | None:
+        """Send the request and stream the response. Return the rejection or the failure."""
+        url, headers = address.rstrip("/") + request.target, request.forwarded_headers()
+        body = Segments.of(request.body) if request.body else Segments()
+        try:
+            async with self._transport.forward(request.method, url, headers, body, self._timeouts) as answer:
+                rejection = rejection_in(answer.raw_headers, request.session, address)
+                if rejection is None:
+                    await _stream(answer, response)
+                return rejection
+        except ProviderFailed as error:
+            return _unreachable(request, address, str(error))
+        except ConfigError as error:  # the server of this host accepts more characters than the client
+            for message in json_messages(400, {"error": str(error)}, []):
+                await response.send(message)
+            return None
+
+
+async def _stream(answer: ForwardedResponse, response: ResponseFilter) -> None:
+    """Send the response of another host to the client as it arrives."""
+    kept = [header for header in end_to_end([*answer.raw_headers]) if header[0] not in SET_BY_SERVER]
+    await response.send({"type": "http.response.start", "status": answer.status, "headers": kept})
+    async with aclosing(answer.raw_chunks()) as chunks:
+        async for chunk in chunks:
+            await response.send({"type": "http.response.body", "body": chunk, "more_body": True})
+    await response.send({"type": "http.response.body", "body": b"", "more_body": False})
+    await response.flush()
+
+
+def _unreachable(request: SessionRequest, address: str, reason: str) -> Rejection:
+    text = f"No answer from the host at {address} for session {request.session!r}: {reason}"
+    return Rejection("unreachable", HostUnavailable(text))

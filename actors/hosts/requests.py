@@ -1,0 +1,162 @@
+"""Read the request of a client into memory, so that it can be repeated at several hosts."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+from urllib.parse import quote
+from uuid import uuid4
+
+import anyio
+
+from actors.hosts.asgi import ASGIMessage, RawHeaders, Receive, Scope
+from actors.hosts.responses import FORWARDS
+
+T = TypeVar("T")
+
+KEY = b"idempotency-key"
+"""The header with the key of an ask."""
+WITHOUT_EFFECT = ("GET", "HEAD", "OPTIONS")
+"""The methods of requests that need no key."""
+HOP_BY_HOP = frozenset(
+    {
+        b"connection",
+        b"keep-alive",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"proxy-connection",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+    }
+)
+"""Headers that concern one connection, and are not forwarded (RFC 9110, 7.6.1)."""
+REPLACED = frozenset({b"content-length", b"expect", b"x-forwarded-for", b"x-forwarded-proto", FORWARDS})
+"""Headers of a request that this host sets, because the client's values do not apply to the forwarded request."""
+
+
+class BodyTooLarge(Exception):
+    """The body of a request exceeds the limit."""
+
+
+class ClientDisconnected(Exception):
+    """The client closed the connection."""
+
+
+class SessionRequest:
+    """A request for a session, with its complete body and a key.
+
+    Attributes:
+        session: Id of the session.
+        body: The body.
+        headers: The headers of the client, with a key if the request may have an effect.
+        is_forwarded: Whether a router of another host forwarded the request to this host.
+    """
+
+    def __init__(self, session: str, scope: Scope, body: bytes, make_key: Callable[[], str]) -> None:
+        self.session, self.body = session, body
+        self._scope = scope
+        self.headers: RawHeaders = [(name.lower(), value) for name, value in scope["headers"]]
+        names = {name for name, _ in self.headers}
+        self.is_forwarded: bool = FORWARDS in names
+        if KEY not in names and scope["method"] not in WITHOUT_EFFECT:
+            self.headers.append((KEY, make_key().encode()))
+
+    @property
+    def method(self) -> str:
+        """The HTTP method."""
+        return str(self._scope["method"])
+
+    @property
+    def target(self) -> str:
+        """The path and query, without the prefix that the server of each host adds to all paths (`root_path`)."""
+        root = quote(self._scope.get("root_path") or "").encode()
+        path: bytes = self._scope.get("raw_path") or quote(self._scope["path"]).encode()
+        query: bytes = self._scope.get("query_string") or b""
+        path = path.removeprefix(root) or b"/"
+        return (path + b"?" + query if query else path).decode("latin-1")
+
+    def scope(self) -> Scope:
+        """Return a new scope for the application, which may change it."""
+        return {**self._scope, "headers": [*self.headers]}
+
+    def replay(self, receive: Receive) -> Receive:
+        """Return a function that returns the body first, and then the further events from the server."""
+        events: list[ASGIMessage] = [{"type": "http.request", "body": self.body, "more_body": False}]
+
+        async def receive_again() -> ASGIMessage:
+            return events.pop() if events else await receive()
+
+        return receive_again
+
+    def forwarded_headers(self) -> RawHeaders:
+        """Return the headers for another host."""
+        client, scheme = self._scope.get("client"), self._scope.get("scheme", "http")
+        added: RawHeaders = [(FORWARDS, b"1"), (b"x-forwarded-proto", str(scheme).encode("latin-1"))]
+        if client is not None:
+            added.append((b"x-forwarded-for", str(client[0]).encode("latin-1")))
+        kept = [header for header in end_to_end(self.headers) if header[0] not in REPLACED]
+        if all(name != b"host" for name, _ in kept):
+            added.append((b"host", b"actors"))
+        return [*kept, *added]
+
+
+def end_to_end(headers: RawHeaders) -> RawHeaders:
+    """Return the headers without those that concern only one connection."""
+    listed = b",".join(value for name, value in headers if name == b"connection")
+    omitted = HOP_BY_HOP | {name.strip().lower() for name in listed.split(b",")}
+    return [header for header in headers if header[0] not in omitted]
+
+
+async def read_request(session: str, scope: Scope, receive: Receive, limit: int) -> SessionRequest:
+    """Read a request with its body.
+
+    Args:
+        session: Id of the session.
+        scope: The scope of the request.
+        receive: Receives the events of the request.
+        limit: Maximum size of the body in bytes.
+
+    Raises:
+        BodyTooLarge: The body is larger than `limit`.
+        ClientDisconnected: The client closed the connection before the end of the body.
+    """
+    parts, size, more = list[bytes](), 0, True
+    while more:
+        event = await receive()
+        if event["type"] == "http.disconnect":
+            raise ClientDisconnected
+        part: bytes = event.get("body", b"")
+        parts.append(part)
+        size += len(part)
+        if size > limit:
+            raise BodyTooLarge
+        more = bool(event.get("more_body", False))
+    return SessionRequest(session, scope, b"".join(parts), lambda: uuid4().hex)
+
+
+async def run_while_connected(receive: Receive, work: Callable[[], Awaitable[T]]) -> T:
+    """Run work after the complete body was received, and cancel the work if the client closes the connection.
+
+    Raises:
+        Exception: Raised by `work`.
+        ClientDisconnected: The client closed the connection before the work was done.
+    """
+    results, errors = list[T](), list[Exception]()
+
+    async def watch() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        tasks.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watch)
+        try:
+            results.append(await work())
+        except Exception as error:
+            errors.append(error)  # raised outside of the task group, which would wrap it
+        tasks.cancel_scope.cancel()
+    if errors:
+        raise errors[0]
+    if not results:
+        raise ClientDisconnected
+    return results[0]

@@ -1,0 +1,147 @@
+"""Translate errors into HTTP responses, and the responses of other hosts back into rejections.
+
+A host that rejects a request answers with a status and the headers `actors-rejection` and `actors-owner`. The router
+that forwarded the request reads the headers and tries the next host. A handler of the application can answer in the
+same way with `error_response`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from json import dumps
+
+from msgspec import Struct
+
+from actors.errors import (
+    ActorsError,
+    AskFailed,
+    HostUnavailable,
+    KernelError,
+    KeyReused,
+    OverBudget,
+    QueueFull,
+    SessionClosed,
+    SessionExists,
+    SessionLeased,
+    SessionUnknown,
+    TooManySessions,
+)
+from actors.hosts.asgi import ASGIMessage, RawHeaders
+from actors.hosts.rejections import Rejection, rejection_of
+
+REJECTION = b"actors-rejection"
+"""The header with the kind of a rejection."""
+OWNER = b"actors-owner"
+"""The header with the address of the session's owner."""
+FORWARDS = b"actors-forwards"
+"""The request header that marks a forwarded request, which is not forwarded again."""
+RETRY_AFTER = "1"
+"""Seconds after which a client should repeat a request that no host accepted."""
+MISDIRECTED = 421
+"""The status of a request that reached a host which does not own the session."""
+
+_STATUSES: tuple[tuple[type[ActorsError], int], ...] = (
+    (SessionLeased, MISDIRECTED),
+    (SessionUnknown, 404),
+    (SessionExists, 409),
+    (KeyReused, 409),
+    (QueueFull, 429),
+    (OverBudget, 429),
+    (TooManySessions, 503),
+    (HostUnavailable, 503),
+    (SessionClosed, 503),
+    (KernelError, 503),
+)
+"""The first entry that matches an error determines its status."""
+
+
+class ErrorResponse(Struct, frozen=True):
+    """The status and the headers of the HTTP response for an error. The error's message may be sent as the body.
+
+    Args:
+        status: The HTTP status.
+        headers: Headers by name.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+
+
+def error_response(error: ActorsError) -> ErrorResponse:
+    """Return the HTTP response for an error, for the error handler of an application.
+
+    If the session has moved, or this host accepts no more sessions, a `SessionRouter` reads the headers of the response
+    and repeats the request at another host. The client does not see the response.
+    """
+    headers = dict[str, str]()
+    if (rejection := rejection_of(error)) is not None:
+        headers[REJECTION.decode()] = rejection.kind
+        if rejection.owner.isascii() and rejection.owner.isprintable():
+            headers[OWNER.decode()] = rejection.owner
+    status = _status(error, is_rejection=rejection is not None)
+    if status in (429, 503):
+        headers["retry-after"] = RETRY_AFTER
+    return ErrorResponse(status, headers)
+
+
+def _status(error: ActorsError, *, is_rejection: bool) -> int:
+    if isinstance(error, AskFailed):
+        return 503 if error.can_retry else 502
+    for kind, status in _STATUSES:
+        if isinstance(error, kind):
+            return status
+    return 503 if is_rejection else 500
+
+
+def error_messages(error: ActorsError, *, is_final: bool) -> Sequence[ASGIMessage]:
+    """Return the ASGI messages of a response for an error.
+
+    Args:
+        error: The error, whose message is the body.
+        is_final: Whether the client receives the response. Otherwise, another router receives it.
+    """
+    response = error_response(error)
+    status = 503 if is_final and response.status == MISDIRECTED else response.status
+    own = {REJECTION.decode(), OWNER.decode()} if is_final else set[str]()
+    headers = {**response.headers, **({"retry-after": RETRY_AFTER} if status == 503 else {})}
+    raw = [(name.encode(), value.encode("latin-1")) for name, value in headers.items() if name not in own]
+    return json_messages(status, {"error": str(error)}, raw)
+
+
+def json_messages(status: int, value: object, headers: RawHeaders) -> Sequence[ASGIMessage]:
+    """Return the ASGI messages of a response with a JSON body."""
+    body = dumps(value).encode()
+    length = (b"content-length", str(len(body)).encode())
+    return (
+        {
+            "type": "http.response.start",
+            "status": status,
+            "headers": [(b"content-type", b"application/json"), length, *headers],
+        },
+        {"type": "http.response.body", "body": body, "more_body": False},
+    )
+
+
+def rejection_in(headers: Iterable[tuple[bytes, bytes]], session: str, address: str) -> Rejection | None:
+    """Return the rejection that the headers of a response contain.
+
+    Args:
+        headers: The headers of the response.
+        session: Id of the session.
+        address: Address of the host that sent the response; empty for this host.
+    """
+    found = {name.lower(): value.decode("latin-1") for name, value in headers}
+    host = f"the host at {address}" if address else "this host"
+    match found.get(REJECTION):
+        case "leased":
+            owner = found.get(OWNER, "")
+            text = (
+                f"Session {session!r} belongs to the host at {owner or 'an unknown address'}, not to {host}"
+            )
+            return Rejection("leased", SessionLeased(text, address=owner), owner)
+        case "refused":
+            return Rejection(
+                "refused", HostUnavailable(f"No host for session {session!r}: {host} refuses it")
+            )
+        case "ended":
+            return Rejection("ended", SessionClosed(f"Session {session!r} has ended at {host}"))
+        case _:
+            return None

@@ -1,0 +1,213 @@
+"""Route the HTTP requests for a session to the host that owns the session: an ASGI middleware.
+
+    app = SessionRouter(api, session_id=lambda scope: scope["path"].split("/")[2])
+
+Any host may receive any request. `actors.hosts.routing` chooses the hosts that are tried; this module carries out its
+steps. A forwarded request is never forwarded again: a host that receives it answers, or rejects it and names the owner,
+and the first host continues.
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+
+import anyio
+
+from actors.errors import JournalError
+from actors.hosts.asgi import ASGIApp, ASGIMessage, Receive, Scope, Send
+from actors.hosts.directory import HostDirectory
+from actors.hosts.forwarding import Forwarder
+from actors.hosts.limits import RouterLimits
+from actors.hosts.local import run_app
+from actors.hosts.rejections import Rejection
+from actors.hosts.requests import (
+    BodyTooLarge,
+    ClientDisconnected,
+    SessionRequest,
+    read_request,
+    run_while_connected,
+)
+from actors.hosts.responses import error_messages, json_messages
+from actors.hosts.routing import GiveUp, Route, RoutingTable, Try, Wait
+from actors.hosts.shutdown import call_at_signals
+from actors.runtime.host_task import HostTask
+from actors.runtime.runtime import Runtime
+from actors.transport import HttpTransport
+
+CONNECTIONS = 10_000
+"""Maximum number of connections to one other host. Each stream of events uses one."""
+
+
+class SessionRouter:
+    """An ASGI middleware that forwards each request for a session to the host that owns the session.
+
+    The middleware wraps the complete application. Its requests for a session must use `Runtime.claim`, or `open` with
+    `resume=True`, and pass the header `Idempotency-Key` to `ask` as `key`, because a request is repeated at another
+    host if its host ends. The middleware adds the header if the client did not send it. A request is repeated only
+    while the client has received no part of a response.
+
+    If the application raises `SessionLeased`, `HostDraining`, `TooManySessions` or another error that means that this
+    host cannot serve the session, or answers with `error_response` of such an error, the middleware tries other hosts.
+    Requests without a session, and all requests outside of the block of `serving`, are passed to the application.
+    WebSocket connections are passed to the application too.
+
+    Args:
+        app: The application.
+        session_id: Returns the id of the session of a request, from its ASGI scope; None for a request without one.
+        limits: The limits of the router.
+    """
+
+    def __init__(
+        self, app: ASGIApp, session_id: Callable[[Scope], str | None], *, limits: RouterLimits | None = None
+    ) -> None:
+        self._app, self._session_id = app, session_id
+        self._limits = limits or RouterLimits()
+        self._requests: _RequestRouter | None = None
+        self._lifespan_state: dict[str, object] | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request. Servers call the router as an ASGI application."""
+        if scope["type"] == "lifespan":
+            self._lifespan_state = scope.get("state")
+        elif self._lifespan_state and not scope.get("state"):
+            scope["state"] = self._lifespan_state.copy()  # a further listener of this process has no lifespan
+        requests = self._requests
+        session = self._session_id(scope) if requests is not None and scope["type"] == "http" else None
+        if requests is None or session is None:
+            await self._app(scope, receive, send)
+        else:
+            with suppress(ClientDisconnected):
+                await requests.route(session, scope, receive, send)
+
+    @asynccontextmanager
+    async def serving(
+        self, runtime: Runtime, *, rate: float = 100.0, timeout: float = 10.0
+    ) -> AsyncIterator[None]:
+        """Route requests during the block. Use this method in the lifespan of the application, inside the runtime.
+
+        At SIGTERM or SIGINT, or else at the end of the block, the runtime is drained: its sessions move to other
+        hosts, which ends their streams of events.
+
+        Args:
+            runtime: The runtime of this host. Other hosts forward requests to its `address`, which is a URL.
+            rate: Maximum number of sessions that leave per second, as for `Runtime.drain`.
+            timeout: Seconds to wait for the turns in flight, and again for all sessions to leave. Sessions that are
+                still open after that are released when the runtime is left.
+        """
+        transport = HttpTransport(environ={}, connections=CONNECTIONS)
+        shutdown = _Shutdown(runtime, rate, timeout)
+        try:
+            with call_at_signals(shutdown.begin):
+                self._requests = _RequestRouter(self._app, runtime, transport, self._limits)
+                yield
+                await shutdown.finish()
+        finally:
+            self._requests = None
+            await transport.close()
+
+
+class _Shutdown:
+    """Drains a runtime once. The arguments are those of `SessionRouter.serving`."""
+
+    def __init__(self, runtime: Runtime, rate: float, timeout: float) -> None:
+        self._runtime, self._rate, self._timeout = runtime, rate, timeout
+        self._task: HostTask | None = None
+
+    def begin(self) -> HostTask:
+        """Start to drain the runtime, unless this has begun before."""
+        if self._task is None:
+            self._task = self._runtime._running_host().launch(self._drain, "hosts/drain")
+        return self._task
+
+    async def finish(self) -> None:
+        """Drain the runtime, and wait until its sessions have left."""
+        await self.begin().wait()
+
+    async def _drain(self) -> None:
+        with anyio.move_on_after(2 * self._timeout), suppress(JournalError):
+            await self._runtime.drain(rate=self._rate, timeout=self._timeout)
+
+
+class _RequestRouter:
+    """Routes the requests for the sessions of one runtime.
+
+    Args:
+        app: The application of this host.
+        runtime: The runtime of this host.
+        transport: Sends requests to other hosts.
+        limits: The limits of the router.
+    """
+
+    def __init__(
+        self, app: ASGIApp, runtime: Runtime, transport: HttpTransport, limits: RouterLimits
+    ) -> None:
+        self._app, self._runtime, self._limits = app, runtime, limits
+        self._table = RoutingTable(limits)
+        self._directory = HostDirectory(runtime.journal.hosts)
+        self._forwarder = Forwarder(transport, self._directory, limits)
+
+    async def route(self, session: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request for a session, here or at another host.
+
+        Raises:
+            ClientDisconnected: The client closed the connection.
+        """
+        try:
+            request = await read_request(session, scope, receive, self._limits.body)
+        except BodyTooLarge:
+            text = f"The body of a request for a session is limited to {self._limits.body} bytes"
+            await _send_all(send, json_messages(413, {"error": text}, []))
+            return
+        if request.is_forwarded:
+            await self._answer_forwarded(request, receive, send)
+        else:
+            await self._find_host(request, receive, send)
+
+    async def _answer_forwarded(self, request: SessionRequest, receive: Receive, send: Send) -> None:
+        """Answer a request that another host has forwarded, or reject it."""
+        if (rejection := await run_app(self._app, request, receive, send)) is not None:
+            await _send_all(send, error_messages(rejection.error, is_final=False))
+
+    async def _find_host(self, request: SessionRequest, receive: Receive, send: Send) -> None:
+        """Try hosts until one of them answers the request, or the limits are reached."""
+        session, here = request.session, self._runtime.address
+        if session in self._runtime.sessions:
+            self._table.record_owner(session, here)
+        route = Route(session, here, self._table, anyio.current_time())
+        while True:
+            now = anyio.current_time()
+            is_known = self._table.reachable_owner(session, now) is not None
+            match route.next_step(() if is_known else await self._directory.hosts(), now):
+                case Try(address=address):
+                    rejection = await self._try(address, request, receive, send)
+                    if rejection is None:
+                        self._record_answer(route, address, session)
+                        return
+                    route.record(address, rejection, anyio.current_time())
+                case Wait(seconds=seconds):
+                    await run_while_connected(receive, partial(anyio.sleep, seconds))
+                case GiveUp(error=error):
+                    await _send_all(send, error_messages(error, is_final=True))
+                    return
+
+    async def _try(
+        self, address: str, request: SessionRequest, receive: Receive, send: Send
+    ) -> Rejection | None:
+        """Let one host answer the request. Return its rejection.
+
+        Raises:
+            ClientDisconnected: The client closed the connection while another host worked on the request.
+        """
+        if address in ("", self._runtime.address):
+            return await run_app(self._app, request, receive, send)
+        return await run_while_connected(receive, partial(self._forwarder.forward, address, request, send))
+
+    def _record_answer(self, route: Route, address: str, session: str) -> None:
+        """Remember the host that answered. A host that answers without opening the session is not its owner."""
+        if address != self._runtime.address or session in self._runtime.sessions:
+            route.record_answer(address)
+
+
+async def _send_all(send: Send, messages: Sequence[ASGIMessage]) -> None:
+    for message in messages:
+        await send(message)

@@ -1,0 +1,208 @@
+"""Choose the next step of one request for a session: try a host, wait, or give up.
+
+In:  the id of a session, the live hosts of the journal, and the outcome of the last try.
+Out: the address of the next host, the seconds to wait, or the error of the last try.
+
+A request goes to the owner of its session. The owner is known from an earlier answer, or from the host that was tried:
+a host that does not own the session names the owner. A session without an owner goes to the host that `place` chooses.
+
+    rejection of the last try    next host
+    leased                       the owner that the host named
+    refused                      another host; the owner again if no other host can claim the session
+    ended                        the host that now owns the session, at most `ENDED` times
+    unreachable                  another host, which claims the session as soon as the owner's lease has expired
+
+A host that was unreachable is excluded for a bounded time. A request tries each host once without a delay. Before each
+further try of the same host, the request waits, so hosts that name each other as the owner cause no busy loop.
+
+Routers call this module; it has no clock, so the time is an argument.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from math import inf
+from typing import TypeAlias, TypeVar
+
+from msgspec import Struct
+
+from actors.errors import ActorsError
+from actors.hosts.limits import RouterLimits
+from actors.hosts.placement import place
+from actors.hosts.rejections import Rejection
+from actors.journal.storage.hosts import Host
+
+FIRST_DELAY = 0.02
+"""Seconds of the first wait. Each further wait is twice as long, up to `RouterLimits.max_delay`."""
+ENDED = 4
+"""Maximum number of tries that find an ended session. A session that was released or moved during a request is found
+again; a session that was closed is not."""
+EXCLUSIONS = 1000
+"""Maximum number of hosts that are excluded at the same time."""
+
+
+class Try(Struct, frozen=True):
+    """Send the request to the host at this address."""
+
+    address: str
+
+
+class Wait(Struct, frozen=True):
+    """Wait for a number of seconds, and then request the next step."""
+
+    seconds: float
+
+
+class GiveUp(Struct, frozen=True):
+    """Return this error to the client."""
+
+    error: ActorsError
+
+
+Step: TypeAlias = Try | Wait | GiveUp
+
+V = TypeVar("V")
+
+
+class RoutingTable:
+    """The knowledge that all requests of one router share: owners of sessions, and excluded hosts.
+
+    The number of owners and of excluded hosts is bounded. The entries that were used least recently are dropped first.
+    """
+
+    def __init__(self, limits: RouterLimits) -> None:
+        self.limits = limits
+        self._owners = OrderedDict[str, str]()
+        self._unreachable = OrderedDict[str, float]()
+        self._refusing = OrderedDict[str, float]()
+
+    def owner(self, session: str) -> str | None:
+        """Return the address of the session's owner, if it is known."""
+        if (address := self._owners.get(session)) is not None:
+            self._owners.move_to_end(session)
+        return address
+
+    def reachable_owner(self, session: str, now: float) -> str | None:
+        """Return the address of the session's owner, if it is known and was not unreachable a short time ago."""
+        owner = self.owner(session)
+        return None if owner in self.unreachable(now) else owner
+
+    def record_owner(self, session: str, address: str) -> None:
+        """Remember the address of the session's owner."""
+        _put(self._owners, session, address, self.limits.owners)
+
+    def forget_owner(self, session: str, address: str) -> None:
+        """Forget the owner of a session, if it is the host at this address."""
+        if self._owners.get(session) == address:
+            del self._owners[session]
+
+    def record(self, address: str, rejection: Rejection, now: float) -> None:
+        """Exclude a host that was unreachable from all tries, and a host that refused a session from placement."""
+        until = now + self.limits.exclusion
+        if rejection.kind == "unreachable":
+            _put(self._unreachable, address, until, EXCLUSIONS)
+        elif rejection.kind == "refused":
+            _put(self._refusing, address, until, EXCLUSIONS)
+
+    def unreachable(self, now: float) -> frozenset[str]:
+        """Return the addresses of the hosts that were unreachable a short time ago."""
+        return _current(self._unreachable, now)
+
+    def refusing(self, now: float) -> frozenset[str]:
+        """Return the addresses of the hosts that refused a session a short time ago."""
+        return _current(self._refusing, now)
+
+
+class Route:
+    """The tries of one request for a session.
+
+    Args:
+        session: Id of the session.
+        here: The address of this host; empty if it has none.
+        table: The knowledge that the requests share.
+        now: The time in seconds.
+    """
+
+    def __init__(self, session: str, here: str, table: RoutingTable, now: float) -> None:
+        self._session, self._here, self._table = session, here, table
+        self._limits = table.limits
+        self._rejection: Rejection | None = None
+        self._tried = set[str]()
+        self._tries = self._ended = self._waits = 0
+        self._idle, self._since = 0.0, now
+        self._has_waited = False
+
+    def next_step(self, hosts: Sequence[Host], now: float) -> Step:
+        """Return the next step.
+
+        Args:
+            hosts: The live hosts of the journal. They are not needed if the table knows a reachable owner.
+            now: The time in seconds.
+        """
+        self._count_idle(now)
+        if self._rejection is not None and self._is_exhausted():
+            return GiveUp(self._rejection.error)
+        address = self._choose(hosts, now)
+        if address in self._tried and not self._has_waited:
+            return self._wait()
+        self._has_waited = False
+        self._tries += 1
+        self._tried.add(address)
+        return Try(address)
+
+    def record(self, address: str, rejection: Rejection, now: float) -> None:
+        """Record that the host at this address rejected the request."""
+        self._count_idle(now, self._limits.connect_timeout)  # a longer try had a connection to the host
+        self._rejection = rejection
+        self._ended += rejection.kind == "ended"
+        self._table.forget_owner(self._session, address)
+        self._table.record(address, rejection, now)
+        if rejection.kind == "leased" and rejection.owner:
+            self._table.record_owner(self._session, rejection.owner)
+
+    def record_answer(self, address: str) -> None:
+        """Record that the host at this address answered the request, so it owns the session."""
+        self._table.record_owner(self._session, address)
+
+    def _count_idle(self, now: float, most: float = inf) -> None:
+        """Count the time since the last step, up to `most` seconds, as time without a host that works on it."""
+        self._idle += min(most, max(0.0, now - self._since))
+        self._since = now
+
+    def _is_exhausted(self) -> bool:
+        limits = self._limits
+        return self._tries >= limits.tries or self._idle >= limits.deadline or self._ended >= ENDED
+
+    def _choose(self, hosts: Sequence[Host], now: float) -> str:
+        """Return the address of the next host. Excluded hosts are chosen only if no other host is left."""
+        table = self._table
+        if (owner := table.reachable_owner(self._session, now)) is not None:
+            return owner
+        unreachable = table.unreachable(now)
+        excluded = unreachable | table.refusing(now)
+        for each in (excluded, unreachable):
+            if (address := place(self._session, hosts, each, self._limits.lag)) is not None:
+                return address
+        if self._here not in unreachable:
+            return self._here
+        return place(self._session, hosts, frozenset(), self._limits.lag) or self._here
+
+    def _wait(self) -> Wait:
+        seconds = min(self._limits.max_delay, FIRST_DELAY * 2 ** min(self._waits, 10))
+        self._waits += 1
+        self._has_waited = True
+        return Wait(seconds)
+
+
+def _current(exclusions: OrderedDict[str, float], now: float) -> frozenset[str]:
+    """Remove the exclusions that have ended, and return the addresses of the others."""
+    for address in [each for each, until in exclusions.items() if until <= now]:
+        del exclusions[address]
+    return frozenset(exclusions)
+
+
+def _put(entries: OrderedDict[str, V], key: str, value: V, limit: int) -> None:
+    """Add an entry as the newest, and drop the oldest entries above the limit."""
+    entries[key] = value
+    entries.move_to_end(key)
+    while len(entries) > limit:
+        entries.popitem(last=False)

@@ -1,0 +1,217 @@
+"""The tries of one request: generated outcomes, and each rule with one example."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.core.data.record import replace
+from actors.errors import ConfigError, HostDraining, HostUnavailable, SessionClosed, SessionLeased
+from actors.hosts import RouterLimits
+from actors.hosts.placement import place
+from actors.hosts.rejections import Rejection, RejectionKind
+from actors.hosts.routing import ENDED, GiveUp, Route, RoutingTable, Step, Try, Wait
+from actors.journal.storage.hosts import Host
+
+A, B, C = "http://a", "http://b", "http://c"
+ADDRESSES = (A, B, C)
+LIMITS = RouterLimits(tries=30, deadline=5.0, owners=4)
+KINDS: tuple[RejectionKind, ...] = ("leased", "refused", "ended", "unreachable")
+
+
+def host(address: str, /, **fields: object) -> Host:
+    return replace(Host(address, address, "serving", 0, 0.0, 10.0), **fields)
+
+
+HOSTS = [host(address) for address in ADDRESSES]
+
+
+def rejection(kind: RejectionKind, owner: str = "") -> Rejection:
+    errors = {
+        "leased": SessionLeased("leased", address=owner),
+        "refused": HostDraining("draining"),
+        "ended": SessionClosed("ended"),
+        "unreachable": HostUnavailable("unreachable"),
+    }
+    return Rejection(kind, errors[kind], owner)
+
+
+def reject(route: Route, kind: RejectionKind, owner: str = "", *, now: float = 0.0) -> str:
+    """Reject the next try, which must come without a wait. Return its address."""
+    step = route.next_step(HOSTS, now)
+    assert isinstance(step, Try)
+    route.record(step.address, rejection(kind, owner), now)
+    return step.address
+
+
+def next_try(route: Route, now: float) -> str:
+    """Return the address of the next try, after a wait if one is needed."""
+    step = route.next_step(HOSTS, now)
+    if isinstance(step, Wait):
+        step = route.next_step(HOSTS, now + step.seconds)
+    assert isinstance(step, Try)
+    return step.address
+
+
+OUTCOMES = st.tuples(st.sampled_from(KINDS), st.sampled_from(("", *ADDRESSES)), st.floats(0, 4))
+
+
+@given(outcomes=st.lists(OUTCOMES, min_size=1, max_size=40), here=st.sampled_from(("", *ADDRESSES)))
+def test_every_request_ends_within_its_limits_and_obeys_the_rules(
+    outcomes: list[tuple[RejectionKind, str, float]], here: str
+) -> None:
+    """Repeat the generated outcomes until the route gives up, and check each step."""
+    table, now, tries, waited = RoutingTable(LIMITS), 100.0, Counter[str](), 0.0
+    route = Route("s", here, table, now)
+    for number in range(10_000):
+        known, unreachable = table.reachable_owner("s", now), table.unreachable(now)
+        step = route.next_step(HOSTS, now)
+        if isinstance(step, GiveUp):
+            break
+        if isinstance(step, Wait):
+            assert 0 < step.seconds <= LIMITS.max_delay
+            waited += step.seconds
+            now += step.seconds
+            after = route.next_step(HOSTS, now)
+            assert isinstance(after, Try | GiveUp), "a wait is not followed by another wait"
+            if isinstance(after, GiveUp):
+                break
+            known, unreachable, step = table.reachable_owner("s", now), table.unreachable(now), after
+        else:
+            assert not tries[step.address], "a host is tried again without a wait"
+        assert known in (None, step.address), "a reachable owner is not followed"
+        assert step.address not in unreachable or unreachable >= {*ADDRESSES}
+        tries[step.address] += 1
+        kind, owner, seconds = outcomes[number % len(outcomes)]
+        now += seconds
+        route.record(step.address, rejection(kind, owner), now)
+    else:
+        pytest.fail("the request does not end")
+    assert sum(tries.values()) <= LIMITS.tries
+    assert waited <= LIMITS.deadline + LIMITS.max_delay
+
+
+def test_all_routers_place_a_session_at_the_same_host_and_only_sessions_of_a_lost_host_move() -> None:
+    names = [f"s{number}" for number in range(300)]
+    before = {name: place(name, HOSTS, frozenset(), 1.0) for name in names}
+    assert before == {name: place(name, HOSTS[::-1], frozenset(), 1.0) for name in names}
+    assert all(count > 60 for count in Counter(before.values()).values())
+    after = {name: place(name, HOSTS, frozenset({B}), 1.0) for name in names}
+    assert {before[name] for name in names if before[name] != after[name]} == {B}
+
+
+@pytest.mark.parametrize(
+    "fields", [{"state": "draining"}, {"lag": 3.0}, {"remaining_lease": 2.0}, {"address": ""}]
+)
+def test_an_unhealthy_host_receives_no_session_while_another_is_left(fields: dict[str, object]) -> None:
+    hosts = [host(A, **fields), host(B)]
+    assert {place(f"s{number}", hosts, frozenset(), 1.0) for number in range(40)} == {B}
+    usable = "state" not in fields and "address" not in fields
+    assert place("s", hosts[:1], frozenset(), 1.0) == (A if usable else None)
+
+
+def test_a_host_that_names_the_owner_is_followed_and_remembered() -> None:
+    table = RoutingTable(LIMITS)
+    route = Route("s", A, table, 0.0)
+    first = reject(route, "leased", "http://other")
+    assert first == place("s", HOSTS, frozenset(), 1.0)
+    assert route.next_step(HOSTS, 0.0) == Try("http://other")
+    route.record_answer("http://other")
+    assert Route("s", A, table, 1.0).next_step((), 1.0) == Try("http://other")
+
+
+def test_hosts_that_name_each_other_are_tried_with_growing_delays() -> None:
+    route, steps, now = Route("s", A, RoutingTable(LIMITS), 0.0), list[Step](), 0.0
+    for _ in range(14):
+        step = route.next_step(HOSTS, now)
+        steps.append(step)
+        if isinstance(step, Try):
+            route.record(step.address, rejection("leased", B if step.address == A else A), now)
+        elif isinstance(step, Wait):
+            now += step.seconds
+    waits = [step.seconds for step in steps if isinstance(step, Wait)]
+    assert waits == sorted(waits)
+    assert waits[:3] == [0.02, 0.04, 0.08]
+    assert max(waits) == LIMITS.max_delay
+
+
+def test_an_unreachable_host_is_left_out_for_all_requests_until_its_exclusion_ends() -> None:
+    table = RoutingTable(LIMITS)
+    first = reject(Route("s", A, table, 0.0), "unreachable")
+    second = next_try(Route("s", A, table, 0.1), 0.1)
+    assert second != first
+    assert next_try(Route("s", A, table, 2.1), 2.1) == first
+
+
+def test_the_session_of_an_unreachable_owner_is_tried_elsewhere_until_its_lease_expires() -> None:
+    table = RoutingTable(LIMITS)
+    table.record_owner("s", A)
+    route = Route("s", C, table, 0.0)
+    assert reject(route, "unreachable") == A
+    other = reject(route, "leased", A)
+    assert other in (B, C)
+    step = route.next_step(HOSTS, 0.0)
+    assert isinstance(step, Wait)
+    assert route.next_step(HOSTS, step.seconds) == Try(other)
+
+
+def test_a_host_that_refuses_a_session_receives_no_others_but_keeps_its_own() -> None:
+    table = RoutingTable(LIMITS)
+    table.record_owner("mine", A)
+    sessions = [f"s{number}" for number in range(40)]
+    placed = next(each for each in sessions if place(each, HOSTS, frozenset(), 1.0) == A)
+    assert reject(Route(placed, B, table, 0.0), "refused") == A
+    assert {next_try(Route(each, B, table, 0.0), 0.0) for each in sessions} == {B, C}
+    assert next_try(Route("mine", B, table, 0.0), 0.0) == A
+
+
+def test_an_owner_that_refuses_is_tried_again_if_no_other_host_can_claim_the_session() -> None:
+    table = RoutingTable(LIMITS)
+    table.record_owner("s", A)
+    route = Route("s", B, table, 0.0)
+    assert reject(route, "refused") == A
+    assert reject(route, "leased", A) != A
+    assert next_try(route, 0.0) == A
+
+
+def test_a_closed_session_is_given_up_after_a_few_tries_with_its_error() -> None:
+    route, now = Route("s", A, RoutingTable(LIMITS), 0.0), 0.0
+    for _ in range(ENDED):
+        route.record(next_try(route, now), rejection("ended"), now)
+    step = route.next_step(HOSTS, now)
+    assert isinstance(step, GiveUp)
+    assert isinstance(step.error, SessionClosed)
+
+
+def test_only_time_without_a_working_host_counts_toward_the_deadline() -> None:
+    table = RoutingTable(LIMITS)
+    route = Route("s", A, table, 0.0)
+    first = next_try(route, 0.0)
+    route.record(first, rejection("unreachable"), 600.0)  # the host worked on the request for ten minutes
+    assert isinstance(route.next_step(HOSTS, 600.0), Try)
+    assert isinstance(Route("s", A, table, 600.0).next_step(HOSTS, 700.0), Try)
+    route.record(A, rejection("refused"), 600.0)
+    assert isinstance(route.next_step(HOSTS, 606.0), GiveUp)
+
+
+def test_a_host_without_other_hosts_answers_itself() -> None:
+    for here in ("", A):
+        route = Route("s", here, RoutingTable(LIMITS), 0.0)
+        assert route.next_step((), 0.0) == Try(here)
+
+
+def test_the_number_of_remembered_owners_is_bounded_and_the_oldest_is_forgotten() -> None:
+    table = RoutingTable(LIMITS)
+    for number in range(6):
+        table.record_owner(f"s{number}", A)
+        assert table.owner("s0") == A
+    assert [number for number in range(6) if table.owner(f"s{number}")] == [0, 3, 4, 5]
+    table.forget_owner("s0", B)
+    assert table.owner("s0") == A
+
+
+@pytest.mark.parametrize("value", [0, -1, float("inf"), "10"])
+def test_an_invalid_limit_is_rejected(value: object) -> None:
+    with pytest.raises(ConfigError, match=r"RouterLimits\(deadline=\) takes a number greater than 0"):
+        RouterLimits(deadline=value)  # type: ignore[arg-type]  # the case under test
