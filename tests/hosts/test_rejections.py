@@ -1,0 +1,260 @@
+"""An application rejects a request by an error or by a response. The client sees neither."""
+
+import json
+from typing import Any
+
+import anyio
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from actors.errors import (
+    ActorsError,
+    ConfigError,
+    HostDraining,
+    HostUnavailable,
+    JournalUnavailable,
+    KeyReused,
+    QueueFull,
+    SessionClosed,
+    SessionLeased,
+    SessionUnknown,
+    TooManySessions,
+)
+from actors.hosts import ASGIApp, ASGIMessage, Receive, Scope, Send, error_response
+from actors.hosts.local import HELD, run_app
+from actors.hosts.rejections import Rejection, rejection_of
+from actors.hosts.requests import BodyTooLarge, ClientDisconnected, SessionRequest, read_request
+from actors.hosts.responses import error_messages, rejection_in
+
+pytestmark = pytest.mark.anyio
+
+OWNER = "http://b"
+ERRORS: dict[str, tuple[ActorsError, str, int]] = {
+    "leased": (SessionLeased("elsewhere", address=OWNER), "leased", 421),
+    "draining": (HostDraining("draining"), "refused", 503),
+    "full": (TooManySessions("full"), "refused", 503),
+    "outage": (JournalUnavailable("down"), "refused", 503),
+    "closed": (SessionClosed("closed"), "ended", 503),
+}
+
+
+class Client:
+    """The server's side of one request: the events to receive, and the messages that the client gets."""
+
+    def __init__(self, *events: ASGIMessage) -> None:
+        self._events = list(events)
+        self.messages = list[ASGIMessage]()
+
+    async def receive(self) -> ASGIMessage:
+        return self._events.pop(0) if self._events else {"type": "http.disconnect"}
+
+    async def send(self, message: ASGIMessage) -> None:
+        self.messages.append(message)
+
+    @property
+    def status(self) -> int | None:
+        return self.messages[0]["status"] if self.messages else None
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(message.get("body", b"") for message in self.messages)
+
+
+def scope(**fields: Any) -> Scope:  # Any: the values of a scope differ
+    return {
+        "type": "http",
+        "method": "POST",
+        "path": "/ask",
+        "raw_path": b"/ask",
+        "query_string": b"",
+        "headers": [],
+        **fields,
+    }
+
+
+def request(**fields: Any) -> SessionRequest:  # Any: as above
+    return SessionRequest("one", scope(**fields), b"hello", lambda: "key")
+
+
+async def run(app: ASGIApp) -> tuple[Rejection | None, Client]:
+    client = Client()
+    return await run_app(app, request(), client.receive, client.send), client
+
+
+def raising(error: Exception) -> Starlette:
+    async def handler(_: Request) -> Response:
+        raise error
+
+    return Starlette(routes=[Route("/ask", handler, methods=["POST"])])
+
+
+@pytest.mark.parametrize("name", ERRORS)
+async def test_a_rejection_that_the_application_raises_is_not_sent_to_the_client(name: str) -> None:
+    """Starlette answers with status 500 first, and then raises the error."""
+    error, kind, _ = ERRORS[name]
+    for raised in (error, ExceptionGroup("tasks", [error]), ExceptionGroup("tasks", [ValueError(), error])):
+        rejection, client = await run(raising(raised))
+        assert rejection is not None
+        assert (rejection.kind, rejection.error) == (kind, error)
+        assert rejection.owner == (OWNER if kind == "leased" else "")
+        assert client.messages == []
+
+
+@pytest.mark.parametrize("name", ERRORS)
+async def test_a_rejection_that_an_error_handler_answers_is_not_sent_to_the_client(name: str) -> None:
+    error, kind, status = ERRORS[name]
+
+    async def handle(_: Request, error: Exception) -> Response:
+        assert isinstance(error, ActorsError)
+        response = error_response(error)
+        assert response.status == status
+        return JSONResponse({"error": str(error)}, response.status, {**response.headers})
+
+    app = raising(error)
+    app.add_exception_handler(ActorsError, handle)
+    rejection, client = await run(app)
+    assert rejection is not None
+    assert (rejection.kind, rejection.owner) == (kind, OWNER if kind == "leased" else "")
+    assert client.messages == []
+    assert "'one'" in str(rejection.error)
+
+
+async def test_an_error_of_the_application_is_raised_after_its_response() -> None:
+    client = Client()
+    with pytest.raises(ValueError, match="a bug"):
+        await run_app(raising(ValueError("a bug")), request(), client.receive, client.send)
+    assert client.status == 500
+    assert client.body == b"Internal Server Error"
+
+
+@pytest.mark.parametrize("size", [10, 2 * HELD])
+async def test_a_response_with_an_error_status_reaches_the_client(size: int) -> None:
+    async def app(_: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 500, "headers": []})
+        await send({"type": "http.response.body", "body": b"x" * size, "more_body": True})
+        await send({"type": "http.response.body", "body": b"end", "more_body": False})
+
+    rejection, client = await run(app)
+    assert rejection is None
+    assert client.status == 500
+    assert client.body == b"x" * size + b"end"
+
+
+async def test_a_rejection_after_the_response_has_started_is_raised() -> None:
+    async def app(_: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        raise SessionClosed("moved")
+
+    client = Client()
+    with pytest.raises(SessionClosed, match="moved"):
+        await run_app(app, request(), client.receive, client.send)
+    assert client.status == 200
+
+
+async def test_a_stream_of_events_ends_in_order_if_its_session_moves() -> None:
+    async def handler(_: Request) -> Response:
+        async def events() -> Any:  # Any: an async generator, as the framework accepts it
+            yield b"data: 1\n\n"
+            raise SessionLeased("moved", address=OWNER)
+
+        return StreamingResponse(events(), media_type="text/event-stream")
+
+    rejection, client = await run(Starlette(routes=[Route("/ask", handler, methods=["POST"])]))
+    assert rejection is None
+    assert client.body == b"data: 1\n\n"
+    assert client.messages[-1]["more_body"] is False
+
+
+async def test_each_try_receives_the_complete_request_with_the_same_key() -> None:
+    seen = list[tuple[bytes, bytes]]()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        headers = dict(scope["headers"])
+        scope["headers"].append((b"idempotency-key", b"changed by the application"))
+        event = await receive()
+        assert event["more_body"] is False
+        seen.append((event["body"], headers[b"idempotency-key"]))
+        assert (await receive())["type"] == "http.disconnect"
+        raise HostDraining("draining")
+
+    found, client = request(), Client()
+    for _ in range(2):
+        assert await run_app(app, found, client.receive, client.send) is not None
+    assert seen == [(b"hello", b"key")] * 2
+
+
+@pytest.mark.parametrize(
+    ("method", "headers", "key"),
+    [
+        ("POST", [], b"key"),
+        ("POST", [(b"Idempotency-Key", b"mine")], b"mine"),
+        ("DELETE", [], b"key"),
+        ("GET", [], None),
+    ],
+)
+async def test_a_request_with_effects_has_one_key(
+    method: str, headers: list[tuple[bytes, bytes]], key: bytes | None
+) -> None:
+    found = dict(request(method=method, headers=headers).headers)
+    assert found.get(b"idempotency-key") == key
+
+
+@pytest.mark.parametrize(
+    ("fields", "target"),
+    [
+        ({"raw_path": b"/a%2Fb", "query_string": b"x=%20"}, "/a%2Fb?x=%20"),
+        ({"raw_path": None, "path": "/ä b"}, "/%C3%A4%20b"),
+        ({"raw_path": b"/api/ask", "root_path": "/api"}, "/ask"),
+        ({"raw_path": b"/api", "root_path": "/api"}, "/"),
+    ],
+)
+async def test_the_path_and_query_of_a_request_are_kept(fields: dict[str, Any], target: str) -> None:
+    assert request(**fields).target == target
+
+
+async def test_a_body_is_read_up_to_its_limit() -> None:
+    def parts() -> Client:
+        return Client(
+            {"type": "http.request", "body": b"12345", "more_body": True},
+            {"type": "http.request", "body": b"678", "more_body": False},
+        )
+
+    assert (await read_request("one", scope(), parts().receive, 8)).body == b"12345678"
+    with pytest.raises(BodyTooLarge):
+        await read_request("one", scope(), parts().receive, 7)
+    with pytest.raises(ClientDisconnected), anyio.fail_after(10):
+        await read_request("one", scope(), Client().receive, 7)
+
+
+async def test_other_errors_are_answers() -> None:
+    statuses = {
+        SessionUnknown("x"): 404,
+        KeyReused("x"): 409,
+        QueueFull("x"): 429,
+        HostUnavailable("x"): 503,
+        ConfigError("x"): 500,
+    }
+    for error, status in statuses.items():
+        assert rejection_of(error) is None
+        response = error_response(error)
+        assert response.status == status
+        assert (
+            rejection_in([(k.encode(), v.encode()) for k, v in response.headers.items()], "one", "") is None
+        )
+
+
+async def test_the_final_answer_names_no_other_host_and_may_be_repeated_later() -> None:
+    error = SessionLeased("Session 'one' is leased", address=OWNER)
+    begin, body = error_messages(error, is_final=True)
+    assert begin["status"] == 503
+    headers = dict(begin["headers"])
+    assert headers[b"retry-after"] == b"1"
+    assert not {b"actors-owner", b"actors-rejection"} & {*headers}
+    assert json.loads(body["body"]) == {"error": "Session 'one' is leased"}
+    begin, _ = error_messages(error, is_final=False)
+    found = rejection_in(begin["headers"], "one", "http://a")
+    assert found is not None
+    assert (begin["status"], found.kind, found.owner) == (421, "leased", OWNER)

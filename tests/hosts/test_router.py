@@ -1,0 +1,244 @@
+"""Three hosts of one journal behind a client that sends each request to the next host, whoever owns the session."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from actors.hosts import RouterLimits
+from actors.hosts.placement import place
+from actors.journal.storage.postgres import PostgresStorage
+from actors.journal.storage.sqlite import SqliteStorage
+from tests.hosts.support import MakeStorage, RoutedCluster, RoutedHost, asked, routed_cluster
+from tests.journal.postgres import Server
+
+pytestmark = [
+    pytest.mark.anyio,
+    # on trio, httpcore2 leaves the generator of a response that is not read to its end to the garbage collector
+    pytest.mark.filterwarnings(
+        "ignore:Exception ignored in.*PoolByteStream:pytest.PytestUnraisableExceptionWarning",
+        "ignore:.*PoolByteStream.*:ResourceWarning",
+    ),
+]
+
+LONG = 3600.0
+"""Seconds of a lease that does not expire during a test."""
+SESSIONS = [f"s{number}" for number in range(9)]
+TEXTS = ["one", "two", "three", "four"]
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def journal(request: pytest.FixtureRequest, tmp_path: Path) -> MakeStorage:
+    """Return a function that returns another storage of the same journal."""
+    if request.param == "sqlite":
+        return lambda: SqliteStorage(tmp_path / "sessions.db", durability="process", lease=LONG)
+    server: Server = request.getfixturevalue("postgres")
+    url = server.url(server.schema())
+    return lambda: PostgresStorage(url, lease=LONG)
+
+
+@pytest.fixture(autouse=True)
+def frequent_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read the list of hosts more often."""
+    monkeypatch.setattr("actors.hosts.directory.PERIOD", 0.05)
+
+
+@pytest.fixture
+async def cluster(journal: MakeStorage) -> AsyncIterator[RoutedCluster]:
+    async with routed_cluster(journal) as found:
+        yield found
+
+
+def assert_asked_once(host: RoutedHost, sessions: list[str] = SESSIONS, texts: list[str] = TEXTS) -> None:
+    """Check that the log of each session contains each ask once, in order."""
+    for session in sessions:
+        assert asked(host.runtime, session) == [f"{session} {text}" for text in texts]
+
+
+@pytest.mark.parametrize("answers_errors", [False, True])
+async def test_a_client_without_knowledge_of_owners_sees_no_error(
+    cluster: RoutedCluster, answers_errors: bool
+) -> None:
+    hosts = await cluster.start(3, answers_errors=answers_errors)
+    await cluster.ask_all(hosts, SESSIONS, TEXTS)
+    assert_asked_once(hosts[0])
+    live = await hosts[0].runtime.journal.hosts()
+    placed = {session: place(session, live, frozenset(), 1.0) for session in SESSIONS}
+    for host in hosts:
+        assert {*host.runtime.sessions} == {name for name, address in placed.items() if address == host.url}
+
+
+async def test_a_client_sees_no_error_while_sessions_move(cluster: RoutedCluster) -> None:
+    hosts = await cluster.start(3)
+    await cluster.ask_all(hosts, SESSIONS, TEXTS[:1])
+    moved = list[str]()
+
+    async def move_all() -> None:
+        for host, other in zip(hosts, [*hosts[1:], hosts[0]], strict=True):
+            for session in [*host.runtime.sessions]:
+                await host.runtime.hand_over(session, to=other.url)
+                moved.append(session)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(move_all)
+        tasks.start_soon(cluster.ask_all, hosts, SESSIONS, TEXTS[1:])
+    assert {*moved} >= {*SESSIONS}
+    assert_asked_once(hosts[0])
+
+
+async def test_a_client_sees_no_error_while_a_host_leaves_and_another_joins(cluster: RoutedCluster) -> None:
+    hosts = await cluster.start(3)
+    first, *rest = hosts
+    await cluster.ask_all(hosts, SESSIONS, TEXTS[:1])
+    assert first.runtime.sessions
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(cluster.ask_all, [*rest], SESSIONS, TEXTS[1:3])
+        await first.leave()
+        *_, joined = await cluster.start()
+    await cluster.ask_all([*rest, joined], SESSIONS, TEXTS[3:])
+    assert_asked_once(joined)
+    number = 0
+    while not joined.runtime.sessions:  # as soon as the other host has read the list of hosts again
+        number += 1
+        await cluster.ask(rest[0], f"further-{number}", "Hello.")
+
+
+async def test_repeated_requests_with_one_key_at_all_hosts_are_one_ask(cluster: RoutedCluster) -> None:
+    hosts = await cluster.start(3)
+    async with anyio.create_task_group() as tasks:
+        for host in [*hosts, *hosts]:
+            tasks.start_soon(cluster.ask, host, "one", "Hello.", "k")
+    await cluster.ask(hosts[1], "one", "Hello.", "k")
+    assert asked(hosts[0].runtime, "one") == ["Hello."]
+
+
+async def host_of(cluster: RoutedCluster, session: str) -> tuple[RoutedHost, RoutedHost]:
+    """Start two hosts, and open a session. Return its owner and the other host."""
+    hosts = await cluster.start(2)
+    owner = (await cluster.ask(hosts[0], session, "Hello."))["host"]
+    first, second = hosts if hosts[0].url == owner else hosts[::-1]
+    return first, second
+
+
+@asynccontextmanager
+async def reading(cluster: RoutedCluster, host: RoutedHost, after: int = 0) -> AsyncIterator["Reader"]:
+    """Read the events of the session `one` through a host, and close the connection at the end of the block."""
+    headers = {"last-event-id": str(after)}
+    async with cluster.client.stream("GET", f"{host.url}/sessions/one/events", headers=headers) as response:
+        assert response.headers["content-type"] == "text/event-stream"
+        async with aclosing(response.aiter_raw()) as pieces:
+            yield Reader(pieces)
+
+
+class Reader:
+    """The events that a client has received."""
+
+    def __init__(self, pieces: AsyncIterator[bytes]) -> None:
+        self._pieces = pieces
+        self.text = ""
+
+    async def until(self, words: str, times: int = 1) -> None:
+        """Read until the text contains the words so many times."""
+        while self.text.count(words) < times:
+            self.text += (await anext(self._pieces)).decode()
+
+    async def rest(self) -> None:
+        """Read until the response ends."""
+        async for piece in self._pieces:
+            self.text += piece.decode()
+
+    @property
+    def last(self) -> int:
+        """The number of the last event."""
+        return max(int(line[4:]) for line in self.text.splitlines() if line.startswith("id: "))
+
+
+async def test_events_are_forwarded_as_they_occur_and_continue_at_another_host(
+    cluster: RoutedCluster,
+) -> None:
+    owner, other = await host_of(cluster, "one")
+    async with reading(cluster, other) as first:
+        await first.until("event: complete")
+        await cluster.ask(other, "one", "Again.")
+        await first.until("event: complete", 2)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(owner.leave)
+            await first.rest()  # the stream ends, because the session leaves its host
+    await cluster.ask(other, "one", "At another host.")
+    async with reading(cluster, other, first.last) as second:
+        await second.until("event: complete")
+    assert "At another host." in second.text
+    assert "Again." not in second.text
+
+
+async def test_a_client_that_disconnects_ends_the_forwarded_request(cluster: RoutedCluster) -> None:
+    owner, other = await host_of(cluster, "one")
+    async with reading(cluster, other) as events:
+        await events.until("event: complete")
+        assert not owner.app.left.is_set()
+    await owner.app.left.wait()
+
+
+async def test_a_body_above_the_limit_is_rejected_before_the_application_sees_it(
+    cluster: RoutedCluster,
+) -> None:
+    (host,) = await cluster.start(limits=RouterLimits(body=100))
+    url = f"{host.url}/sessions/one/ask"
+    response = await cluster.client.post(url, json={"text": "x" * 100})
+    assert response.status_code == 413
+    assert response.json() == {"error": "The body of a request for a session is limited to 100 bytes"}
+    assert host.app.requests == []
+    await cluster.ask(host, "one", "x" * 80)
+
+
+async def test_a_forwarded_request_is_not_forwarded_again_and_names_the_owner(cluster: RoutedCluster) -> None:
+    owner, other = await host_of(cluster, "one")
+    url, count = f"{other.url}/sessions/one/ask", len(owner.app.requests)
+    response = await cluster.client.post(url, json={"text": "Hi."}, headers={"actors-forwards": "1"})
+    assert response.status_code == 421
+    assert response.headers["actors-owner"] == owner.url
+    assert len(owner.app.requests) == count
+
+
+async def test_a_forwarded_request_has_the_key_and_the_address_of_the_client(cluster: RoutedCluster) -> None:
+    owner, other = await host_of(cluster, "one")
+    sent = {
+        "x-forwarded-for": "203.0.113.9",
+        "te": "trailers",
+        "x-mine": "1",
+        "connection": "close, x-hop",
+        "x-hop": "1",
+    }
+    url = f"{other.url}/sessions/one/ask?a=%2F&b"
+    await cluster.client.post(url, json={"text": "Hi."}, headers=sent)
+    await cluster.client.post(url, json={"text": "Hi."}, headers={**sent, "idempotency-key": "mine"})
+    first, second = ({**dict(scope["headers"])} for scope in owner.app.requests[-2:])
+    assert owner.app.requests[-1]["query_string"] == b"a=%2F&b"
+    assert first[b"x-forwarded-for"] == b"192.0.2.1"
+    assert first[b"x-mine"] == b"1"
+    assert not {b"te", b"x-hop"} & {*first}
+    assert len(first[b"idempotency-key"]) == 32
+    assert second[b"idempotency-key"] == b"mine"
+
+
+async def test_a_request_without_a_session_is_answered_by_the_host_that_receives_it(
+    cluster: RoutedCluster,
+) -> None:
+    for host in await cluster.start(2):
+        response = await cluster.client.post(f"{host.url}/status", content=b"{}")
+        assert response.json() == {"host": host.url}
+        assert "idempotency-key" not in dict(host.app.requests[-1]["headers"])
+
+
+async def test_a_request_ends_with_503_if_no_host_accepts_it_in_time(cluster: RoutedCluster) -> None:
+    limits = RouterLimits(deadline=0.1, max_delay=0.02)
+    (host,) = await cluster.start(limits=limits)
+    await host.runtime.drain()
+    response = await cluster.client.post(f"{host.url}/sessions/one/ask", json={"text": "Hi."})
+    assert (response.status_code, response.headers["retry-after"]) == (503, "1")
+    assert "actors-rejection" not in response.headers
+    assert "draining" in json.loads(response.text)["error"]
