@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from actors.hosts.asgi import ASGIApp, ASGIMessage, Receive, Scope, Send
     from actors.hosts.limits import RouterLimits
     from actors.hosts.listener import listen
+    from actors.hosts.local import ensure_answered
     from actors.hosts.responses import ErrorResponse, error_response
     from actors.hosts.router import SessionRouter
 
@@ -33,6 +34,7 @@ __all__ = [
     "Scope",
     "Send",
     "SessionRouter",
+    "ensure_answered",
     "error_response",
     "listen",
 ]
@@ -41,6 +43,7 @@ _HOMES = {
     "asgi": ("ASGIApp", "ASGIMessage", "Receive", "Scope", "Send"),
     "limits": ("RouterLimits",),
     "listener": ("listen",),
+    "local": ("ensure_answered",),
     "responses": ("ErrorResponse", "error_response"),
     "router": ("SessionRouter",),
 }

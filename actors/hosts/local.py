@@ -7,12 +7,14 @@ The error middleware of some frameworks answers with status 500 before it raises
 of 500 or more is held back until the application returns.
 """
 
-from actors.errors import ActorsError
+from actors.core.stream_events.results import AskResult
+from actors.errors import SessionClosed
 from actors.hosts.asgi import ASGIApp, ASGIMessage, Receive, Send
 from actors.hosts.rejections import Rejection, rejection_of
 from actors.hosts.requests import SessionRequest
 from actors.hosts.responses import rejection_in
 from actors.interrupts import is_group
+from actors.runtime.handle import Session
 
 HELD = 64 * 1024
 """Maximum size of a body that is held back, in bytes."""
@@ -78,7 +80,7 @@ async def run_app(app: ASGIApp, request: SessionRequest, receive: Receive, send:
     try:
         await app(request.scope(), request.replay(receive), response.send)
     except Exception as error:
-        rejection = rejection_of(_single_error(error))
+        rejection = _find_rejection(error)
         if rejection is not None and not response.is_started:
             return rejection
         if rejection is not None and await response.end_event_stream():
@@ -90,10 +92,35 @@ async def run_app(app: ASGIApp, request: SessionRequest, receive: Receive, send:
     return response.rejection
 
 
-def _single_error(error: BaseException) -> BaseException:
-    """Return the only `ActorsError` of an exception group; task groups in middleware wrap the errors of handlers."""
-    while is_group(error) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    if is_group(error):
-        return next((each for each in error.exceptions if isinstance(each, ActorsError)), error)
-    return error
+def _find_rejection(error: BaseException) -> Rejection | None:
+    """Return the rejection that an error means.
+
+    Task groups in middleware wrap the errors of handlers in a group. Some frameworks raise another error from an error
+    that has a handler, if the response has started.
+    """
+    if (rejection := rejection_of(error)) is not None:
+        return rejection
+    nested = error.exceptions if is_group(error) else [error.__cause__] if error.__cause__ else []
+    return next((found for each in nested if (found := _find_rejection(each)) is not None), None)
+
+
+def ensure_answered(session: Session, result: AskResult) -> AskResult:
+    """Return the result of an ask, unless the ask was cancelled because its session left this host.
+
+    The ask continues at another host when it is repeated with the same key, as a `SessionRouter` does.
+
+    Args:
+        session: The session that was asked.
+        result: The result of the ask, which had a key.
+
+    Raises:
+        SessionClosed: The ask was interrupted, or was cancelled by a handover, a drain or the end of the runtime.
+    """
+    lifecycle = session._lifecycle
+    is_leaving = lifecycle.departure is not None or lifecycle.is_over or not lifecycle.host.running
+    if result.status == "interrupted" or (result.status == "cancelled" and is_leaving):
+        raise SessionClosed(
+            f"An ask of session {session.id!r} was {result.status}, because the session left its host; repeat the ask "
+            "with the same key"
+        )
+    return result

@@ -2,10 +2,11 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import cast
 
 import anyio
 import h11
-from anyio.abc import SocketAttribute, SocketStream
+from anyio.abc import SocketAttribute, SocketListener, SocketStream
 
 from actors.hosts import ASGIApp, ASGIMessage, Scope
 
@@ -89,7 +90,23 @@ async def serve_app(app: ASGIApp) -> AsyncIterator[str]:
             with suppress(*BROKEN):
                 await Connection(stream).run(app)
 
-    async with listener, anyio.create_task_group() as tasks:
-        tasks.start_soon(listener.serve, handle)
-        yield f"http://127.0.0.1:{listener.extra(SocketAttribute.local_port)}"
+    port: int = listener.extra(SocketAttribute.local_port)
+    accepting_socket = cast(SocketListener, listener.listeners[0])
+    is_closing = False
+
+    async def accept() -> None:
+        while True:
+            stream = await accepting_socket.accept()
+            if is_closing:
+                await stream.aclose()
+                return
+            tasks.start_soon(handle, stream)
+
+    async with listener, anyio.create_task_group() as accepting, anyio.create_task_group() as tasks:
+        accepting.start_soon(accept)
+        yield f"http://127.0.0.1:{port}"
+        is_closing = True
+        # asyncio raises an error if a client connects while `accept` is being cancelled, so end `accept` in order
+        with suppress(OSError):
+            await (await anyio.connect_tcp("127.0.0.1", port)).aclose()
         tasks.cancel_scope.cancel()

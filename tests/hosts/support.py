@@ -13,9 +13,17 @@ from actors import Runtime
 from actors.config import Config, FileSettings
 from actors.core.log.events import AskStarted
 from actors.core.values.packed import unpack
-from actors.errors import ActorsError, SessionClosed
+from actors.errors import ActorsError
 from actors.events import sse_frame
-from actors.hosts import Receive, RouterLimits, Scope, Send, SessionRouter, error_response
+from actors.hosts import (
+    Receive,
+    RouterLimits,
+    Scope,
+    Send,
+    SessionRouter,
+    ensure_answered,
+    error_response,
+)
 from actors.journal.storage import Storage
 from actors.strict.rules.base import Json
 from actors.testing import OpenAIServer, Say, Turn, serve
@@ -97,9 +105,7 @@ class Application:
     async def _ask(self, scope: Scope, receive: Receive, send: Send) -> None:
         text = json.loads(await read_body(receive))["text"]
         session = await self.runtime.open("a", id=scope["path"].split("/")[2], resume=True)
-        result = await session.ask(text, key=header(scope, "idempotency-key"))
-        if result.status == "cancelled":
-            raise SessionClosed("cancelled by the shutdown")
+        result = ensure_answered(session, await session.ask(text, key=header(scope, "idempotency-key")))
         await respond(send, 200, {"text": result.text, "host": self.runtime.address})
 
     async def _events(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -140,8 +146,8 @@ class RoutedCluster:
     def __init__(
         self, tasks: TaskGroup, client: AsyncClient, server: OpenAIServer, journal: MakeStorage
     ) -> None:
-        self._tasks, self._server, self._journal = tasks, server, journal
-        self.client = client
+        self._tasks, self._journal = tasks, journal
+        self.server, self.client = server, client
         self.hosts: list[RoutedHost] = []
 
     async def start(
@@ -158,7 +164,7 @@ class RoutedCluster:
         app = Application(answers_errors=answers_errors)
         router = SessionRouter(app, session_id, limits=limits)
         async with serve_app(router) as url:
-            config = Config(FileSettings(backends={"a": backend_at(self._server)}), {})
+            config = Config(FileSettings(backends={"a": backend_at(self.server)}), {})
             app.runtime = Runtime(config, journal=self._journal(), seed=1, address=url)
             host = RoutedHost(app.runtime, app, url)
             async with app.runtime, router.serving(app.runtime, timeout=5.0):
@@ -202,11 +208,9 @@ def asked(runtime: Runtime, session: str) -> list[str]:
 
 
 @asynccontextmanager
-async def routed_cluster(
-    journal: MakeStorage, model: Callable[[Json], Turn] = answer
-) -> AsyncIterator[RoutedCluster]:
+async def routed_cluster(journal: MakeStorage) -> AsyncIterator[RoutedCluster]:
     """Run a model server and a client; the test starts the hosts."""
-    server = OpenAIServer(model)
+    server = OpenAIServer(answer)
     with anyio.fail_after(SECONDS):
         async with serve(server), AsyncClient(timeout=SECONDS) as client, anyio.create_task_group() as tasks:
             cluster = RoutedCluster(tasks, client, server, journal)

@@ -13,6 +13,7 @@ from actors.hosts import RouterLimits
 from actors.hosts.placement import place
 from actors.journal.storage.postgres import PostgresStorage
 from actors.journal.storage.sqlite import SqliteStorage
+from actors.testing import Stall
 from tests.hosts.support import MakeStorage, RoutedCluster, RoutedHost, asked, routed_cluster
 from tests.journal.postgres import Server
 
@@ -92,8 +93,8 @@ async def test_a_client_sees_no_error_while_sessions_move(cluster: RoutedCluster
 
 async def test_a_client_sees_no_error_while_a_host_leaves_and_another_joins(cluster: RoutedCluster) -> None:
     hosts = await cluster.start(3)
-    first, *rest = hosts
     await cluster.ask_all(hosts, SESSIONS, TEXTS[:1])
+    *rest, first = sorted(hosts, key=lambda host: len(host.runtime.sessions))
     assert first.runtime.sessions
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(cluster.ask_all, [*rest], SESSIONS, TEXTS[1:3])
@@ -114,6 +115,28 @@ async def test_repeated_requests_with_one_key_at_all_hosts_are_one_ask(cluster: 
             tasks.start_soon(cluster.ask, host, "one", "Hello.", "k")
     await cluster.ask(hosts[1], "one", "Hello.", "k")
     assert asked(hosts[0].runtime, "one") == ["Hello."]
+
+
+@pytest.mark.parametrize("is_forwarded", [False, True])
+async def test_an_ask_that_its_host_cancels_continues_at_another_host(
+    cluster: RoutedCluster, is_forwarded: bool
+) -> None:
+    owner, other = await host_of(cluster, "one")
+    stalled = anyio.Event()
+
+    def stall_once(_: int, body: object) -> Stall | None:
+        if stalled.is_set() or "Again." not in str(body):
+            return None
+        stalled.set()
+        return Stall(after_bytes=100)
+
+    cluster.server.faults = stall_once
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(cluster.ask, other if is_forwarded else owner, "one", "Again.")
+        await stalled.wait()
+        await owner.runtime.hand_over("one", to=other.url, timeout=0)
+    assert [*other.runtime.sessions] == ["one"]
+    assert asked(other.runtime, "one") == ["Hello.", "Again."]
 
 
 async def host_of(cluster: RoutedCluster, session: str) -> tuple[RoutedHost, RoutedHost]:

@@ -1,0 +1,45 @@
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Annotated
+
+from fastapi import FastAPI, Header, Request
+from fastapi.responses import JSONResponse, StreamingResponse
+
+from actors import ActorsError, Runtime
+from actors.events import sse_frame
+from actors.hosts import SessionRouter, ensure_answered, error_response, listen
+
+
+@asynccontextmanager
+async def lifespan(api: FastAPI) -> AsyncIterator[None]:
+    journal = os.environ["JOURNAL"]
+    async with listen(app) as url, Runtime(journal=journal, address=url) as runtime, app.serving(runtime):
+        api.state.open = lambda name: runtime.open("openai:gpt-5.2", id=name, resume=True)
+        yield
+
+
+api = FastAPI(lifespan=lifespan)
+app = SessionRouter(api, lambda scope: scope["path"].split("/")[2] if "/sessions/" in scope["path"] else None)
+
+
+@api.post("/sessions/{name}/messages")
+async def answer(name: str, text: str, request: Request, idempotency_key: Annotated[str, Header()]) -> str:
+    session = await request.app.state.open(name)
+    return ensure_answered(session, await session.ask(text, key=idempotency_key)).text
+
+
+@api.get("/sessions/{name}/events")
+async def events(
+    name: str, request: Request, last_event_id: Annotated[int, Header()] = 0
+) -> StreamingResponse:
+    session = await request.app.state.open(name)
+    frames = (sse_frame(event) async for event in session.events(after=last_event_id))
+    return StreamingResponse(frames, media_type="text/event-stream")
+
+
+@api.exception_handler(ActorsError)
+async def fail(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, ActorsError)
+    response = error_response(error)
+    return JSONResponse({"error": str(error)}, response.status, {**response.headers})
