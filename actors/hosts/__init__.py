@@ -10,8 +10,8 @@
     app = SessionRouter(api, session_id)
 
 `SessionRouter` forwards the HTTP requests for a session to the host that owns it, and repeats them with the same key at
-another host if that host ends. `listen` gives a worker process an address of its own (the extra `hosts`). Names are
-imported when they are first used.
+another host if that host ends. `listen` gives a worker process an address of its own (the extra `hosts`). `RayHosts`
+does the same for Ray actors (the extra `ray`). Names are imported when they are first used.
 """
 
 from importlib import import_module
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from actors.hosts.limits import RouterLimits
     from actors.hosts.listener import listen
     from actors.hosts.local import ensure_answered
+    from actors.hosts.ray_hosts import RayHosts
     from actors.hosts.responses import ErrorResponse, error_response
     from actors.hosts.router import SessionRouter
 
@@ -29,6 +30,7 @@ __all__ = [
     "ASGIApp",
     "ASGIMessage",
     "ErrorResponse",
+    "RayHosts",
     "Receive",
     "RouterLimits",
     "Scope",
@@ -44,6 +46,7 @@ _HOMES = {
     "limits": ("RouterLimits",),
     "listener": ("listen",),
     "local": ("ensure_answered",),
+    "ray_hosts": ("RayHosts",),
     "responses": ("ErrorResponse", "error_response"),
     "router": ("SessionRouter",),
 }

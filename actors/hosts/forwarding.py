@@ -6,8 +6,7 @@ expired.
 """
 
 from contextlib import aclosing
-
-import anyio
+from functools import partial
 
 from actors.core.data.segments import Segments
 from actors.errors import ConfigError, HostUnavailable, ProviderFailed
@@ -15,6 +14,7 @@ from actors.hosts.asgi import Send
 from actors.hosts.directory import HostDirectory
 from actors.hosts.limits import RouterLimits
 from actors.hosts.local import ResponseFilter
+from actors.hosts.race import Interrupted, run_unless
 from actors.hosts.rejections import Rejection
 from actors.hosts.requests import SessionRequest, end_to_end
 from actors.hosts.responses import json_messages, rejection_in
@@ -50,26 +50,18 @@ class Forwarder:
         except ConfigError as error:
             return _unreachable(request, address, str(error))
         response = ResponseFilter(request.session, send)
-        failures = list[Rejection]()
-
-        async def watch() -> None:
-            await self._directory.wait_gone(address)
-            failures.append(_unreachable(request, address, "its lease has expired"))
-            tasks.cancel_scope.cancel()
-
-        async def exchange() -> None:
-            if (failure := await self._exchange(address, request, response)) is not None:
-                failures.append(failure)
-            tasks.cancel_scope.cancel()
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(watch)
-            tasks.start_soon(exchange)
-        if not failures or not response.is_started:
-            return failures[0] if failures else None
+        try:
+            failure = await run_unless(
+                partial(self._directory.wait_gone, address),
+                partial(self._exchange, address, request, response),
+            )
+        except Interrupted:
+            failure = _unreachable(request, address, "its lease has expired")
+        if failure is None or not response.is_started:
+            return failure
         if await response.end_event_stream():
             return None
-        raise failures[0].error
+        raise failure.error
 
     async def _exchange(
         self, address: str, request: SessionRequest, response: ResponseFilter

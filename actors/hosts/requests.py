@@ -5,9 +5,8 @@ from typing import TypeVar
 from urllib.parse import quote
 from uuid import uuid4
 
-import anyio
-
 from actors.hosts.asgi import ASGIMessage, RawHeaders, Receive, Scope
+from actors.hosts.race import Interrupted, run_unless
 from actors.hosts.responses import FORWARDS
 
 T = TypeVar("T")
@@ -141,22 +140,12 @@ async def run_while_connected(receive: Receive, work: Callable[[], Awaitable[T]]
         Exception: Raised by `work`.
         ClientDisconnected: The client closed the connection before the work was done.
     """
-    results, errors = list[T](), list[Exception]()
 
-    async def watch() -> None:
+    async def wait_disconnected() -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
-        tasks.cancel_scope.cancel()
 
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(watch)
-        try:
-            results.append(await work())
-        except Exception as error:
-            errors.append(error)  # raised outside of the task group, which would wrap it
-        tasks.cancel_scope.cancel()
-    if errors:
-        raise errors[0]
-    if not results:
-        raise ClientDisconnected
-    return results[0]
+    try:
+        return await run_unless(wait_disconnected, work)
+    except Interrupted:
+        raise ClientDisconnected from None

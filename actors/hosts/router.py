@@ -13,7 +13,7 @@ from functools import partial
 
 import anyio
 
-from actors.errors import JournalError
+from actors.errors import ActorsError, JournalError
 from actors.hosts.asgi import ASGIApp, ASGIMessage, Receive, Scope, Send
 from actors.hosts.directory import HostDirectory
 from actors.hosts.forwarding import Forwarder
@@ -28,7 +28,8 @@ from actors.hosts.requests import (
     run_while_connected,
 )
 from actors.hosts.responses import error_messages, json_messages
-from actors.hosts.routing import GiveUp, Route, RoutingTable, Try, Wait
+from actors.hosts.routing import RoutingTable
+from actors.hosts.search import HostSearch
 from actors.hosts.shutdown import call_at_signals
 from actors.runtime.host_task import HostTask
 from actors.runtime.runtime import Runtime
@@ -173,22 +174,24 @@ class _RequestRouter:
         session, here = request.session, self._runtime.address
         if session in self._runtime.sessions:
             self._table.record_owner(session, here)
-        route = Route(session, here, self._table, anyio.current_time())
+
+        async def pause(seconds: float) -> None:
+            await run_while_connected(receive, partial(anyio.sleep, seconds))
+
+        search = HostSearch(session, here, self._table, self._directory, pause)
         while True:
-            now = anyio.current_time()
-            is_known = self._table.reachable_owner(session, now) is not None
-            match route.next_step(() if is_known else await self._directory.hosts(), now):
-                case Try(address=address):
-                    rejection = await self._try(address, request, receive, send)
-                    if rejection is None:
-                        self._record_answer(route, address, session)
-                        return
-                    route.record(address, rejection, anyio.current_time())
-                case Wait(seconds=seconds):
-                    await run_while_connected(receive, partial(anyio.sleep, seconds))
-                case GiveUp(error=error):
-                    await _send_all(send, error_messages(error, is_final=True))
-                    return
+            try:
+                address = await search.next_address()
+            except ActorsError as error:
+                await _send_all(send, error_messages(error, is_final=True))
+                return
+            rejection = await self._try(address, request, receive, send)
+            if rejection is None:
+                # a host that answers without opening the session is not its owner
+                if address != here or session in self._runtime.sessions:
+                    search.accept()
+                return
+            search.reject(rejection)
 
     async def _try(
         self, address: str, request: SessionRequest, receive: Receive, send: Send
@@ -201,11 +204,6 @@ class _RequestRouter:
         if address in ("", self._runtime.address):
             return await run_app(self._app, request, receive, send)
         return await run_while_connected(receive, partial(self._forwarder.forward, address, request, send))
-
-    def _record_answer(self, route: Route, address: str, session: str) -> None:
-        """Remember the host that answered. A host that answers without opening the session is not its owner."""
-        if address != self._runtime.address or session in self._runtime.sessions:
-            route.record_answer(address)
 
 
 async def _send_all(send: Send, messages: Sequence[ASGIMessage]) -> None:

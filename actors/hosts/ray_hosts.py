@@ -1,0 +1,318 @@
+"""Host sessions in Ray actors with names, and send each ask to the actor that owns its session.
+
+    hosts = RayHosts(("a", "b", "c"), make_runtime, open_session)
+    result = await hosts.ask("session-1", "Hello.")
+
+The address of a host is the name of its Ray actor. Ray restarts an actor whose process or machine has ended, under the
+same name, and the new runtime can claim the sessions of the earlier one at once.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing, suppress
+from functools import partial
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any, TypeAlias, TypeVar
+from uuid import uuid4
+
+from actors.core.stream_events.events import DurableEvent, SessionEvent
+from actors.core.stream_events.results import AskResult
+from actors.errors import ActorsError, ConfigError, HostUnavailable, JournalUnavailable
+from actors.hosts.directory import HostDirectory
+from actors.hosts.limits import RouterLimits
+from actors.hosts.local import ensure_answered
+from actors.hosts.race import Interrupted, run_unless
+from actors.hosts.rejections import Rejection, rejection_of
+from actors.hosts.routing import RoutingTable
+from actors.hosts.search import HostSearch
+from actors.journal.storage.hosts import Host, Movement
+from actors.runtime.handle import Session
+from actors.runtime.runtime import Runtime
+
+MakeRuntime: TypeAlias = Callable[[str], Runtime]
+"""Returns a runtime with the given address, which is not entered yet."""
+OpenSession: TypeAlias = Callable[[Runtime, str], Awaitable[Session]]
+"""Opens the session with the given id, as `Runtime.claim` or `Runtime.open` with `resume=True` do."""
+Arguments: TypeAlias = Mapping[str, Any]  # Any: the arguments of `Session.ask`
+RayObject: TypeAlias = Any  # Any: Ray is not installed where types are checked
+
+T = TypeVar("T")
+
+CONCURRENCY = 10_000
+"""Maximum number of calls of one actor at the same time. Each ask and each stream of events is a call."""
+BUFFERED = 64
+"""Maximum number of events that an actor sends before the reader has received them."""
+LISTING = 5.0
+"""Maximum number of seconds to wait for the list of hosts from one actor."""
+
+RESTARTING = 0.1
+"""Seconds between two attempts to reach an actor that Ray restarts."""
+
+
+class HostActor:
+    """The class of the Ray actors. Ray calls each method in a new task, all on one asyncio event loop.
+
+    Args:
+        name: The name of the actor.
+        make_runtime: As for `RayHosts`.
+        open_session: As for `RayHosts`.
+    """
+
+    def __init__(self, name: str, make_runtime: MakeRuntime, open_session: OpenSession) -> None:
+        self._open = open_session
+        loop = asyncio.get_running_loop()
+        self._runtime: asyncio.Future[Runtime] = loop.create_future()
+        self._leaving = asyncio.Event()
+        self._life = loop.create_task(self._live(make_runtime(name)))
+
+    async def _live(self, runtime: Runtime) -> None:
+        """Enter and leave the runtime in one task."""
+        try:
+            async with runtime:
+                self._runtime.set_result(runtime)
+                await self._leaving.wait()
+        except Exception as error:
+            if self._runtime.done():
+                raise
+            self._runtime.set_exception(error)
+
+    async def ask(self, session: str, arguments: Arguments) -> AskResult | Rejection:
+        """Ask a session, and return the result or the rejection."""
+        try:
+            opened = await self._open(await self._started(), session)
+            return ensure_answered(opened, await opened.ask(**arguments))
+        except ActorsError as error:
+            if (rejection := rejection_of(error)) is None:
+                raise
+            return rejection
+
+    async def events(self, session: str, after: int) -> AsyncGenerator[SessionEvent | Rejection, None]:
+        """Yield the events of a session, as `Session.events` does. The last item may be a rejection."""
+        try:
+            opened = await self._open(await self._started(), session)
+            async for event in opened.events(after=after):
+                yield event
+        except ActorsError as error:
+            if (rejection := rejection_of(error)) is None:
+                raise
+            yield rejection
+
+    async def hosts(self) -> Sequence[Host]:
+        """Return the live hosts of the journal. Health checks call this method."""
+        return await (await self._started()).journal.hosts()
+
+    async def leave(self, rate: float, timeout: float) -> Movement:
+        """Move all sessions to other hosts, and leave the runtime."""
+        runtime = await self._started()
+        movement = Movement()
+        with suppress(ActorsError):
+            movement = await runtime.drain(rate=rate, timeout=timeout)
+        self._leaving.set()
+        await self._life
+        return movement
+
+    async def _started(self) -> Runtime:
+        """Wait until the runtime has been entered, and return it."""
+        return await asyncio.shield(self._runtime)
+
+
+class RayHosts:
+    """Ray actors with a runtime each, and the router of the asks for their sessions.
+
+    Several programs can use the same actors: an actor that exists is not created again. The runtimes need one journal
+    that all actors can use. Call the methods on asyncio.
+
+    Args:
+        names: The names of the actors.
+        make_runtime: Returns the runtime of an actor. The argument is the actor's name, which must be the `address` of
+            the runtime.
+        open_session: Opens a session, with its tools, and resumes it if it exists. The arguments are the runtime and
+            the id of the session.
+        limits: The limits of the router.
+        options: Options for the actors, such as `num_cpus`, `namespace` or `lifetime`, as for `options` of a Ray actor.
+
+    Raises:
+        ConfigError: There are no names.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        make_runtime: MakeRuntime,
+        open_session: OpenSession,
+        *,
+        limits: RouterLimits | None = None,
+        options: Mapping[str, Any] = MappingProxyType({}),  # Any: the values of Ray's options differ
+    ) -> None:
+        if not names:
+            raise ConfigError("RayHosts(names=) takes the name of at least one actor")
+        self._ray: RayObject = import_module("ray")
+        fixed = {"max_concurrency": CONCURRENCY, "max_restarts": -1, "get_if_exists": True}
+        kind = self._ray.remote(HostActor)
+        self._actors: dict[str, RayObject] = {
+            name: kind.options(**fixed, **options, name=name).remote(name, make_runtime, open_session)
+            for name in names
+        }
+        self._first = names[0]
+        self._table = RoutingTable(limits or RouterLimits())
+        self._directory = HostDirectory(self.hosts)
+
+    async def wait_started(self) -> None:
+        """Wait until all runtimes have been entered, so that new sessions are placed on all actors.
+
+        Raises:
+            Exception: A runtime cannot be entered, or an actor cannot be started.
+        """
+        await asyncio.gather(*map(self._wait_started, self._actors.values()))
+
+    async def _wait_started(self, actor: RayObject) -> None:
+        """Wait until the runtime of one actor has been entered, also while Ray restarts the actor."""
+        errors = self._ray.exceptions
+        while True:
+            try:
+                await actor.hosts.remote()
+            except errors.ActorUnavailableError:
+                await asyncio.sleep(RESTARTING)
+            except errors.RayTaskError as error:
+                raise error.cause from None
+            else:
+                return
+
+    async def ask(
+        self,
+        session: str,
+        message: str | None = None,
+        *,
+        key: str | None = None,
+        **arguments: Any,  # Any: the arguments of `Session.ask`
+    ) -> AskResult:
+        """Ask a session at its owner. If the owner ends, the ask continues at another host.
+
+        Args:
+            session: Id of the session.
+            message: The message of the user.
+            key: The key of the ask. By default, a new key, with which the ask is repeated at other hosts.
+            arguments: Further arguments of `Session.ask`.
+
+        Raises:
+            ActorsError: Raised by `Session.ask`, or the error of the last host if the limits were reached.
+        """
+        if message is not None:
+            arguments = {**arguments, "message": message, "key": key or uuid4().hex}
+        search = self._search(session)
+        while True:
+            address = await search.next_address()
+            result = await self._call(address, session, partial(self._ask, address, session, arguments))
+            if not isinstance(result, Rejection):
+                search.accept()
+                return result
+            search.reject(result)
+
+    async def events(self, session: str, after: int = 0) -> AsyncGenerator[SessionEvent, None]:
+        """Yield the events of a session, as `Session.events` does. If its owner ends, another host continues.
+
+        Events that share a number may be repeated then, and deltas may be missing.
+
+        Raises:
+            ActorsError: Raised by `Session.events`, or the error of the last host if the limits were reached.
+        """
+        search = self._search(session)
+        while True:
+            rejection: Rejection | None = None
+            address = await search.next_address()
+            async with aclosing(self._stream(address, session, after)) as items:
+                async for item in items:
+                    if isinstance(item, Rejection):
+                        rejection = item
+                        break
+                    search.accept()
+                    if isinstance(item, DurableEvent) and not getattr(item, "more", False):
+                        after, search = item.seq, self._search(session)  # a further try has the full limits
+                        search.address = address
+                    yield item
+            if rejection is None:
+                return
+            search.reject(rejection)
+
+    async def hosts(self) -> Sequence[Host]:
+        """Return the live hosts of the journal.
+
+        Raises:
+            JournalUnavailable: No actor returned the list.
+        """
+        for name in [*self._actors]:
+            with suppress(TimeoutError, ActorsError, self._ray.exceptions.RayError):
+                async with asyncio.timeout(LISTING):
+                    found: Sequence[Host] = await self._actors[name].hosts.remote()
+                    return found
+            self._actors[name] = self._actors.pop(name)  # ask this actor last in the future
+        raise JournalUnavailable("No Ray actor returned the list of hosts; see the logs of the actors")
+
+    async def close(self, *, rate: float = 100.0, timeout: float = 10.0) -> None:
+        """Drain all actors one after another, and end them. Call this method before you end the Ray cluster.
+
+        Args:
+            rate: Maximum number of sessions that leave an actor per second, as for `Runtime.drain`.
+            timeout: Seconds to wait for the turns in flight, and again for all sessions of an actor to leave.
+        """
+        for actor in self._actors.values():
+            with suppress(TimeoutError, ActorsError, self._ray.exceptions.RayError):
+                async with asyncio.timeout(2 * timeout + LISTING):
+                    await actor.leave.remote(rate, timeout)
+            self._ray.kill(actor)
+
+    def _search(self, session: str) -> HostSearch:
+        return HostSearch(session, self._first, self._table, self._directory)
+
+    async def _ask(self, address: str, session: str, arguments: Arguments) -> AskResult | Rejection:
+        result: AskResult | Rejection = await self._actor(address).ask.remote(session, arguments)
+        return result
+
+    async def _stream(
+        self, address: str, session: str, after: int
+    ) -> AsyncGenerator[SessionEvent | Rejection, None]:
+        """Yield the events that one actor sends. The last item may be a rejection."""
+        method = self._actor(address).events.options(_generator_backpressure_num_objects=BUFFERED)
+        references = method.remote(session, after)
+
+        async def next_item() -> SessionEvent | Rejection | None:
+            try:
+                item: SessionEvent | Rejection = await (await anext(references))
+            except StopAsyncIteration:
+                return None
+            return item
+
+        try:
+            while (item := await self._call(address, session, next_item)) is not None:
+                yield item
+                if isinstance(item, Rejection):
+                    return
+        finally:
+            self._ray.cancel(references)
+
+    def _actor(self, address: str) -> RayObject:
+        """Return the actor with this name, which another program may have created."""
+        if (actor := self._actors.get(address)) is None:
+            actor = self._actors[address] = self._ray.get_actor(address)
+        return actor
+
+    async def _call(
+        self, address: str, session: str, work: Callable[[], Awaitable[T | Rejection]]
+    ) -> T | Rejection:
+        """Wait for an answer of one actor. Return a rejection if the actor has ended or its lease has expired.
+
+        Raises:
+            Exception: Raised by the method of the actor.
+        """
+        errors = self._ray.exceptions
+        try:
+            return await run_unless(partial(self._directory.wait_gone, address), work)
+        except errors.RayTaskError as error:
+            raise error.cause from None
+        except (errors.RayError, ValueError) as error:  # `get_actor` raises ValueError for an unknown name
+            reason = str(error).partition("\n")[0]
+        except Interrupted:
+            reason = "its lease has expired"
+        text = f"No answer from the Ray actor {address!r} for session {session!r}: {reason}"
+        return Rejection("unreachable", HostUnavailable(text))

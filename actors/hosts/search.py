@@ -1,0 +1,59 @@
+"""Carry out the steps of a route: wait when it waits, and read the list of hosts when it needs them."""
+
+from collections.abc import Awaitable, Callable
+
+import anyio
+
+from actors.hosts.directory import HostDirectory
+from actors.hosts.rejections import Rejection
+from actors.hosts.routing import GiveUp, Route, RoutingTable, Wait
+
+
+class HostSearch:
+    """The search for a host that answers one request for a session.
+
+    Args:
+        session: Id of the session.
+        here: The address of the host to try if the journal lists no host.
+        table: The knowledge that the requests share.
+        directory: The live hosts.
+        pause: Waits for a number of seconds.
+    """
+
+    def __init__(
+        self,
+        session: str,
+        here: str,
+        table: RoutingTable,
+        directory: HostDirectory,
+        pause: Callable[[float], Awaitable[None]] = anyio.sleep,
+    ) -> None:
+        self._session, self._table, self._directory, self._pause = session, table, directory, pause
+        self._route = Route(session, here, table, anyio.current_time())
+        self.address = ""
+        """The address of the current host."""
+
+    async def next_address(self) -> str:
+        """Return the address of the next host to try.
+
+        Raises:
+            ActorsError: The limits of the router are reached. This is the error of the last try.
+        """
+        while True:
+            now = anyio.current_time()
+            is_known = self._table.reachable_owner(self._session, now) is not None
+            step = self._route.next_step(() if is_known else await self._directory.hosts(), now)
+            if isinstance(step, GiveUp):
+                raise step.error
+            if not isinstance(step, Wait):
+                self.address = step.address
+                return step.address
+            await self._pause(step.seconds)
+
+    def reject(self, rejection: Rejection) -> None:
+        """Record that the current host rejected the request."""
+        self._route.record(self.address, rejection, anyio.current_time())
+
+    def accept(self) -> None:
+        """Record that the current host answered the request, so it owns the session."""
+        self._route.record_answer(self.address)
