@@ -2,8 +2,8 @@
 
 `Runtime` hosts sessions. The other public names are in `actors.events` (stream events), `actors.log_events`,
 `actors.transcripts` (pure functions), `actors.errors`, `actors.config`, `actors.telemetry`, `actors.journal`,
-`actors.testing`, `actors.mcp`, `actors.sync` and `actors.types` (for annotations). Each name of this module is imported
-when it is first used, so `import actors` is fast.
+`actors.testing`, `actors.mcp`, `actors.hosts`, `actors.sync` and `actors.types` (for annotations). Each name of this
+module is imported when it is first used, so `import actors` is fast.
 """
 
 from importlib import import_module
@@ -116,6 +116,7 @@ _SUBMODULES = (
     "config",
     "errors",
     "events",
+    "hosts",
     "journal",
     "log_events",
     "mcp",

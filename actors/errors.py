@@ -31,7 +31,7 @@
     │   ├── SessionExists           the session id is in use
     │   ├── SessionUnknown          the session id has no log
     │   ├── SessionLeased           another host owns the session
-    │   ├── HostUnavailable         the other host is gone, or accepts no more sessions
+    │   ├── HostUnavailable         the other host is gone, does not answer, or accepts no more sessions
     │   ├── ReentrantCall           a tool asked the session that is waiting for this tool
     │   ├── UnknownSeq              the log has no event with this number
     │   ├── SubagentDepthExceeded   a tool opened a subagent nested too deeply
@@ -320,7 +320,10 @@ class SessionLeased(SessionError):
 
 
 class HostUnavailable(SessionError):
-    """A session cannot be handed over, because the other host is gone, is unknown, or accepts no more sessions."""
+    """Another host is gone, is unknown, or accepts no more sessions, so a session cannot be handed over to that host.
+
+    A router reports this error if no host answered a request.
+    """
 
 
 class ReentrantCall(SessionError):

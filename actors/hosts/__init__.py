@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from actors.hosts.limits import RouterLimits
     from actors.hosts.listener import listen
     from actors.hosts.local import ensure_answered
-    from actors.hosts.ray_hosts import RayHosts
+    from actors.hosts.ray_hosts import MakeRuntime, OpenSession, RayHosts
     from actors.hosts.responses import ErrorResponse, error_response
     from actors.hosts.router import SessionRouter
 
@@ -30,6 +30,8 @@ __all__ = [
     "ASGIApp",
     "ASGIMessage",
     "ErrorResponse",
+    "MakeRuntime",
+    "OpenSession",
     "RayHosts",
     "Receive",
     "RouterLimits",
@@ -46,7 +48,7 @@ _HOMES = {
     "limits": ("RouterLimits",),
     "listener": ("listen",),
     "local": ("ensure_answered",),
-    "ray_hosts": ("RayHosts",),
+    "ray_hosts": ("MakeRuntime", "OpenSession", "RayHosts"),
     "responses": ("ErrorResponse", "error_response"),
     "router": ("SessionRouter",),
 }

@@ -112,7 +112,7 @@ class RoutingTable:
         return _current(self._refusing, now)
 
 
-class Route:
+class RequestRoute:
     """The tries of one request for a session.
 
     Args:

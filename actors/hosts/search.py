@@ -6,7 +6,7 @@ import anyio
 
 from actors.hosts.directory import HostDirectory
 from actors.hosts.rejections import Rejection
-from actors.hosts.routing import GiveUp, Route, RoutingTable, Wait
+from actors.hosts.routing import GiveUp, RequestRoute, RoutingTable, Wait
 
 
 class HostSearch:
@@ -29,7 +29,7 @@ class HostSearch:
         pause: Callable[[float], Awaitable[None]] = anyio.sleep,
     ) -> None:
         self._session, self._table, self._directory, self._pause = session, table, directory, pause
-        self._route = Route(session, here, table, anyio.current_time())
+        self._route = RequestRoute(session, here, table, anyio.current_time())
         self.address = ""
         """The address of the current host."""
 

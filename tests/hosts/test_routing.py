@@ -11,7 +11,7 @@ from actors.errors import ConfigError, HostDraining, HostUnavailable, SessionClo
 from actors.hosts import RouterLimits
 from actors.hosts.placement import place
 from actors.hosts.rejections import Rejection, RejectionKind
-from actors.hosts.routing import ENDED, GiveUp, Route, RoutingTable, Step, Try, Wait
+from actors.hosts.routing import ENDED, GiveUp, RequestRoute, RoutingTable, Step, Try, Wait
 from actors.journal.storage.hosts import Host
 
 A, B, C = "http://a", "http://b", "http://c"
@@ -37,7 +37,7 @@ def rejection(kind: RejectionKind, owner: str = "") -> Rejection:
     return Rejection(kind, errors[kind], owner)
 
 
-def reject(route: Route, kind: RejectionKind, owner: str = "", *, now: float = 0.0) -> str:
+def reject(route: RequestRoute, kind: RejectionKind, owner: str = "", *, now: float = 0.0) -> str:
     """Reject the next try, which must come without a wait. Return its address."""
     step = route.next_step(HOSTS, now)
     assert isinstance(step, Try)
@@ -45,7 +45,7 @@ def reject(route: Route, kind: RejectionKind, owner: str = "", *, now: float = 0
     return step.address
 
 
-def next_try(route: Route, now: float) -> str:
+def next_try(route: RequestRoute, now: float) -> str:
     """Return the address of the next try, after a wait if one is needed."""
     step = route.next_step(HOSTS, now)
     if isinstance(step, Wait):
@@ -63,7 +63,7 @@ def test_every_request_ends_within_its_limits_and_obeys_the_rules(
 ) -> None:
     """Repeat the generated outcomes until the route gives up, and check each step."""
     table, now, tries, waited = RoutingTable(LIMITS), 100.0, Counter[str](), 0.0
-    route = Route("s", here, table, now)
+    route = RequestRoute("s", here, table, now)
     for number in range(10_000):
         known, unreachable = table.reachable_owner("s", now), table.unreachable(now)
         step = route.next_step(HOSTS, now)
@@ -113,16 +113,16 @@ def test_an_unhealthy_host_receives_no_session_while_another_is_left(fields: dic
 
 def test_a_host_that_names_the_owner_is_followed_and_remembered() -> None:
     table = RoutingTable(LIMITS)
-    route = Route("s", A, table, 0.0)
+    route = RequestRoute("s", A, table, 0.0)
     first = reject(route, "leased", "http://other")
     assert first == place("s", HOSTS, frozenset(), 1.0)
     assert route.next_step(HOSTS, 0.0) == Try("http://other")
     route.record_answer("http://other")
-    assert Route("s", A, table, 1.0).next_step((), 1.0) == Try("http://other")
+    assert RequestRoute("s", A, table, 1.0).next_step((), 1.0) == Try("http://other")
 
 
 def test_hosts_that_name_each_other_are_tried_with_growing_delays() -> None:
-    route, steps, now = Route("s", A, RoutingTable(LIMITS), 0.0), list[Step](), 0.0
+    route, steps, now = RequestRoute("s", A, RoutingTable(LIMITS), 0.0), list[Step](), 0.0
     for _ in range(14):
         step = route.next_step(HOSTS, now)
         steps.append(step)
@@ -138,16 +138,16 @@ def test_hosts_that_name_each_other_are_tried_with_growing_delays() -> None:
 
 def test_an_unreachable_host_is_left_out_for_all_requests_until_its_exclusion_ends() -> None:
     table = RoutingTable(LIMITS)
-    first = reject(Route("s", A, table, 0.0), "unreachable")
-    second = next_try(Route("s", A, table, 0.1), 0.1)
+    first = reject(RequestRoute("s", A, table, 0.0), "unreachable")
+    second = next_try(RequestRoute("s", A, table, 0.1), 0.1)
     assert second != first
-    assert next_try(Route("s", A, table, 2.1), 2.1) == first
+    assert next_try(RequestRoute("s", A, table, 2.1), 2.1) == first
 
 
 def test_the_session_of_an_unreachable_owner_is_tried_elsewhere_until_its_lease_expires() -> None:
     table = RoutingTable(LIMITS)
     table.record_owner("s", A)
-    route = Route("s", C, table, 0.0)
+    route = RequestRoute("s", C, table, 0.0)
     assert reject(route, "unreachable") == A
     other = reject(route, "leased", A)
     assert other in (B, C)
@@ -161,22 +161,22 @@ def test_a_host_that_refuses_a_session_receives_no_others_but_keeps_its_own() ->
     table.record_owner("mine", A)
     sessions = [f"s{number}" for number in range(40)]
     placed = next(each for each in sessions if place(each, HOSTS, frozenset(), 1.0) == A)
-    assert reject(Route(placed, B, table, 0.0), "refused") == A
-    assert {next_try(Route(each, B, table, 0.0), 0.0) for each in sessions} == {B, C}
-    assert next_try(Route("mine", B, table, 0.0), 0.0) == A
+    assert reject(RequestRoute(placed, B, table, 0.0), "refused") == A
+    assert {next_try(RequestRoute(each, B, table, 0.0), 0.0) for each in sessions} == {B, C}
+    assert next_try(RequestRoute("mine", B, table, 0.0), 0.0) == A
 
 
 def test_an_owner_that_refuses_is_tried_again_if_no_other_host_can_claim_the_session() -> None:
     table = RoutingTable(LIMITS)
     table.record_owner("s", A)
-    route = Route("s", B, table, 0.0)
+    route = RequestRoute("s", B, table, 0.0)
     assert reject(route, "refused") == A
     assert reject(route, "leased", A) != A
     assert next_try(route, 0.0) == A
 
 
 def test_a_closed_session_is_given_up_after_a_few_tries_with_its_error() -> None:
-    route, now = Route("s", A, RoutingTable(LIMITS), 0.0), 0.0
+    route, now = RequestRoute("s", A, RoutingTable(LIMITS), 0.0), 0.0
     for _ in range(ENDED):
         route.record(next_try(route, now), rejection("ended"), now)
     step = route.next_step(HOSTS, now)
@@ -186,18 +186,18 @@ def test_a_closed_session_is_given_up_after_a_few_tries_with_its_error() -> None
 
 def test_only_time_without_a_working_host_counts_toward_the_deadline() -> None:
     table = RoutingTable(LIMITS)
-    route = Route("s", A, table, 0.0)
+    route = RequestRoute("s", A, table, 0.0)
     first = next_try(route, 0.0)
     route.record(first, rejection("unreachable"), 600.0)  # the host worked on the request for ten minutes
     assert isinstance(route.next_step(HOSTS, 600.0), Try)
-    assert isinstance(Route("s", A, table, 600.0).next_step(HOSTS, 700.0), Try)
+    assert isinstance(RequestRoute("s", A, table, 600.0).next_step(HOSTS, 700.0), Try)
     route.record(A, rejection("refused"), 600.0)
     assert isinstance(route.next_step(HOSTS, 606.0), GiveUp)
 
 
 def test_a_host_without_other_hosts_answers_itself() -> None:
     for here in ("", A):
-        route = Route("s", here, RoutingTable(LIMITS), 0.0)
+        route = RequestRoute("s", here, RoutingTable(LIMITS), 0.0)
         assert route.next_step((), 0.0) == Try(here)
 
 
