@@ -108,6 +108,13 @@ async def test_a_client_sees_no_error_while_a_host_leaves_and_another_joins(clus
         await cluster.ask(rest[0], f"further-{number}", "Hello.")
 
 
+async def test_a_host_that_leaves_has_moved_its_sessions(cluster: RoutedCluster) -> None:
+    owner, other = await host_of(cluster, "one")
+    await owner.leave()
+    (live,) = await other.runtime.journal.hosts()
+    assert (live.address, live.sessions) == (other.url, 1)
+
+
 async def test_repeated_requests_with_one_key_at_all_hosts_are_one_ask(cluster: RoutedCluster) -> None:
     hosts = await cluster.start(3)
     async with anyio.create_task_group() as tasks:
