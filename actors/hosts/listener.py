@@ -6,7 +6,7 @@ port of its own. Containers with their own address need no further listener.
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 
 from uvicorn import Config, Server
@@ -38,7 +38,7 @@ class _Listener(Server):
 @asynccontextmanager
 async def listen(
     app: ASGIApp, *, host: str = "127.0.0.1", port: int = 0, root_path: str = "", timeout: float = 5.0
-) -> AsyncIterator[str]:
+) -> AsyncGenerator[str]:
     """Serve an application with uvicorn during the block, and return its URL for `Runtime(address=...)`.
 
     The listener runs on asyncio. It does not handle signals and does not run the lifespan of the application.

@@ -7,7 +7,7 @@ steps. A forwarded request is never forwarded again: a host that receives it ans
 and the first host continues.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 
@@ -83,7 +83,7 @@ class SessionRouter:
     @asynccontextmanager
     async def serving(
         self, runtime: Runtime, *, rate: float = 100.0, timeout: float = 10.0
-    ) -> AsyncIterator[None]:
+    ) -> AsyncGenerator[None]:
         """Route requests during the block. Use this method in the lifespan of the application, inside the runtime.
 
         At SIGTERM or SIGINT, or else at the end of the block, the runtime is drained: its sessions move to other

@@ -6,7 +6,7 @@ sessions as soon as the signal arrives, which ends their streams.
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -17,7 +17,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 @contextmanager
-def call_at_signals(function: Callable[[], object]) -> Iterator[None]:
+def call_at_signals(function: Callable[[], object]) -> Generator[None]:
     """Call a function in the event loop at each signal that ends the program, before the server's own handler.
 
     Outside of the main thread, where signals cannot be handled, the function is never called.

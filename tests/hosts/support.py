@@ -25,6 +25,8 @@ from actors.hosts import (
     error_response,
 )
 from actors.journal.storage import Storage
+from actors.journal.storage.postgres import PostgresStorage
+from actors.journal.storage.sqlite import SqliteStorage
 from actors.strict.rules.base import Json
 from actors.testing import OpenAIServer, Say, Turn, serve
 from tests.hosts.asgi_server import serve_app
@@ -34,6 +36,13 @@ MakeStorage = Callable[[], Storage]
 SECONDS = 60.0
 """The longest duration of a test."""
 LIMITS = RouterLimits(exclusion=0.5)
+
+
+def open_storage(journal: str, lease: float) -> Storage:
+    """Return a storage of a journal, which is a file or `postgresql://...`."""
+    if journal.startswith("postgresql://"):
+        return PostgresStorage(journal, lease=lease)
+    return SqliteStorage(journal, durability="process", lease=lease)
 
 
 def session_id(scope: Scope) -> str | None:
@@ -77,11 +86,13 @@ async def read_body(receive: Receive) -> bytes:
 class Application:
     """An application with a route for asks, a route for events, and a route without a session.
 
-    `answers_errors`: whether an error handler answers with `error_response`; otherwise errors are raised.
+    `target`: the target of new sessions. `answers_errors`: whether an error handler answers with `error_response`;
+    otherwise errors are raised.
     """
 
-    def __init__(self, *, answers_errors: bool = False) -> None:
+    def __init__(self, target: str = "a", *, answers_errors: bool = False) -> None:
         self.runtime: Runtime
+        self._target = target
         self.requests = list[Scope]()
         self.left = anyio.Event()
         """Set when a client has left a stream of events."""
@@ -104,12 +115,12 @@ class Application:
 
     async def _ask(self, scope: Scope, receive: Receive, send: Send) -> None:
         text = json.loads(await read_body(receive))["text"]
-        session = await self.runtime.open("a", id=scope["path"].split("/")[2], resume=True)
+        session = await self.runtime.open(self._target, id=scope["path"].split("/")[2], resume=True)
         result = ensure_answered(session, await session.ask(text, key=header(scope, "idempotency-key")))
         await respond(send, 200, {"text": result.text, "host": self.runtime.address})
 
     async def _events(self, scope: Scope, receive: Receive, send: Send) -> None:
-        session = await self.runtime.open("a", id=scope["path"].split("/")[2], resume=True)
+        session = await self.runtime.open(self._target, id=scope["path"].split("/")[2], resume=True)
         headers = [(b"content-type", b"text/event-stream")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         async with anyio.create_task_group() as tasks:

@@ -16,7 +16,7 @@ from actors.journal.storage.hosts import Host
 
 A, B, C = "http://a", "http://b", "http://c"
 ADDRESSES = (A, B, C)
-LIMITS = RouterLimits(tries=30, deadline=5.0, owners=4)
+LIMITS = RouterLimits(tries=15, deadline=5.0, owners=4)
 KINDS: tuple[RejectionKind, ...] = ("leased", "refused", "ended", "unreachable")
 
 
