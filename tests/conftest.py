@@ -83,6 +83,7 @@ LONG = (
     "project/test_docs.py",
     "commands/test_failover_matrix.py",
     "tools/test_mcp_import.py",
+    "commands/test_hosts_matrix.py",
     "hosts/test_workers.py",
     "runtime/test_durability.py",
     "session/test_faulty_streams.py",
