@@ -19,6 +19,7 @@ from uuid import uuid4
 from actors.core.stream_events.events import DurableEvent, SessionEvent
 from actors.core.stream_events.results import AskResult
 from actors.errors import ActorsError, ConfigError, HostUnavailable, JournalUnavailable
+from actors.hosts.balancing import PERIOD, start_rebalancing
 from actors.hosts.directory import HostDirectory
 from actors.hosts.limits import RouterLimits
 from actors.hosts.local import ensure_answered
@@ -70,6 +71,7 @@ class HostActor:
         """Enter and leave the runtime in one task."""
         try:
             async with runtime:
+                start_rebalancing(runtime, PERIOD)
                 self._runtime.set_result(runtime)
                 await self._leaving.wait()
         except Exception as error:

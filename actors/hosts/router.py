@@ -15,6 +15,7 @@ import anyio
 
 from actors.errors import ActorsError, JournalError
 from actors.hosts.asgi import ASGIApp, ASGIMessage, Receive, Scope, Send
+from actors.hosts.balancing import PERIOD, start_rebalancing
 from actors.hosts.directory import HostDirectory
 from actors.hosts.forwarding import Forwarder
 from actors.hosts.limits import RouterLimits
@@ -82,7 +83,12 @@ class SessionRouter:
 
     @asynccontextmanager
     async def serving(
-        self, runtime: Runtime, *, rate: float = 100.0, timeout: float = 10.0
+        self,
+        runtime: Runtime,
+        *,
+        rate: float = 100.0,
+        timeout: float = 10.0,
+        rebalance: float | None = PERIOD,
     ) -> AsyncGenerator[None]:
         """Route requests during the block. Use this method in the lifespan of the application, inside the runtime.
 
@@ -94,7 +100,11 @@ class SessionRouter:
             rate: Maximum number of sessions that leave per second, as for `Runtime.drain`.
             timeout: Seconds to wait for the turns in flight, and again for all sessions to leave. Sessions that are
                 still open after that are released when the runtime is left.
+            rebalance: Seconds between two calls of `Runtime.rebalance`, which moves idle sessions to hosts that have
+                fewer sessions; None for no calls.
         """
+        if rebalance is not None:
+            start_rebalancing(runtime, rebalance)
         transport = HttpTransport(environ={}, connections=CONNECTIONS)
         shutdown = _Shutdown(runtime, rate, timeout)
         try:

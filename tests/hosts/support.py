@@ -162,15 +162,25 @@ class RoutedCluster:
         self.hosts: list[RoutedHost] = []
 
     async def start(
-        self, count: int = 1, *, answers_errors: bool = False, limits: RouterLimits = LIMITS
+        self,
+        count: int = 1,
+        *,
+        answers_errors: bool = False,
+        limits: RouterLimits = LIMITS,
+        rebalance: float | None = None,
     ) -> list[RoutedHost]:
         """Start hosts, and return all hosts."""
         for _ in range(count):
-            self.hosts.append(await self._tasks.start(self._run_host, answers_errors, limits))
+            self.hosts.append(await self._tasks.start(self._run_host, answers_errors, limits, rebalance))
         return self.hosts
 
     async def _run_host(
-        self, answers_errors: bool, limits: RouterLimits, *, task_status: TaskStatus[RoutedHost]
+        self,
+        answers_errors: bool,
+        limits: RouterLimits,
+        rebalance: float | None,
+        *,
+        task_status: TaskStatus[RoutedHost],
     ) -> None:
         app = Application(answers_errors=answers_errors)
         router = SessionRouter(app, session_id, limits=limits)
@@ -178,7 +188,7 @@ class RoutedCluster:
             config = Config(FileSettings(backends={"a": backend_at(self.server)}), {})
             app.runtime = Runtime(config, journal=self._journal(), seed=1, address=url)
             host = RoutedHost(app.runtime, app, url)
-            async with app.runtime, router.serving(app.runtime, timeout=5.0):
+            async with app.runtime, router.serving(app.runtime, timeout=5.0, rebalance=rebalance):
                 task_status.started(host)
                 await host.leaving.wait()
         host.has_left.set()

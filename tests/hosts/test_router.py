@@ -106,6 +106,19 @@ async def test_a_client_sees_no_error_while_a_host_leaves_and_another_joins(clus
         await cluster.ask(rest[0], f"further-{number}", "Hello.")
 
 
+async def test_sessions_move_to_a_host_that_joins_until_the_load_is_even(cluster: RoutedCluster) -> None:
+    (first,) = await cluster.start(rebalance=0.02)
+    await cluster.ask_all([first], SESSIONS, TEXTS[:1])
+    _, joined = await cluster.start(rebalance=0.02)
+    counts = [len(SESSIONS), 0]
+    while max(counts) > 1.2 * len(SESSIONS) / 2:
+        await cluster.ask_all([joined, first], SESSIONS[:1], ["again"])
+        counts = [host.sessions for host in await joined.runtime.journal.hosts()]
+    await cluster.ask_all([first, joined], SESSIONS[1:], TEXTS[1:])
+    assert_asked_once(first, SESSIONS[1:])
+    assert joined.runtime.sessions
+
+
 async def test_a_host_that_leaves_has_moved_its_sessions(cluster: RoutedCluster) -> None:
     owner, other = await host_of(cluster, "one")
     await owner.leave()

@@ -221,6 +221,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{ROUTED}::test_a_client_that_disconnects_ends_the_forwarded_request[asyncio-sqlite]",),
     ),
     Mutation(
+        "host router: sessions do not move to hosts that join",
+        "actors/hosts/balancing.py:_rebalance",
+        "await runtime.rebalance()",
+        "pass",
+        (f"{ROUTED}::test_sessions_move_to_a_host_that_joins_until_the_load_is_even[asyncio-sqlite]",),
+    ),
+    Mutation(
         "host router: a host leaves without moving its sessions",
         f"{ROUTER}:_Shutdown._drain",
         "await self._runtime.drain(rate=self._rate, timeout=self._timeout)",
