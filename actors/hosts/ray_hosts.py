@@ -82,7 +82,7 @@ class HostActor:
     async def ask(self, session: str, arguments: Arguments) -> AskResult | Rejection:
         """Ask a session, and return the result or the rejection."""
         try:
-            opened = await self._open(await self._started(), session)
+            opened = await self._open(await self._wait_runtime(), session)
             return ensure_answered(opened, await opened.ask(**arguments))
         except ActorsError as error:
             if (rejection := rejection_of(error)) is None:
@@ -92,7 +92,7 @@ class HostActor:
     async def events(self, session: str, after: int) -> AsyncGenerator[SessionEvent | Rejection, None]:
         """Yield the events of a session, as `Session.events` does. The last item may be a rejection."""
         try:
-            opened = await self._open(await self._started(), session)
+            opened = await self._open(await self._wait_runtime(), session)
             async for event in opened.events(after=after):
                 yield event
         except ActorsError as error:
@@ -102,11 +102,11 @@ class HostActor:
 
     async def hosts(self) -> Sequence[Host]:
         """Return the live hosts of the journal. Health checks call this method."""
-        return await (await self._started()).journal.hosts()
+        return await (await self._wait_runtime()).journal.hosts()
 
     async def leave(self, rate: float, timeout: float) -> Movement:
         """Move all sessions to other hosts, and leave the runtime."""
-        runtime = await self._started()
+        runtime = await self._wait_runtime()
         movement = Movement()
         with suppress(ActorsError):
             movement = await runtime.drain(rate=rate, timeout=timeout)
@@ -114,7 +114,7 @@ class HostActor:
         await self._life
         return movement
 
-    async def _started(self) -> Runtime:
+    async def _wait_runtime(self) -> Runtime:
         """Wait until the runtime has been entered, and return it."""
         return await asyncio.shield(self._runtime)
 

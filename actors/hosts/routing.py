@@ -88,7 +88,7 @@ class RoutingTable:
 
     def record_owner(self, session: str, address: str) -> None:
         """Remember the address of the session's owner."""
-        _put(self._owners, session, address, self.limits.owners)
+        _store(self._owners, session, address, self.limits.owners)
 
     def forget_owner(self, session: str, address: str) -> None:
         """Forget the owner of a session, if it is the host at this address."""
@@ -99,9 +99,9 @@ class RoutingTable:
         """Exclude a host that was unreachable from all tries, and a host that refused a session from placement."""
         until = now + self.limits.exclusion
         if rejection.kind == "unreachable":
-            _put(self._unreachable, address, until, EXCLUSIONS)
+            _store(self._unreachable, address, until, EXCLUSIONS)
         elif rejection.kind == "refused":
-            _put(self._refusing, address, until, EXCLUSIONS)
+            _store(self._refusing, address, until, EXCLUSIONS)
 
     def unreachable(self, now: float) -> frozenset[str]:
         """Return the addresses of the hosts that were unreachable a short time ago."""
@@ -200,7 +200,7 @@ def _current(exclusions: OrderedDict[str, float], now: float) -> frozenset[str]:
     return frozenset(exclusions)
 
 
-def _put(entries: OrderedDict[str, V], key: str, value: V, limit: int) -> None:
+def _store(entries: OrderedDict[str, V], key: str, value: V, limit: int) -> None:
     """Add an entry as the newest, and drop the oldest entries above the limit."""
     entries[key] = value
     entries.move_to_end(key)

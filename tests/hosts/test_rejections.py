@@ -1,6 +1,7 @@
 """An application rejects a request by an error or by a response. The client sees neither."""
 
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 import anyio
@@ -10,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from actors import Runtime
 from actors.errors import (
     ActorsError,
     ConfigError,
@@ -21,6 +23,7 @@ from actors.errors import (
     SessionClosed,
     SessionLeased,
     SessionUnknown,
+    ShuttingDown,
     TooManySessions,
 )
 from actors.hosts import ASGIApp, ASGIMessage, Receive, Scope, Send, error_response
@@ -154,18 +157,37 @@ async def test_a_rejection_after_the_response_has_started_is_raised() -> None:
     assert client.status == 200
 
 
-async def test_a_stream_of_events_ends_in_order_if_its_session_moves() -> None:
+@pytest.mark.parametrize("has_handler", [False, True])
+async def test_a_stream_of_events_ends_in_order_if_its_session_moves(has_handler: bool) -> None:
+    """If an error has a handler and the response has started, Starlette raises a `RuntimeError` from the error."""
+
     async def handler(_: Request) -> Response:
-        async def events() -> Any:  # Any: an async generator, as the framework accepts it
+        async def events() -> AsyncIterator[bytes]:
             yield b"data: 1\n\n"
             raise SessionLeased("moved", address=OWNER)
 
         return StreamingResponse(events(), media_type="text/event-stream")
 
-    rejection, client = await run(Starlette(routes=[Route("/ask", handler, methods=["POST"])]))
+    async def handle(_: Request, error: Exception) -> Response:
+        raise AssertionError from error
+
+    app = Starlette(routes=[Route("/ask", handler, methods=["POST"])])
+    if has_handler:
+        app.add_exception_handler(ActorsError, handle)
+    rejection, client = await run(app)
     assert rejection is None
     assert client.body == b"data: 1\n\n"
     assert client.messages[-1]["more_body"] is False
+
+
+async def test_a_runtime_that_was_left_rejects_requests() -> None:
+    async with Runtime(environ={}) as runtime:
+        assert runtime.address == ""
+    with pytest.raises(ShuttingDown, match="is not running") as refused:
+        await runtime.open("openai:gpt-5.2", resume=True, id="one")
+    rejection = rejection_of(refused.value)
+    assert rejection is not None
+    assert rejection.kind == "refused"
 
 
 async def test_each_try_receives_the_complete_request_with_the_same_key() -> None:

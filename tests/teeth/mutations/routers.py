@@ -16,6 +16,7 @@ REJECTIONS = "tests/hosts/test_rejections.py"
 LOCAL = "actors/hosts/local.py"
 ROUTER = "actors/hosts/router.py"
 ROUTED = "tests/hosts/test_router.py"
+RAY = "tests/hosts/test_ray_hosts.py"
 LISTENER = "tests/hosts/test_listener.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -36,7 +37,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "host router: unreachable hosts are not excluded",
         f"{TABLE}.record",
-        "_put(self._unreachable, address, until, EXCLUSIONS)",
+        "_store(self._unreachable, address, until, EXCLUSIONS)",
         "pass",
         (f"{ROUTING}::test_an_unreachable_host_is_left_out_for_all_requests_until_its_exclusion_ends",),
     ),
@@ -50,7 +51,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "host router: a host that refuses receives further sessions",
         f"{TABLE}.record",
-        "_put(self._refusing, address, until, EXCLUSIONS)",
+        "_store(self._refusing, address, until, EXCLUSIONS)",
         "pass",
         (f"{ROUTING}::test_a_host_that_refuses_a_session_receives_no_others_but_keeps_its_own",),
     ),
@@ -105,7 +106,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "host router: owners are remembered without a limit",
-        "actors/hosts/routing.py:_put",
+        "actors/hosts/routing.py:_store",
         "while len(entries) > limit:\n    entries.popitem(last=False)",
         "",
         (f"{ROUTING}::test_the_number_of_remembered_owners_is_bounded_and_the_oldest_is_forgotten",),
@@ -268,6 +269,41 @@ MUTATIONS: tuple[Mutation, ...] = (
         "name not in own",
         "True",
         (f"{REJECTIONS}::test_the_final_answer_names_no_other_host_and_may_be_repeated_later",),
+    ),
+    Mutation(
+        "host router: an error that a framework raises from a rejection is an error",
+        f"{LOCAL}:_find_rejection",
+        "error.exceptions if is_group(error) else [error.__cause__] if error.__cause__ else []",
+        "error.exceptions if is_group(error) else []",
+        (f"{REJECTIONS}::test_a_stream_of_events_ends_in_order_if_its_session_moves",),
+    ),
+    Mutation(
+        "host router: each try of an ask at a Ray actor has a new key",
+        "actors/hosts/ray_hosts.py:RayHosts.ask",
+        "partial(self._ask, address, session, arguments)",
+        "partial(self._ask, address, session, {**arguments, 'key': key or uuid4().hex})",
+        (f"{RAY}::test_an_ask_whose_answer_is_lost_is_repeated_with_the_same_key",),
+    ),
+    Mutation(
+        "host router: a stream of events from a Ray actor begins anew at the next owner",
+        "actors/hosts/ray_hosts.py:RayHosts.events",
+        "after, search = item.seq, self._search(session)",
+        "search = self._search(session)",
+        (f"{RAY}::test_events_continue_at_the_next_owner_without_loss",),
+    ),
+    Mutation(
+        "host router: a Ray actor that has ended is not replaced by another one",
+        "actors/hosts/ray_hosts.py:RayHosts._call",
+        "(errors.RayError, ValueError)",
+        "(ValueError,)",
+        (f"{RAY}::test_an_ask_whose_answer_is_lost_is_repeated_with_the_same_key",),
+    ),
+    Mutation(
+        "host router: a runtime that was left fails requests for good",
+        "actors/runtime/runtime.py:Runtime._running_host",
+        "ShuttingDown if self._was_left else KernelError",
+        "KernelError",
+        (f"{REJECTIONS}::test_a_runtime_that_was_left_rejects_requests",),
     ),
     Mutation(
         "host router: a listener takes the signals of the server",

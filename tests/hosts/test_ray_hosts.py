@@ -1,0 +1,146 @@
+"""Asks and events of sessions in Ray actors, with a stand-in for Ray."""
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import anyio
+import pytest
+
+from actors import Runtime, Session
+from actors.config import Config, FileSettings
+from actors.errors import ConfigError, KeyReused
+from actors.events import SessionEvent
+from actors.hosts import RayHosts, RouterLimits
+from actors.hosts import ray_hosts as module
+from actors.testing import OpenAIServer, serve
+from tests.hosts.fake_ray import FakeRay
+from tests.hosts.support import answer, asked, open_storage
+from tests.runtime_support import backend_at
+
+pytestmark = pytest.mark.anyio
+
+LEASE = 3600.0
+
+
+@pytest.fixture(params=["asyncio"])
+def anyio_backend(request: pytest.FixtureRequest) -> str:
+    """The backend of the test; Ray runs on asyncio."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def ray(monkeypatch: pytest.MonkeyPatch) -> FakeRay:
+    """Replace Ray, and read the list of hosts more often."""
+    found = FakeRay()
+    monkeypatch.setattr(module, "import_module", {"ray": found}.__getitem__)
+    monkeypatch.setattr("actors.hosts.directory.PERIOD", 0.02)
+    return found
+
+
+async def open_session(runtime: Runtime, name: str) -> Session:
+    return await runtime.open("a", id=name, resume=True)
+
+
+@asynccontextmanager
+async def ray_hosts(folder: Path, *names: str) -> AsyncIterator[RayHosts]:
+    server = OpenAIServer(answer)
+
+    def make_runtime(name: str) -> Runtime:
+        config = Config(FileSettings(backends={"a": backend_at(server)}), {})
+        return Runtime(config, journal=open_storage(str(folder / "sessions.db"), LEASE), seed=1, address=name)
+
+    with anyio.fail_after(60):
+        async with serve(server):
+            hosts = RayHosts(names, make_runtime, open_session, limits=RouterLimits(exclusion=0.05))
+            await hosts.wait_started()
+            yield hosts
+            await hosts.close()
+
+
+def owner_of(hosts: RayHosts, session: str) -> str:
+    found = hosts._table.owner(session)
+    assert found is not None
+    return found
+
+
+async def test_sessions_are_placed_on_all_actors_and_followed(ray: FakeRay, tmp_path: Path) -> None:
+    async with ray_hosts(tmp_path, "a", "b") as hosts:
+        sessions = [f"s{number}" for number in range(12)]
+        for text in ("one", "two"):
+            async with anyio.create_task_group() as tasks:
+                for session in sessions:
+                    tasks.start_soon(partial(hosts.ask, session, text))
+        counts = {host.address: host.sessions for host in await hosts.hosts()}
+        assert sum(counts.values()) == len(sessions)
+        assert all(counts.values())
+
+
+async def test_an_ask_whose_answer_is_lost_is_repeated_with_the_same_key(
+    ray: FakeRay, tmp_path: Path
+) -> None:
+    async with ray_hosts(tmp_path, "a", "b") as hosts:
+        await hosts.ask("one", "Hello.")
+        owner = ray.actors[owner_of(hosts, "one")]
+        owner.lost_answers = 1
+        assert (await hosts.ask("one", "Again.")).text == "Answer to Again."
+        keys = {
+            arguments[1]["key"]
+            for actor in ray.actors.values()
+            for name, arguments in actor.calls
+            if name == "ask" and arguments[1]["message"] == "Again."
+        }
+        assert len(keys) == 1
+        runtime = await owner.instance._wait_runtime()  # type: ignore[attr-defined]  # the class of the actor
+        assert asked(runtime, "one") == ["Hello.", "Again."]
+
+
+async def test_an_error_of_an_ask_is_raised_as_it_is(ray: FakeRay, tmp_path: Path) -> None:
+    async with ray_hosts(tmp_path, "a") as hosts:
+        await hosts.ask("one", "Hello.", key="k")
+        with pytest.raises(KeyReused):
+            await hosts.ask("one", "Another message.", key="k")
+
+
+async def test_events_continue_at_the_next_owner_without_loss(ray: FakeRay, tmp_path: Path) -> None:
+    async with ray_hosts(tmp_path, "a", "b") as hosts:
+        await hosts.ask("one", "Hello.")
+        first = owner_of(hosts, "one")
+        other = next(name for name in ray.actors if name != first)
+        runtime = await ray.actors[first].instance._wait_runtime()  # type: ignore[attr-defined]  # as above
+        found = list[SessionEvent]()
+        async with aclosing(hosts.events("one")) as events:
+            async for event in events:
+                found.append(event)
+                if event.type == "complete":
+                    if owner_of(hosts, "one") == other:
+                        break
+                    await runtime.hand_over("one", to=other)
+                    await hosts.ask("one", "Again.")
+        numbers = [event.seq for event in found if event.type in ("ask_started", "turn_ended", "complete")]
+        assert numbers == sorted(numbers)
+        assert [event.type for event in found].count("ask_started") == 2
+
+
+async def test_an_actor_that_has_ended_is_left_out_and_one_that_restarts_is_awaited(
+    ray: FakeRay, tmp_path: Path
+) -> None:
+    async with ray_hosts(tmp_path, "a", "b") as hosts:
+        ray.actors["b"].is_restarting = True
+        await hosts.wait_started()
+        await ray.actors["a"].leave.remote(100.0, 1.0)
+        ray.kill(ray.actors["a"])
+        for number in range(6):
+            await hosts.ask(f"s{number}", "Hello.")
+            assert owner_of(hosts, f"s{number}") == "b"
+        assert [host.address for host in await hosts.hosts()] == ["b"]
+
+
+def test_hosts_without_names_are_rejected(ray: FakeRay) -> None:
+    def nothing(*_: object) -> object:
+        raise AssertionError
+
+    with pytest.raises(ConfigError, match="at least one actor"):
+        RayHosts((), nothing, nothing)  # type: ignore[arg-type]  # never called
