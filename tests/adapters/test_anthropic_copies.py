@@ -51,7 +51,7 @@ def test_no_generated_history_is_rejected_by_a_compatible_host() -> None:
         assert refusal is None, (seed, refusal)
 
 
-def test_foreign_calls_get_a_placeholder_only_on_compatible_hosts() -> None:
+def test_only_compatible_hosts_get_placeholder_thinking_before_foreign_calls() -> None:
     message = _answer(signature=None, thinking=None)
     body = _sent_messages(message, binding=None)
     placeholder = b'{"type":"thinking","thinking":"(No reasoning recorded.)","signature":""}'

@@ -135,7 +135,7 @@ def test_calls_with_repeated_or_blank_ids_are_separate_calls() -> None:
     assert [call.native is not None for call in message.calls] == [True, True, False, False, False]
 
 
-def test_calls_are_kept_whatever_the_stop_reason() -> None:
+def test_calls_are_kept_for_every_stop_reason() -> None:
     call = [start(0, type="tool_use", id="t", name="f", input={"p": 1}), stop(0)]
     for reason in ("end_turn", "max_tokens", "refusal"):
         events, message = run(
@@ -169,7 +169,7 @@ FIRST = (
 
 
 @pytest.mark.parametrize("came", range(1, len(FIRST) + 1))
-def test_a_second_message_start_restarts_the_answer(came: int) -> None:
+def test_a_second_message_start_event_restarts_the_answer(came: int) -> None:
     again = (
         BEGUN,
         start(0, type="text", text="The answer."),
@@ -192,7 +192,7 @@ def test_a_second_message_start_restarts_the_answer(came: int) -> None:
     assert [call.id for call in message.calls] == begun[-1:]  # whose number no void call had
 
 
-def test_a_partial_answer_after_a_second_message_start_drops_the_first() -> None:
+def test_a_partial_answer_has_only_blocks_after_the_last_message_start_event() -> None:
     decoder = decode(ANTHROPIC, CLAUDE)
     run(decoder, [anthropic_stream(*FIRST[:-1], BEGUN, start(0, type="text", text="The"), stop=False)])
     assert message_outline(decoder.partial_message()) == (("text", "The"),)
@@ -272,7 +272,7 @@ def test_thinking_dropped_by_the_provider_is_reported(told: str) -> None:
     assert decoder.withheld == ("prefix_binding_mismatch",)
 
 
-def test_dropped_thinking_is_reported_from_a_body_too() -> None:
+def test_thinking_dropped_by_the_provider_is_reported_without_streaming_too() -> None:
     decoder = decode(ANTHROPIC, CLAUDE, stream=False)
     dropped = [{"type": "thinking_dropped", "reason": "model_binding_mismatch"}]
     decoder.feed(dump_json({"content": [], "input_transformations": dropped}))
@@ -297,7 +297,7 @@ def test_unknown_events_and_deltas_are_ignored_and_an_unknown_block_is_kept() ->
     assert message_outline(answer(ANTHROPIC, b"data: [DONE]\n\n" + stream)) == expected
 
 
-def test_reasoning_after_an_unsendable_block_has_no_seal() -> None:
+def test_reasoning_after_a_block_that_cannot_be_sent_back_loses_its_signature() -> None:
     parts = [
         part
         for at, kind in ((0, "thinking"), (1, "server_tool_use"), (2, "thinking"))
@@ -340,7 +340,7 @@ def test_events_without_a_type_field_are_read_by_their_event_name() -> None:
 
 
 @pytest.mark.requirement("U-09")
-def test_a_body_gives_the_same_message_as_a_stream() -> None:
+def test_a_response_body_gives_the_same_message_as_a_stream() -> None:
     usage = {"input_tokens": 3, "output_tokens": 2}
     content = [
         {"type": "thinking", "thinking": "hm", "signature": SIGNATURE},
@@ -382,6 +382,6 @@ def test_a_body_gives_the_same_message_as_a_stream() -> None:
 @pytest.mark.parametrize(
     "body", [{}, {"content": "x"}, {"type": "error", "error": {"type": "api_error"}}, None]
 )
-def test_a_body_without_a_message_is_a_fault(body: object) -> None:
+def test_a_response_body_without_a_message_is_a_fault(body: object) -> None:
     with pytest.raises(AnswerFault):
         body_answer(ANTHROPIC, body)

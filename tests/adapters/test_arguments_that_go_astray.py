@@ -230,7 +230,7 @@ def test_two_items_with_one_id_are_two_calls(ids: str, call_ids: str, repeats: b
     assert read_calls(decode(OPENAI_RESPONSES), responses_stream(*events, ended, done=False)) == [WRITE, READ]
 
 
-def test_a_call_that_occurs_only_in_message_start_is_kept() -> None:
+def test_a_call_that_occurs_only_in_the_message_start_event_is_kept() -> None:
     text, tool = (
         {"type": "text", "text": "So"},
         {"type": "tool_use", "id": "t", "name": "write", "input": ONE},

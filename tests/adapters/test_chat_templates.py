@@ -129,7 +129,9 @@ def test_a_chat_template_for_single_calls_rejects_parallel_calls() -> None:
 
 
 @pytest.mark.parametrize("transcript", [*GOLDEN, *BROKEN])
-def test_the_rule_of_alternating_roles_agrees_with_its_chat_template(transcript: str) -> None:
+def test_the_strict_server_rejects_what_a_chat_template_with_alternating_roles_rejects(
+    transcript: str,
+) -> None:
     messages = (GOLDEN | BROKEN)[transcript]
     why = refusal("mistralai-Ministral-3-14B-Reasoning-2512", messages, TOOLS)
     settings = CompatibleSettings(CompatibleProfile(template="alternate_around_tools"))

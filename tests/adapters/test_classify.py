@@ -47,7 +47,7 @@ def classify_error(message: str) -> Failure:
     ],
 )
 @pytest.mark.parametrize("dialect", [OPENAI_CHAT, ANTHROPIC], ids=lambda dialect: dialect.name)
-def test_the_http_status_decides_if_the_error_message_is_unknown(
+def test_the_http_status_classifies_a_failure_with_an_unknown_error_message(
     dialect: Dialect, status: int, kind: str
 ) -> None:
     failure = classify(status, {}, b'{"error":{"message":"something unheard of"}}', dialect)
@@ -278,7 +278,7 @@ def test_a_retry_delay_in_the_error_details_is_read() -> None:
         (404, "x", "maybe", "next_backend"),
     ],
 )
-def test_x_should_retry_applies_except_to_our_own_faults(
+def test_the_x_should_retry_header_applies_except_to_our_own_faults(
     status: int, message: str, header: str, action: str
 ) -> None:
     body = json.dumps({"error": {"message": message}}).encode()

@@ -183,7 +183,7 @@ def test_only_vertex_accepts_the_stream_field_in_the_body() -> None:
 
 
 @pytest.mark.parametrize("name", VERSIONS)
-def test_a_body_without_a_version_breaks_rule_ant_60(name: str) -> None:
+def test_a_request_body_without_a_version_breaks_rule_ant_60(name: str) -> None:
     body = json.dumps({"messages": [{"role": "user", "content": "Hi."}], "max_tokens": 9}).encode()
     assert [fault.rule for fault in check(body, dialect(name))] == ["ANT-60"]
 
@@ -225,7 +225,7 @@ def test_a_stream_of_binary_frames_is_read_in_pieces_of_any_size(size: int) -> N
 
 @pytest.mark.parametrize("size", [1, 10_000])
 @pytest.mark.parametrize("payload", [b'{"bytes":"%%%"}', b"{}", b'{"bytes":7}', b"nonsense"])
-def test_a_frame_without_a_chunk_is_a_fault_that_keeps_the_text_before_it(payload: bytes, size: int) -> None:
+def test_a_frame_without_a_chunk_is_a_fault_and_the_text_before_it_is_kept(payload: bytes, size: int) -> None:
     decoder, data = (
         decode(dialect("bedrock_anthropic")),
         to_frames(*EVENTS[:3]) + encode_frame(CHUNK, payload),

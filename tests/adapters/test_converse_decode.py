@@ -136,7 +136,7 @@ def test_unknown_blocks_are_kept_but_never_sent() -> None:
     assert message_outline(message) == (("native", "image", "unknown"), ("text", "so"))
 
 
-def test_reasoning_after_an_unsendable_block_has_no_seal() -> None:
+def test_reasoning_after_a_block_that_cannot_be_sent_back_loses_its_signature() -> None:
     message = decode_answer(
         wire.reasoning_delta(0, text="x", signature="ab")
         + wire.stop(0)
@@ -177,7 +177,7 @@ def test_blocks_between_stop_reason_and_usage_belong_to_the_answer() -> None:
     assert decode_answer(wire.HEAD + wire.message_stop() + late).text == "late"
 
 
-def test_a_body_gives_the_same_answer_as_a_stream() -> None:
+def test_a_response_body_gives_the_same_answer_as_a_stream() -> None:
     content = (
         {"reasoningContent": {"reasoningText": {"text": "Let me see…", "signature": wire.SIGNATURE}}},
         {"reasoningContent": {"redactedContent": "c2VjcmV0"}},
@@ -195,7 +195,7 @@ def test_a_body_gives_the_same_answer_as_a_stream() -> None:
 @pytest.mark.parametrize(
     "body", [{}, {"output": {}}, {"message": "no"}, [], "x", {"output": {"message": {}}}]
 )
-def test_a_body_without_a_message_is_a_fault(body: object) -> None:
+def test_a_response_body_without_a_message_is_a_fault(body: object) -> None:
     _, fault = run(decode(BEDROCK, stream=False), [json.dumps(body).encode()])
     assert isinstance(fault, AnswerFault)
 
@@ -213,14 +213,16 @@ values = st.recursive(
 
 
 @given(events=st.lists(st.tuples(st.sampled_from(NAMES.split()), st.dictionaries(words, values, max_size=4))))
-def test_no_stream_raises_anything_but_a_stream_fault(events: list[tuple[str, dict[str, object]]]) -> None:
+def test_any_stream_is_decoded_or_raises_a_stream_fault(events: list[tuple[str, dict[str, object]]]) -> None:
     made = decoder()
     run(made, [*(wire.event(kind, **payload) for kind, payload in events), wire.message_stop()])
     assert made.partial_message().role == "assistant"
 
 
 @given(body=values, noise=st.binary(max_size=200))
-def test_no_body_and_no_random_bytes_raise_anything_but_a_stream_fault(body: object, noise: bytes) -> None:
+def test_any_response_body_and_any_bytes_are_decoded_or_raise_a_stream_fault(
+    body: object, noise: bytes
+) -> None:
     run(decode(BEDROCK, stream=False), [json.dumps(body).encode()])
     run(decode(BEDROCK, stream=False), [json.dumps({"output": {"message": {"content": [body]}}}).encode()])
     run(decoder(), [noise])

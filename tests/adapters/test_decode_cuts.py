@@ -103,7 +103,7 @@ def test_canonical_ids_start_at_the_given_number(recording: Recording) -> None:
 
 
 @recordings
-def test_thinking_without_its_state_is_not_kept_from_a_partial_answer(recording: Recording) -> None:
+def test_thinking_without_its_signature_is_not_kept_from_a_partial_answer(recording: Recording) -> None:
     for place in range(0, len(recording.stream), 7):
         decoder = recording.decoder()
         run(decoder, [recording.stream[:place]])
@@ -181,7 +181,7 @@ event_objects = st.dictionaries(words, values | st.dictionaries(words, words, ma
 
 @profiles
 @given(data=st.data())
-def test_no_stream_raises_anything_but_a_stream_fault(profile: Dialect, data: st.DataObject) -> None:
+def test_any_stream_is_decoded_or_raises_a_stream_fault(profile: Dialect, data: st.DataObject) -> None:
     events = data.draw(st.lists(event_objects, max_size=3))
     stream = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
     decoder = decode(profile)
@@ -194,13 +194,13 @@ def test_no_stream_raises_anything_but_a_stream_fault(profile: Dialect, data: st
 
 @profiles
 @given(body=event_objects | json_values)
-def test_no_body_raises_anything_but_a_stream_fault(profile: Dialect, body: object) -> None:
+def test_any_response_body_is_decoded_or_raises_a_stream_fault(profile: Dialect, body: object) -> None:
     run(decode(profile, stream=False), [json.dumps(body).encode()])
 
 
 @profiles
 @given(noise=st.binary(max_size=300))
-def test_no_bytes_raise_anything_but_a_stream_fault(profile: Dialect, noise: bytes) -> None:
+def test_any_bytes_are_decoded_or_raise_a_stream_fault(profile: Dialect, noise: bytes) -> None:
     run(decode(profile), [noise])
     run(decode(profile, stream=False), [noise])
 
@@ -216,7 +216,7 @@ def test_an_answer_above_its_size_limit_is_a_fault_in_every_form(name: str, stre
 
 @recordings
 @given(data=st.data())
-def test_a_damaged_recording_raises_nothing_but_a_stream_fault(
+def test_a_damaged_recording_is_decoded_or_raises_a_stream_fault(
     recording: Recording, data: st.DataObject
 ) -> None:
     place = data.draw(st.integers(0, len(recording.stream)))
@@ -236,7 +236,7 @@ def test_splitting_the_bytes_of_a_body_does_not_change_the_answer() -> None:
 
 @recordings
 @given(data=st.data())
-def test_values_of_another_type_in_a_stream_raise_nothing_but_a_stream_fault(
+def test_a_stream_with_values_of_wrong_types_is_decoded_or_raises_a_stream_fault(
     recording: Recording, data: st.DataObject
 ) -> None:
     lines = recording.stream.decode().split("\n")
@@ -292,7 +292,7 @@ def test_an_end_marker_alone_is_a_fault(profile: Dialect, stream: bytes) -> None
         (ANTHROPIC, {"content": None}),
     ],
 )
-def test_a_body_without_content_is_a_fault(profile: Dialect, body: object) -> None:
+def test_a_response_body_without_content_is_a_fault(profile: Dialect, body: object) -> None:
     _, fault = run(decode(profile, stream=False), [dump_json(body)])
     assert isinstance(fault, AnswerFault)
     assert fault.failure.action == "retry"

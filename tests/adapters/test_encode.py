@@ -102,7 +102,9 @@ def test_anthropic_gets_sealed_thinking_unchanged() -> None:
         ("anthropic", "auto", None),
     ],
 )
-def test_tools_off_declares_tools_and_forbids_their_use(name: str, choice: str, sent: object) -> None:
+def test_turning_tools_off_keeps_their_declarations_and_forbids_their_use(
+    name: str, choice: str, sent: object
+) -> None:
     settings = Settings(
         model="m",
         tools=(ToolSpec("read", "Read.", Json(b'{"type":"object"}')),),
@@ -161,7 +163,7 @@ def test_invalid_numbers_in_settings_are_rejected(field: str, value: float) -> N
         ),
     ],
 )
-def test_contradictory_settings_are_rejected_in_one_line(
+def test_contradictory_settings_are_rejected_with_a_one_line_error(
     fields: dict[str, Any],  # Any: deliberately wrong
     message: str,
 ) -> None:

@@ -112,7 +112,7 @@ def signatures(content: Any) -> list[str | None]:  # Any: JSON
     return [part.get("thoughtSignature") for part in content["parts"]]
 
 
-def test_a_native_step_keeps_its_signature_and_parallel_calls_get_none() -> None:
+def test_only_the_first_of_parallel_gemini_calls_keeps_the_signature() -> None:
     _, step, _ = sent_body([U, *calls(Text("t"), sealed_thinking("bmF0"), ONE, TWO)])
     assert signatures(step) == [None, "bmF0", None]
 
@@ -127,7 +127,7 @@ def test_a_native_step_keeps_its_signature_and_parallel_calls_get_none() -> None
         Binding("gemini", "gemini", "https://relay.example", HOME.account, HOME.model),
     ],
 )
-def test_only_the_first_call_of_a_foreign_step_gets_the_signature_sentinel(origin: Binding) -> None:
+def test_only_the_first_call_of_a_foreign_message_gets_the_placeholder_signature(origin: Binding) -> None:
     _, first, _, second, _ = sent_body(
         [U, *calls(Text("t"), sealed_thinking("Zm9y", origin), ONE, TWO), *calls(ToolCall("c3", "read"))]
     )
@@ -135,13 +135,13 @@ def test_only_the_first_call_of_a_foreign_step_gets_the_signature_sentinel(origi
     assert signatures(second) == [SENTINEL]
 
 
-def test_the_signature_of_a_blank_text_does_not_sign_the_next_call() -> None:
+def test_the_signature_of_a_blank_text_is_not_written_on_the_next_call() -> None:
     blank = Thinking("", ProviderState("signed_blank", quote("YmxhbmY"), HOME))
     _, step, _ = sent_body([U, *calls(blank, ONE)])
     assert signatures(step) == ["YmxhbmY", SENTINEL]
 
 
-def test_native_and_foreign_steps_may_be_mixed() -> None:
+def test_calls_of_gemini_and_of_other_providers_may_be_mixed() -> None:
     foreign = Message("assistant", [Thinking("words"), Text("other"), TWO], origin=READERS["openai_chat"])
     messages = [
         U,
@@ -167,7 +167,7 @@ def test_adjacent_model_texts_share_a_content_but_stay_separate_parts() -> None:
     assert content["parts"] == [{"text": "a"}, {"text": "b", "thoughtSignature": "b25l"}]
 
 
-def test_no_signature_sentinel_is_sent_before_gemini_3() -> None:
+def test_no_placeholder_signature_is_sent_before_gemini_3() -> None:
     _, step, _ = sent_body([U, *calls(ONE, TWO)], READERS["gemini_2"])
     assert signatures(step) == [None, None]
 

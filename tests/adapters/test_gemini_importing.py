@@ -101,7 +101,7 @@ def test_errors_are_recognised_and_responses_with_several_keys_are_kept() -> Non
     ]
 
 
-def test_uncalled_results_are_orphans_and_second_results_duplicates() -> None:
+def test_results_without_a_call_are_orphans_and_second_results_are_duplicates() -> None:
     messages, odd = import_transcript(
         model(call(id="a")), user(result(id="a"), result(id="a"), result("gone", id="z"))
     )

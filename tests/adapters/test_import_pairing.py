@@ -234,7 +234,7 @@ def test_each_imported_result_appears_once_and_with_its_own_call(name: str) -> N
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_result_directly_after_its_only_open_call_is_never_a_note(name: str) -> None:
+def test_a_result_directly_after_its_only_open_call_is_always_paired(name: str) -> None:
     source, _, write = FORMATS[name]
     made = [Called(number, "f", IDS[0]) for number in range(1, 5)]
     said: list[Step] = [step for call in made for step in ([call], [Answered(call, f"R{call.number}.a.")])]

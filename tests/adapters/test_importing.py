@@ -408,7 +408,7 @@ def test_valid_arguments_keep_the_bytes_of_the_model() -> None:
 
 @pytest.mark.requirement("REQ-915-048")
 @pytest.mark.parametrize("content", [None, "", []])
-def test_an_empty_result_is_a_result(content: object) -> None:
+def test_an_empty_result_counts_as_a_result(content: object) -> None:
     (result,) = openai(calling_message("a"), tool_message("a", content))[1].results
     assert result.status == "complete"
     (failed,) = anthropic(
@@ -451,7 +451,7 @@ def test_objects_of_a_vendors_client_are_read_like_dicts() -> None:
 @pytest.mark.parametrize(
     "value", [None, 3, "text", b"bytes", {}, {"message": []}, {"messages": 3}, [1, 2], ["x"], {1, 2}]
 )
-def test_an_invalid_transcript_is_rejected_in_one_line(value: object) -> None:
+def test_an_invalid_transcript_is_rejected_with_a_one_line_error(value: object) -> None:
     with pytest.raises(
         TranscriptError, match=r"^(?:A transcript must be|The (?:object|list) is not a transcript)[^\n]+$"
     ):
@@ -506,7 +506,7 @@ def test_messages_with_content_are_not_read_as_gemini_contents(name: str, holder
 
 @pytest.mark.parametrize("dialect", ["openai_chat", "anthropic"])
 @given(transcript=st.lists(messages, max_size=6))
-def test_no_list_of_messages_raises_anything_but_a_transcript_error(
+def test_any_list_of_messages_is_imported_or_raises_a_transcript_error(
     dialect: str, transcript: list[object]
 ) -> None:
     try:

@@ -211,7 +211,9 @@ def by_place(blocks: Sequence[tuple[object, ...]]) -> list[tuple[object, ...]]:
 @pytest.mark.requirement("PROMISE-13")
 @pytest.mark.parametrize("is_streamed", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize("name", WIRES)
-def test_native_parts_are_kept_in_place_and_unknown_parts_counted(name: str, is_streamed: bool) -> None:
+def test_provider_specific_parts_are_kept_in_place_and_unknown_parts_are_counted(
+    name: str, is_streamed: bool
+) -> None:
     (stream, body), expected, left_out = WIRES[name]
     decoder = decode(PROFILES[name], stream=is_streamed)
     _, message = run(decoder, [stream if is_streamed else dump_json(body)])
@@ -246,7 +248,7 @@ def request_for(name: str, reader: str) -> tuple[str, Report]:
 @pytest.mark.requirement("PROMISE-1", "PROMISE-13")
 @pytest.mark.parametrize("reader", WIRES)
 @pytest.mark.parametrize("name", WIRES)
-def test_a_native_part_is_sent_to_its_own_provider_and_as_a_note_to_others(name: str, reader: str) -> None:
+def test_a_provider_specific_part_is_sent_to_other_providers_as_a_text_note(name: str, reader: str) -> None:
     body, report = request_for(name, reader)
     natives = [block for block in WIRES[name][1] if "native" in block]
     parts = [block for block in natives if "part" in block]
@@ -303,7 +305,7 @@ def test_a_server_tool_call_is_sent_once_and_only_with_its_result(
     assert body.count(b"its provider's own") == 2 * (len(places) - whole)
 
 
-def test_native_parts_of_a_partial_answer_are_dropped_and_counted() -> None:
+def test_provider_specific_parts_of_a_partial_answer_are_dropped_and_counted() -> None:
     decoder = decode(PROFILES["anthropic"])
     stream = WIRES["anthropic"][0][0]
     run(decoder, [stream[: stream.rindex(b"content_block_stop")]])
@@ -314,7 +316,7 @@ def test_native_parts_of_a_partial_answer_are_dropped_and_counted() -> None:
     assert decoder.left_out == {"server_tool_use": 1, "web_search_tool_result": 1}
 
 
-def test_after_a_restart_only_parts_of_the_second_answer_are_kept_and_counted() -> None:
+def test_after_a_second_message_start_event_only_later_parts_are_kept() -> None:
     begun: Fields = {"type": "message_start", "message": {}}
     decoder = decode(PROFILES["anthropic"])
     run(decoder, [anthropic_stream(begun, start(0, **SEARCH), stop(0), begun, start(0, **FOUND), stop(0))])
@@ -387,7 +389,7 @@ def test_reasoning_is_sent_in_the_field_that_the_profile_names(
 
 
 @pytest.mark.parametrize("is_streamed", [True, False], ids=["streamed", "whole"])
-def test_the_call_signature_of_googles_chat_api_is_counted(is_streamed: bool) -> None:
+def test_an_ignored_call_signature_of_googles_chat_api_is_counted(is_streamed: bool) -> None:
     signed = {"google": {"thought_signature": "c2ln"}}
     function = {"name": "read", "arguments": "{}"}
     call = {"index": 0, "id": "x", "type": "function", "function": function, "extra_content": signed}

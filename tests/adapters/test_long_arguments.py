@@ -105,7 +105,7 @@ def test_the_final_arguments_text_continues_or_replaces_earlier_fragments(at: in
     ("texts", "rest"),
     [(["ab", "cd", "efgh", "i"], "ghi"), (["abcdef"], ""), (["ab", "xx", "ef"], None), (["abc", "de"], None)],
 )
-def test_the_remainder_after_streamed_pieces_is_computed_for_a_text_in_any_pieces(
+def test_the_unstreamed_remainder_of_a_text_does_not_depend_on_how_the_text_was_split(
     texts: list[str], rest: str | None
 ) -> None:
     found = Pieces.from_text("abcdef").remainder_of(texts)

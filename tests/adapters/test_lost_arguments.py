@@ -71,7 +71,7 @@ def test_a_call_without_arguments_is_kept_only_in_a_complete_answer() -> None:
         assert (decoder.cut_reason, decoder.left_out) == (cut, {"cut_call": 1})
 
 
-def test_a_partial_tool_name_is_no_call_if_the_declared_tools_are_unknown() -> None:
+def test_a_partial_tool_name_does_not_count_as_a_call_if_the_declared_tools_are_unknown() -> None:
     pieces = [fragment(0, "", "f"), fragment(0, "", "g", B)]
     decoder = read_fragments(*pieces, tools=None)
     assert calls_of(decoder) == [("g", B)]
@@ -85,7 +85,7 @@ def test_a_second_id_for_the_same_tool_may_continue_the_first_call() -> None:
     assert (calls_of(decoder), decoder.cut_reason) == ([("f", B)], "fault")
 
 
-def test_an_unfinished_item_without_arguments_is_no_call() -> None:
+def test_an_unfinished_item_without_arguments_does_not_count_as_a_call() -> None:
     half = item_added(0, **function_call("fc_1", "call_A", "read", "", "in_progress"))
     for more in ((), (item_delta("function_call_arguments", 0, "fc_1", '{"p": 1'),)):
         decoder = decode(OPENAI_RESPONSES)

@@ -69,7 +69,7 @@ def request(name: str, sent: Rendered, lane: str = "", **settings: Any) -> Reque
 
 @pytest.mark.requirement("PROMISE-14")
 @pytest.mark.parametrize("name", MARKED)
-def test_cache_marks_cover_tools_system_previous_and_current_request(name: str) -> None:
+def test_cache_marks_end_the_tools_the_system_prompt_and_the_last_two_requests(name: str) -> None:
     first = render_conversation(name, *ASKED)
     second = render_conversation(name, *ASKED, *WENT_ON, after=first)
     assert marks(request(name, first).body) == FIRST[name]
@@ -78,7 +78,7 @@ def test_cache_marks_cover_tools_system_previous_and_current_request(name: str) 
 
 @pytest.mark.requirement("PROMISE-4", "PROMISE-14")
 @pytest.mark.parametrize("name", MARKED)
-def test_cache_marks_change_no_byte_of_a_lane(name: str) -> None:
+def test_without_its_cache_marks_a_request_contains_the_earlier_requests_unchanged(name: str) -> None:
     first = render_conversation(name, *ASKED)
     second = render_conversation(name, *ASKED, *WENT_ON, after=first)
     third = render_conversation(name, *ASKED, *WENT_ON, *SAID, after=second)
@@ -142,7 +142,7 @@ def test_media_at_the_end_of_a_message_carry_the_cache_mark() -> None:
     assert validate(made.body, "openrouter") is None
 
 
-def test_a_cache_mark_splits_only_the_segment_that_contains_it() -> None:
+def test_adding_a_cache_mark_copies_only_the_segment_that_contains_it() -> None:
     long = [Message("user", [Text("x" * 200_000)]), Message("assistant", [Text("y" * 200_000)])]
     first = render_conversation("anthropic", *long, *ASKED)
     second = render_conversation("anthropic", *long, *ASKED, *WENT_ON, after=first)
@@ -198,7 +198,7 @@ def test_a_cache_key_is_unique_and_opaque() -> None:
     assert lane_key("\ud800", binding).isalnum()
 
 
-def test_the_pure_encoder_takes_cache_marks_and_key_as_arguments() -> None:
+def test_the_public_encode_function_takes_cache_marks_and_cache_key_as_arguments() -> None:
     sent = render_conversation("anthropic", *ASKED)
     assert marks(encode(sent, model="m")) == ["request"]
     assert marks(encode(sent, model="m", cache="off")) == []

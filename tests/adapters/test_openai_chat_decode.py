@@ -104,7 +104,7 @@ FRAGMENTS: dict[str, tuple[list[list[Fields]], tuple[str, str]]] = {
 @pytest.mark.requirement("U-03", "U-10")
 @pytest.mark.parametrize("reason", ["tool_calls", "stop", None])
 @pytest.mark.parametrize("name", FRAGMENTS)
-def test_every_call_of_an_answer_is_kept_apart(name: str, reason: str | None) -> None:
+def test_the_calls_of_an_answer_are_kept_apart(name: str, reason: str | None) -> None:
     deltas, (first, second) = FRAGMENTS[name]
     stream = openai_stream(*(calls(*delta) for delta in deltas), chunk({}, reason))
     assert message_outline(answer(OPENAI_CHAT, stream)) == (
@@ -125,7 +125,7 @@ def test_two_calls_of_one_tool_with_blank_ids_and_one_index_are_two_calls() -> N
         [[fragment(0, "", "f", "")], [fragment(0, "", "f2", B)]],  # another tool, before the first is whole
     ],
 )
-def test_a_call_without_arguments_is_not_mixed_up_with_the_next(deltas: list[list[Fields]]) -> None:
+def test_a_call_without_arguments_is_not_mixed_up_with_the_next_call(deltas: list[list[Fields]]) -> None:
     stream = openai_stream(*(calls(*delta) for delta in deltas), chunk({}, "tool_calls"))
     _, message = run(decode(OPENAI_CHAT, tools={"f", "f2"}), [stream])
     assert isinstance(message, Message)
@@ -154,7 +154,7 @@ def test_a_fragment_without_an_index_belongs_to_the_previous_call() -> None:
     assert message_outline(answer(OPENAI_CHAT, stream)) == (("call", "hist_tool_1", "f", A, '"x"'),)
 
 
-def test_a_call_is_announced_when_its_name_is_known_and_done_once() -> None:
+def test_a_call_starts_when_its_name_is_known_and_ends_once() -> None:
     stream = openai_stream(
         calls(fragment(0, "x", text='{"a"')), calls(fragment(0, None, "f", ":1}")), chunk({}, "tool_calls")
     )
@@ -279,7 +279,7 @@ def test_a_deprecated_function_call_and_a_refusal_are_read() -> None:
 NO_CALL: Fields = {"name": "", "arguments": ""}
 
 
-def test_an_empty_deprecated_function_call_is_no_call() -> None:
+def test_an_empty_deprecated_function_call_does_not_count_as_a_call() -> None:
     stream = openai_stream(
         chunk({"role": "assistant", "content": "", "function_call": NO_CALL}),
         chunk({"content": "Hi.", "function_call": NO_CALL}),
@@ -410,7 +410,7 @@ def test_an_error_inside_a_body_is_classified_as_in_a_stream() -> None:
     assert body_answer(OPENAI_CHAT, good)[1].text == "ok"
 
 
-def test_an_error_field_of_null_is_no_error() -> None:
+def test_a_null_error_field_is_not_an_error() -> None:
     assert answer(OPENAI_CHAT, openai_stream(chunk({"content": "x"}, error=None))).text == "x"
 
 
@@ -422,7 +422,7 @@ def test_only_the_first_choice_is_read() -> None:
 
 
 @pytest.mark.requirement("U-09")
-def test_a_body_gives_the_same_message_as_a_stream() -> None:
+def test_a_response_body_gives_the_same_message_as_a_stream() -> None:
     usage = {"prompt_tokens": 3, "completion_tokens": 2}
     tool_calls = [
         {"id": "call_0", "type": "function", "function": {"name": "f", "arguments": A}},
@@ -447,6 +447,6 @@ def test_a_body_gives_the_same_message_as_a_stream() -> None:
 @pytest.mark.parametrize(
     "body", [{}, {"choices": []}, {"choices": [{"message": None}]}, {"error": {"message": "x"}}, []]
 )
-def test_a_body_without_a_message_is_a_fault(body: object) -> None:
+def test_a_response_body_without_a_message_is_a_fault(body: object) -> None:
     with pytest.raises(AnswerFault):
         body_answer(OPENAI_CHAT, body)

@@ -131,7 +131,7 @@ def test_exception_and_error_frames_become_an_event_with_their_kind() -> None:
     ]
 
 
-def test_closing_reports_the_end_and_drops_a_partial_frame() -> None:
+def test_closing_a_frame_reader_reports_the_end_and_drops_a_partial_frame() -> None:
     parser = FrameParser(MAX_FRAME)
     parser.feed(encode_frame({}, b"{}")[:-1])
     assert parser.close() == [END]

@@ -89,7 +89,7 @@ def sent_schema(made: Request, name: str) -> Any:  # Any: JSON
 
 
 @pytest.mark.parametrize("name", CLAUDE)
-def test_an_invalid_property_key_is_renamed_also_in_the_required_list(
+def test_an_invalid_property_key_is_renamed_in_the_required_list_too(
     name: str,
 ) -> None:
     made = request(LIST, name, CLAUDE[name])
@@ -215,7 +215,7 @@ def test_an_invalid_subschema_is_sent_as_an_empty_schema(name: str) -> None:
         ("properties.a.not", {"type": "object", "properties": {"a": {"not": 3}}}),
     ],
 )
-def test_an_invalid_property_schema_is_rejected_at_tool_declaration(
+def test_an_invalid_property_schema_is_rejected_when_its_tool_is_declared(
     place: str, schema: Any
 ) -> None:  # Any: JSON
     with pytest.raises(ToolDefinitionError, match=re.escape(f"'{place}' is ")) as refused:
@@ -346,7 +346,7 @@ async def test_the_provider_gets_renamed_keys_and_the_tool_gets_the_original_key
     assert json.loads(bodies(gpt)[-1]["messages"][1]["tool_calls"][0]["function"]["arguments"]) == {"$top": 3}
 
 
-def test_the_id_and_keys_that_a_call_has_at_its_provider_are_read_from_its_seal() -> None:
+def test_a_call_stores_the_id_and_the_keys_that_it_has_at_its_provider() -> None:
     me = Binding("b", "anthropic")
     seal = ToolCall.sealed_id("x", {"a b": "a_b"}, me)
     call = ToolCall("c1", "list", {"a b": 1}, native=seal)

@@ -230,7 +230,7 @@ def run(path: Path, value: Json, command: str) -> int:
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("command", ["convert", "preview"])
 @pytest.mark.parametrize("name", FOREIGN)
-def test_the_error_for_a_file_of_another_tool_lists_the_values_of_the_from_option(
+def test_the_error_about_a_file_from_another_tool_lists_the_values_of_the_from_option(
     name: str, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(tmp_path, FOREIGN[name], command) == 2

@@ -105,7 +105,7 @@ def test_a_rejected_attachment_is_recognised_by_its_error_message(name: str, wor
 
 
 @pytest.mark.parametrize(("name", "words"), OTHERS)
-def test_other_errors_are_not_taken_for_rejected_attachments(name: str, words: str) -> None:
+def test_other_errors_are_not_classified_as_rejected_attachments(name: str, words: str) -> None:
     assert kind(name, words) == "transcript"
 
 

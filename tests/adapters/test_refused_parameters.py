@@ -241,7 +241,7 @@ def test_an_unsupported_parameter_is_recognised(
 
 
 @pytest.mark.parametrize(("name", "error", "setting"), VALUES)
-def test_a_rejected_value_differs_from_an_unsupported_parameter(
+def test_a_rejected_value_is_distinguished_from_an_unsupported_parameter(
     name: str,
     error: dict[str, Any],  # Any: as above
     setting: str,

@@ -88,7 +88,7 @@ def test_property_keys_that_a_host_rejects_are_renamed(name: str, model: str) ->
     assert (len({*keys}), "fine" in keys, schema["required"]) == (5, True, [keys[0]])
 
 
-def test_an_invalid_property_is_a_one_line_error_at_declaration() -> None:
+def test_an_invalid_property_raises_a_one_line_error_when_its_tool_is_declared() -> None:
     (given,) = case("property-that-is-a-word")["tools"]
     with pytest.raises(ToolDefinitionError, match=r"'properties.type' is \"object\", but must be a schema"):
         Tool.from_schema(given["name"], "", given["parameters"], print)
@@ -115,7 +115,7 @@ def rendered_body(name: str, given: Case) -> str:
 
 
 @pytest.mark.parametrize("name", ["anthropic", "bedrock", "gemini", "openai_responses"])
-def test_the_type_of_an_image_is_that_of_its_bytes(name: str) -> None:
+def test_the_media_type_of_an_image_is_detected_from_its_bytes(name: str) -> None:
     (media,) = case("image-type-told-wrong")["result_media"]
     body = rendered_body(name, media)
     assert "jpeg" not in body
@@ -123,7 +123,7 @@ def test_the_type_of_an_image_is_that_of_its_bytes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["anthropic", "bedrock"])
-def test_an_image_of_too_many_pixels_becomes_a_note(name: str) -> None:
+def test_an_image_with_too_many_pixels_is_replaced_by_a_note(name: str) -> None:
     given = case("image-of-too-many-pixels")
     (media,) = given["result_media"]
     wide = given["and"]

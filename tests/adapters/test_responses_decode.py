@@ -240,7 +240,7 @@ def test_items_of_the_providers_own_tools_keep_their_place() -> None:
         function_call("fc_1", "call_A", "no name", "{}"),
     ],
 )
-def test_reasoning_after_unsendable_items_has_no_seal(between: Fields) -> None:
+def test_reasoning_after_items_that_cannot_be_sent_back_loses_its_encrypted_content(between: Fields) -> None:
     items = (reasoning_item(), between, reasoning_item(id="rs_2"), words("Hi.", "msg_2", phase="commentary"))
     message = decode_stream(*(item_done(at, **item) for at, item in enumerate(items)), completed_event())
     seals = [block.seal and block.seal.kind for block in message.blocks if isinstance(block, Thinking)]
@@ -293,7 +293,7 @@ def test_free_text_of_a_completed_item_is_kept_in_an_incomplete_response(status:
         ("context_length_exceeded", "overflow"),
     ],
 )
-def test_an_error_inside_an_answer_is_classified_in_every_wrapping(code: str, kind: str) -> None:
+def test_an_error_inside_an_answer_is_classified_however_it_is_wrapped(code: str, kind: str) -> None:
     error = {"code": code, "message": "no"}
     failed = {"status": "failed", "error": error}
     for event in (
@@ -320,11 +320,11 @@ def test_a_stream_that_ends_with_only_done_is_a_fault() -> None:
 
 
 @pytest.mark.parametrize("body", [{}, {"object": "response"}, {"status": "completed", "output": None}])
-def test_a_body_without_output_is_a_fault(body: object) -> None:
+def test_a_response_body_without_output_is_a_fault(body: object) -> None:
     assert fault(body=body).failure.kind == "transient"
 
 
-def test_an_end_event_without_name_or_namespace_keeps_the_earlier_ones() -> None:
+def test_an_end_event_without_a_name_keeps_the_name_and_namespace_of_the_start_event() -> None:
     call = {**function_call("fc_1", "call_A", "lookup", ""), "namespace": "crm"}
     done = {"type": "response.function_call_arguments.done", "output_index": 0, "item_id": "fc_1"}
     for name in ("lookup", ""):

@@ -113,7 +113,7 @@ def test_text_precedes_calls_and_outputs_directly_follow_them() -> None:
     assert [part["call_id"] for part in found[2:4]] == [part["call_id"] for part in found[4:]]
 
 
-def test_a_phase_stays_with_its_message_and_is_sent_to_no_other_provider() -> None:
+def test_a_phase_label_stays_with_its_message_and_is_sent_to_no_other_provider() -> None:
     messages = conversation_of(thinking(), phase(), Text("t"), Text("u"))
     shown = [part.get("phase") for part in items([*messages, Message("user", [Text("go")])])]
     assert shown == [None, None, "commentary", None, None]
@@ -123,7 +123,7 @@ def test_a_phase_stays_with_its_message_and_is_sent_to_no_other_provider() -> No
 
 @pytest.mark.requirement("REQ-915-023", "REQ-915-024")
 @pytest.mark.parametrize("binding", STRANGERS)
-def test_reasoning_is_sent_only_to_its_own_account_and_model(binding: Binding) -> None:
+def test_reasoning_is_sent_only_to_the_account_and_model_that_produced_it(binding: Binding) -> None:
     messages = conversation_of(thinking(), ToolCall("c1", "read"))
     assert items(messages)[1] == sent_item(1)
     rendered = render_at_once(messages, Ledger(), binding)
@@ -131,7 +131,7 @@ def test_reasoning_is_sent_only_to_its_own_account_and_model(binding: Binding) -
     assert b"gAAA1" not in b"".join(rendered._segments)
 
 
-def test_foreign_reasoning_never_becomes_an_item() -> None:
+def test_reasoning_of_another_provider_is_never_sent_as_a_reasoning_item() -> None:
     foreign = Thinking("hm", ProviderState("signature", quote("c2ln"), READERS["anthropic"]))
     strange = Thinking("hm", ProviderState("signature", quote("c2ln"), HERE))
     assert kinds(items(conversation_of(foreign, strange, Thinking("hm"), Text("t")))) == [
@@ -157,7 +157,7 @@ def test_reasoning_without_a_following_item_is_omitted(blocks: tuple[Block, ...]
     assert dict(rendered.report.losses)["thinking"] == sum(isinstance(block, Thinking) for block in blocks)
 
 
-def test_a_reasoning_item_is_sent_once_per_epoch() -> None:
+def test_a_repeated_reasoning_item_is_sent_only_once() -> None:
     again = Message("assistant", [thinking(), Text("again")], origin=HERE)
     messages = conversation_of(thinking(), Text("t"), after=(again, Message("user", [Text("u")])))
     assert [part for part in items(messages) if part["type"] == "reasoning"] == [sent_item(1)]
@@ -182,7 +182,7 @@ def test_a_reasoning_item_is_sent_once_per_epoch() -> None:
         ("phase", Json(b"3")),
     ],
 )
-def test_reasoning_with_a_seal_of_another_api_is_omitted(kind: str, data: Json) -> None:
+def test_reasoning_with_state_of_another_api_is_omitted(kind: str, data: Json) -> None:
     odd = Thinking("", ProviderState(kind, data, HERE))
     assert items(conversation_of(odd, Text("t"))) == items(conversation_of(Text("t")))
 
@@ -295,7 +295,7 @@ def test_unsupported_settings_are_omitted_and_reported(
 
 
 @pytest.mark.requirement("PROMISE-1")
-def test_generated_histories_send_no_item_id() -> None:
+def test_requests_for_generated_histories_contain_no_item_id() -> None:
     thoughts = 0
     for seed in range(share(3000)):
         messages, ledger = history(seed)

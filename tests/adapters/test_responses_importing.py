@@ -68,7 +68,7 @@ def test_a_valid_transcript_has_no_findings() -> None:
     assert (imported.system, imported.report.notes) == ("Be brief.", ())
 
 
-def test_imported_reasoning_is_sealed_and_never_sent_as_native() -> None:
+def test_imported_reasoning_keeps_its_encrypted_content_with_the_origin_imported() -> None:
     (message,) = import_transcript(THOUGHT, model("t"))
     thought = message.blocks[0]
     assert isinstance(thought, Thinking)
@@ -143,7 +143,7 @@ def test_opaque_provider_items_are_omitted_and_reported() -> None:
     ]
 
 
-def test_broken_pairs_of_calls_and_outputs_are_imported_without_repair() -> None:
+def test_calls_without_outputs_and_outputs_without_calls_are_imported_without_repair() -> None:
     imported = import_transcript(
         gave("z"), user("u"), call("a"), call("a"), gave("a", "1"), gave("a", "2"), gave("a", "3")
     )

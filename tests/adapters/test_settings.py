@@ -55,7 +55,7 @@ def test_a_temperature_above_the_maximum_is_omitted_and_reported(name: str) -> N
 
 
 @pytest.mark.parametrize("mode", ["adaptive", "manual"])
-def test_a_thinking_model_is_sent_no_temperature(mode: str) -> None:
+def test_no_temperature_is_sent_to_a_thinking_model(mode: str) -> None:
     settings = Settings(model="m", temperature=0.5, thinking=mode)  # type: ignore[arg-type]  # one of the literals
     made = request(settings, ANTHROPIC)
     assert made.losses == ("temperature",)
@@ -109,7 +109,7 @@ TRUSTING = AnthropicSettings(signatures="trust")
 
 @pytest.mark.requirement("REQ-915-024")
 @pytest.mark.parametrize("said", [(), (Message("user", [Text("quickly")]),)], ids=["goes on", "steered"])
-def test_a_tool_loop_without_thinking_is_closed_before_budgeted_thinking(
+def test_a_tool_loop_without_thinking_is_closed_before_thinking_is_requested(
     said: tuple[Message, ...],
 ) -> None:
     """ANT-40, scenario 24: thinking is requested as in every other request, so the cached prefix stays valid."""
@@ -127,7 +127,7 @@ def test_a_tool_loop_without_thinking_is_closed_before_budgeted_thinking(
     assert body(closed)["messages"][-1]["content"][0]["text"] == ("quickly" if said else "(Please continue.)")
 
 
-def test_manual_thinking_continues_in_its_own_tool_loop() -> None:
+def test_a_tool_loop_that_began_with_thinking_continues_with_thinking() -> None:
     own = request(MANUAL, ANTHROPIC, *loop(OWN), budgeted=True)
     assert "thinking" in body(own)
     assert len(body(own)["messages"]) == 3
@@ -142,7 +142,7 @@ def test_manual_thinking_continues_in_its_own_tool_loop() -> None:
     assert validate(made.body, "anthropic", settings=TRUSTING) is None
 
 
-def test_an_open_tool_loop_is_closed_by_fillers_only_once_per_lane() -> None:
+def test_filler_messages_close_a_tool_loop_without_thinking_only_once() -> None:
     reader, encoder = RenderTarget(CLAUDE, budgeted=True), adapter(ANTHROPIC).encoder
     history = History(loop())
     first = advance(empty_lane(ANTHROPIC), history, Ledger(), ANTHROPIC, encoder, reader)

@@ -63,7 +63,7 @@ def test_a_root_union_merges_properties_and_intersects_required() -> None:
     assert lost == ("oneOf",)
 
 
-def test_properties_required_by_all_arms_are_required_at_the_root() -> None:
+def test_properties_required_by_all_arms_of_a_union_are_required_at_the_root() -> None:
     root, lost = sent_schema(
         {
             "type": "object",
@@ -78,7 +78,7 @@ def test_properties_required_by_all_arms_are_required_at_the_root() -> None:
     assert lost == ()
 
 
-def test_references_at_the_root_and_in_its_arms_are_followed() -> None:
+def test_references_at_the_root_and_in_the_arms_of_a_union_are_followed() -> None:
     root, lost = sent_schema(
         {
             "type": "object",
@@ -110,7 +110,7 @@ def test_references_at_the_root_and_in_its_arms_are_followed() -> None:
         ({"anyOf": [{}], "properties": {"a": {"$ref": "#/anyOf/0"}}}, ("$ref",)),
     ],
 )
-def test_inexpressible_constraints_are_omitted_and_named(
+def test_constraints_that_the_provider_cannot_express_are_omitted_and_named(
     schema: dict[str, JsonValue], lost: tuple[str, ...]
 ) -> None:
     root, named = sent_schema({"type": "object", **schema})
@@ -135,7 +135,7 @@ def test_an_untyped_union_is_sent_as_an_object_but_validated_unchanged() -> None
     assert tool._check.errors({"a": "x", "b": 1}) != ()
 
 
-def test_the_expansion_of_an_exponentially_growing_schema_is_abandoned_within_bounds() -> None:
+def test_the_expansion_of_a_schema_that_grows_exponentially_stops_at_a_bound() -> None:
     doubling: dict[str, JsonValue] = {
         f"D{n}": {"anyOf": [{"$ref": f"#/$defs/D{n + 1}"}, {"$ref": f"#/$defs/D{n + 1}"}]} for n in range(30)
     }
@@ -227,7 +227,7 @@ def test_a_schema_that_the_provider_supports_is_sent_unchanged() -> None:
     assert made.losses == ()
 
 
-def test_kimi_gets_typed_union_arms_and_bare_references() -> None:
+def test_kimi_gets_types_in_the_arms_of_a_union_and_references_without_other_keywords() -> None:
     """KIM-07, as observed: no type next to anyOf or $ref, no tuples, no external references."""
     schema: JsonValue = {
         "type": "object",

@@ -99,7 +99,7 @@ def test_a_rejected_transcript_is_our_bug_and_names_the_rule(
 
 
 @pytest.mark.parametrize(("name", "status", "body", "kind", "rule"), OTHERS)
-def test_other_errors_are_not_taken_for_transcript_faults(
+def test_other_errors_are_not_classified_as_transcript_faults(
     name: str, status: int, body: object, kind: str, rule: str | None
 ) -> None:
     failure = classify(status, {}, json.dumps(body).encode(), dialect(name))

@@ -99,7 +99,9 @@ def test_reasoning_content_is_sent_back_verbatim_to_its_model(reader: Binding) -
     ],
     ids=["none", "unsealed", "a stranger's", "without words"],
 )
-def test_calls_without_native_reasoning_get_a_placeholder(name: str, thought: tuple[Thinking, ...]) -> None:
+def test_calls_without_reasoning_of_the_same_provider_get_placeholder_reasoning(
+    name: str, thought: tuple[Thinking, ...]
+) -> None:
     message = wire_message(name, *thought, ToolCall("c", "read"), reader=READERS[name])
     assert message["reasoning_content"] == dialect(name).reasoning.placeholder != ""
     without = wire_message(name, *thought, Text("no calls"), reader=READERS[name])
@@ -336,7 +338,7 @@ def test_calls_without_text_have_the_content_that_the_vendor_expects(name: str, 
     assert wire_message(name, ToolCall("c", "read")).get("content", "-") == content
 
 
-def test_mistral_gets_a_model_message_between_result_and_user() -> None:
+def test_mistral_gets_a_model_message_between_a_tool_result_and_a_user_message() -> None:
     history = [
         GO,
         Message("assistant", [ToolCall("c", "read")]),
@@ -443,7 +445,7 @@ def test_a_setting_is_encoded_for_the_vendor_or_reported_as_lost(
     assert encode_settings(name, **{"stream": False, "tools": (TOOL,), **settings}) == (sent, losses)
 
 
-def test_kimi_tool_schemas_have_types_and_references_for_moonshot() -> None:
+def test_kimi_tool_schemas_have_the_types_and_references_that_moonshot_accepts() -> None:
     schema = {
         "type": "object",
         "definitions": {"X": {"enum": ["a", "b"]}},
@@ -518,7 +520,7 @@ def test_a_union_in_a_kimi_tool_schema_has_no_type_of_its_own(
          (Text("a"),)),
     ],
 )  # fmt: skip
-def test_imported_vendor_reasoning_is_read_without_an_origin(
+def test_vendor_specific_reasoning_of_a_transcript_is_imported(
     name: str,
     message: dict[str, Any],
     blocks: tuple[Any, ...],  # Any: JSON; any block
@@ -541,7 +543,7 @@ def test_mistrals_content_chunks_are_read() -> None:
     assert "reference" in history[0].text
 
 
-def test_a_model_filler_separates_a_result_from_the_final_user_filler() -> None:
+def test_a_filler_model_message_separates_a_tool_result_from_the_final_filler_user_message() -> None:
     strict = replace(MISTRAL_PROFILE, turns=replace(MISTRAL_PROFILE.turns, last_roles=frozenset({"user"})))
     history = [GO, Message("assistant", [ToolCall("c", "read")]), Message("tool", [ToolResult("c", "ok")])]
     rendered = render(History(history), Ledger(), strict)

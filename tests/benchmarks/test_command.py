@@ -14,7 +14,7 @@ from benchmarks.report import measure, read_report
 GOALS = [measure.goal for measure in MEASURES]
 
 
-def test_every_goal_has_a_row_even_if_not_requested(
+def test_every_goal_has_a_row_even_if_its_measurement_was_not_requested(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["--backend", "trio", "--only", "K1", "--json"]) == 0
@@ -34,7 +34,7 @@ def test_every_goal_has_a_row_even_if_not_requested(
     ]
 
 
-def test_a_failed_measurement_gives_exit_code_1_and_the_table(
+def test_the_table_is_printed_and_the_exit_code_is_1_after_a_failed_measurement(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     def fail(extent: Extent) -> list[Figure]:
@@ -95,7 +95,7 @@ def test_runs_are_compared_only_on_one_machine(tmp_path: Path, capsys: pytest.Ca
     assert "none.json: no such file" in capsys.readouterr().err
 
 
-def test_an_unwritable_picture_gives_exit_code_2_and_the_table(
+def test_the_table_is_printed_and_the_exit_code_is_2_if_the_picture_cannot_be_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     row = Figure("A1", "asked", "openai_chat", "ms", 3.0, 2.0, 1.0)

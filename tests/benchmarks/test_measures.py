@@ -99,7 +99,7 @@ def test_figures_of_many_sessions_are_compared_with_their_goals(monkeypatch: pyt
     }
 
 
-def test_idle_sessions_are_measured_without_actors() -> None:
+def test_the_memory_of_idle_sessions_is_measured_after_their_actors_were_dropped() -> None:
     """One actor alone has more tracked objects than this limit, and each session used to have four actors."""
     assert memory.measure("asked_sessions", 10, "asyncio").tracked < 10
 
@@ -170,7 +170,9 @@ async def test_the_in_process_model_serves_complete_turns() -> None:
 
 
 @pytest.mark.parametrize("name", PROFILES)
-def test_a_codec_measurement_matches_its_json_baseline(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_codec_measurement_and_its_json_baseline_encode_the_same_value(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(dialects, "MESSAGES", 100)  # every kind of message occurs
     ours, baseline = encoding_works(name)
     encoded, dumped = ours(), baseline()

@@ -236,7 +236,7 @@ class Steady:
         raise NotMeasured("not here")
 
 
-def test_an_unmeasurable_library_is_left_out_with_its_reason() -> None:
+def test_a_library_that_cannot_be_measured_is_left_out_with_the_reason() -> None:
     good, gone = Steady("good 1", 7.0), Steady("gone 1", None)
     others = OtherLibraries([good, gone])
     for _ in range(3):
@@ -304,7 +304,7 @@ def _rows(goal: str, extent: Extent) -> list[Figure]:
 
 
 @pytest.mark.usefixtures("one_pass")
-def test_a_comparison_without_libraries_names_the_place_of_their_figures() -> None:
+def test_a_comparison_without_peer_libraries_names_the_command_that_measures_them() -> None:
     *_, against = _rows("A3", Extent(quick=True, backends=("asyncio",)))
     assert (against.value, against.is_met) == (None, None)
     assert "python -m benchmarks.peers" in against.note
@@ -324,7 +324,7 @@ def test_a_render_counts_only_if_complete(program: Path, tmp_path: Path, more: b
         library.render_ms(history, more=more)
 
 
-def test_an_unknown_library_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_library_is_reported_by_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--peers", "litellm,nobody"]) == 2
     assert "no library 'nobody'; the libraries are pydantic_ai, " in capsys.readouterr().err
 

@@ -195,7 +195,7 @@ def test_the_distance_of_a_librarys_dot_matches_the_ratio_of_the_figures() -> No
     assert len(legend) == 2
 
 
-def test_a_report_without_rows_has_a_picture() -> None:
+def test_a_report_without_rows_can_be_plotted() -> None:
     assert len(_elements(render_svg(report()), "rect")) == 1
 
 

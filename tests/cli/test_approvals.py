@@ -23,11 +23,11 @@ def _call(name: str, **arguments: str) -> ToolCall:
     ("line", "word"),
     [("y", "yes"), (" YES ", "yes"), ("a", "always"), ("", "no"), ("yep", "no"), ("n", "no"), ("sure", "no")],
 )
-def test_anything_but_a_clear_yes_is_a_no(line: str, word: Answer) -> None:
+def test_any_answer_except_a_clear_yes_denies_the_call(line: str, word: Answer) -> None:
     assert parse_answer(line) == word
 
 
-def test_the_text_of_a_call_has_its_arguments_and_no_escape_sequence() -> None:
+def test_the_description_of_a_call_has_its_arguments_and_no_escape_sequence() -> None:
     assert call_text(_call("pay", to="x\x1b[2J\ny")) == "pay(to='x\\x1b[2J\\ny')"
 
 
@@ -66,7 +66,7 @@ async def test_approvals_are_requested_one_at_a_time() -> None:
     assert asked == ["book()"]  # the others waited, and "always" then applied to them
 
 
-async def test_without_a_person_to_ask_a_call_is_denied_and_counted() -> None:
+async def test_a_call_is_denied_and_counted_if_no_person_can_be_asked() -> None:
     approve = Approvals("ask", None)
     assert await approve(_call("book")) is False
     assert approve.denied == ["book"]

@@ -20,7 +20,7 @@ def _config(folder: Path, *lines: str) -> str:
     return str(path)
 
 
-def test_doctor_lists_the_environment_and_shows_no_key() -> None:
+def test_the_doctor_command_lists_the_environment_and_shows_no_key() -> None:
     done = actors_now("doctor", env={"OPENAI_API_KEY": SECRET})
     assert done.code == 0
     assert "ok    set: OPENAI_API_KEY" in done.out
@@ -30,7 +30,7 @@ def test_doctor_lists_the_environment_and_shows_no_key() -> None:
     assert SECRET not in done.out + done.err
 
 
-def test_doctor_without_a_key_suggests_the_offline_option() -> None:
+def test_the_doctor_command_without_a_key_suggests_the_offline_option() -> None:
     done = actors_now("doctor")
     assert (
         done.code,
@@ -58,7 +58,7 @@ def test_a_configuration_error_gives_one_line_and_its_exit_code(
 
 
 @pytest.mark.anyio
-async def test_doctor_contacts_a_server_only_with_the_network_option(tmp_path: Path) -> None:
+async def test_the_doctor_command_contacts_a_server_only_with_the_network_option(tmp_path: Path) -> None:
     server = OpenAIServer()
     async with serve(server):
         url = f'base_url = "{server.base_url}"'
@@ -71,7 +71,7 @@ async def test_doctor_contacts_a_server_only_with_the_network_option(tmp_path: P
     assert (gone.code, "FAIL  backend a: " in gone.out) == (6, True)
 
 
-def test_models_lists_the_targets_of_a_file_or_the_providers(tmp_path: Path) -> None:
+def test_the_models_command_lists_the_targets_of_a_file_or_the_providers(tmp_path: Path) -> None:
     lines = [
         "[backends.a]",
         'kind = "ollama"',
@@ -104,13 +104,13 @@ def test_models_lists_the_targets_of_a_file_or_the_providers(tmp_path: Path) -> 
         *((kind, kind) for kind in ACTIONS),
     ],
 )
-def test_explain_describes_a_term(word: str, says: str) -> None:
+def test_the_explain_command_describes_a_term(word: str, says: str) -> None:
     done = actors_now("explain", word)
     assert (done.code, done.err) == (0, "")
     assert says.replace("`", "") in done.out.replace("`", "")
 
 
-def test_explain_classifies_a_refusal_and_names_its_rule(tmp_path: Path) -> None:
+def test_the_explain_command_classifies_a_refusal_and_names_its_rule(tmp_path: Path) -> None:
     words = "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
     words += "'tool_call_id'. The following tool_call_ids did not have response messages: call_1"
     body = json.dumps({"error": {"message": words, "type": "invalid_request_error"}})
@@ -122,7 +122,7 @@ def test_explain_classifies_a_refusal_and_names_its_rule(tmp_path: Path) -> None
     assert "OAC-01: " in read.out
 
 
-def test_explain_suggests_the_nearest_word() -> None:
+def test_the_explain_command_suggests_the_nearest_word() -> None:
     done = actors_now("explain", "outcome_unknwon")
     assert (done.code, done.complaint) == (
         2,
@@ -153,7 +153,7 @@ def test_explain_suggests_the_nearest_word() -> None:
         ),
     ],
 )
-def test_explain_names_a_refused_parameter(
+def test_the_explain_command_names_a_refused_parameter(
     tmp_path: Path, parameter: str, message: str, says: str, is_sampling: bool
 ) -> None:
     code = "unsupported_value" if "value" in says else "unsupported_parameter"

@@ -58,7 +58,7 @@ def test_an_unusable_option_is_reported_in_one_line(
 
 
 @pytest.mark.anyio
-async def test_an_unreachable_host_is_exit_code_6() -> None:
+async def test_an_unreachable_host_gives_exit_code_6() -> None:
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
     port = listener.extra(anyio.abc.SocketAttribute.local_port)
     await listener.aclose()  # the port is free again
@@ -102,7 +102,7 @@ def test_an_error_in_actors_toml_names_the_position_and_never_the_value(
         ("1 / 0", "ZeroDivisionError"),
     ],
 )
-def test_a_tool_that_cannot_be_offered_is_exit_code_3(source: str, says: str, tmp_path: Path) -> None:
+def test_a_tool_that_cannot_be_offered_gives_exit_code_3(source: str, says: str, tmp_path: Path) -> None:
     (tmp_path / "tools.py").write_text(source)
     done = actors_now("run", "x", "-m", "openai:gpt", "--tools", str(tmp_path / "tools.py"), env=KEY)
     assert (done.code, done.out) == (3, "")
@@ -129,7 +129,7 @@ async def test_a_tool_may_return_values_that_are_not_json(tmp_path: Path) -> Non
     assert server.refusals == []
 
 
-def test_the_traceback_is_shown_with_debug_only() -> None:
+def test_the_traceback_is_shown_only_with_the_debug_option() -> None:
     quiet = actors_now("run", "x", "-m", "nobody:m")
     loud = actors_now("run", "x", "-m", "nobody:m", "--debug")
     assert "Traceback" not in quiet.err

@@ -16,7 +16,7 @@ def chat_output(*lines: str, options: tuple[str, ...] = ()) -> Done:
     return done
 
 
-def test_help_lists_every_chat_command_with_its_summary() -> None:
+def test_the_help_command_of_a_chat_lists_every_chat_command_with_its_summary() -> None:
     lines = chat_output("/help").out.splitlines()
     for name, command in COMMANDS.items():
         (line,) = [line for line in lines if line.startswith(f"{name} ")]
@@ -24,11 +24,11 @@ def test_help_lists_every_chat_command_with_its_summary() -> None:
 
 
 @pytest.mark.parametrize("line", ["/history", "/ledger"])
-def test_an_empty_table_says_none_yet(line: str) -> None:
+def test_an_empty_table_prints_none_yet(line: str) -> None:
     assert "  none yet" in chat_output(line).out.splitlines()
 
 
-def test_history_lists_messages_and_ledger_lists_calls() -> None:
+def test_the_history_command_lists_messages_and_the_ledger_command_lists_calls() -> None:
     lines = chat_output("please roll", "/history", "/ledger").out.splitlines()
     at = lines.index("turn  role       content")
     assert lines[at + 1 : at + 3] == ["      user       please roll", "1     assistant  (calls roll)"]
@@ -44,7 +44,7 @@ def test_a_preview_shows_the_next_request_to_another_provider() -> None:
     assert after.count("synthetic results: 0; dropped: nothing") == 2
 
 
-def test_compact_reports_the_replaced_messages() -> None:
+def test_the_compact_command_reports_the_replaced_messages() -> None:
     nothing = "  0 messages replaced by a summary, 0 results trimmed; nothing is left to shorten"
     assert nothing in chat_output("/compact").out.splitlines()
     lines = chat_output("one", "two", "three", "/compact", "/history").out.splitlines()
@@ -54,7 +54,7 @@ def test_compact_reports_the_replaced_messages() -> None:
     assert len(history) == 5
 
 
-def test_rewind_removes_a_turn_from_the_history() -> None:
+def test_the_rewind_command_removes_a_turn_from_the_history() -> None:
     lines = chat_output("one", "two", "/rewind 1", "/history", "/rewind", "/rewind 2").out.splitlines()
     assert "  2 messages removed from the history; the ledger keeps their calls" in lines
     at = lines.index("turn  role       content")
@@ -71,7 +71,7 @@ def test_switching_to_an_unknown_target_prints_one_line_and_changes_nothing(line
     assert ["gpt", "stand-in-gpt", "(openai_chat)", "current"] in [line.split() for line in lines]
 
 
-def test_switch_without_a_target_lists_the_targets() -> None:
+def test_the_switch_command_without_a_target_lists_the_targets() -> None:
     assert "  /switch takes a target: gpt, claude" in chat_output("/switch").out.splitlines()
 
 

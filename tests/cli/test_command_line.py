@@ -110,7 +110,7 @@ def test_every_command_and_every_option_is_documented(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_each_help_ends_with_examples_that_the_command_line_accepts(
+def test_each_help_text_ends_with_examples_that_the_command_line_accepts(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
@@ -133,7 +133,7 @@ def test_the_version_is_printed_on_standard_output(capsys: pytest.CaptureFixture
     assert out.startswith("actors ")
 
 
-def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_text_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--help"])
     assert ended.value.code == 0
@@ -144,7 +144,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     "name", ["run", "chat", "explain", "lint", "convert", "preview", "simulate", "replay"]
 )
-def test_help_names_every_dialect(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_text_names_every_dialect(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main([name, "--help"])
     shown = " ".join(capsys.readouterr().out.split())
@@ -158,7 +158,7 @@ def test_the_command_line_page_names_every_dialect() -> None:
     assert set(re.findall(r"`(\w+)`", section)) == {*PROFILES, *ALIASES}
 
 
-def test_a_wrong_command_line_is_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_command_line_gives_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["demonstrate"], ["lint"], ["lint", "file"], ["run", "--timeout", "0", "x"]):
         with pytest.raises(SystemExit) as ended:
             parse(arguments)

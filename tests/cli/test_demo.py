@@ -77,7 +77,7 @@ def test_the_demo_fits_its_terminal(columns: int, monkeypatch: pytest.MonkeyPatc
     assert max(map(len, terminal.getvalue().splitlines())) <= columns
 
 
-def test_claude_refuses_thinking_after_a_changed_prefix(
+def test_the_claude_server_of_the_demo_refuses_thinking_after_a_changed_prefix(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = demo_servers(monkeypatch)
@@ -113,7 +113,7 @@ def test_the_demo_continues_through_every_dialect(
         assert all(stop.weather.encode() in last for stop in STOPS)
 
 
-def test_a_refusal_in_the_demo_is_exit_code_1(
+def test_a_refusal_in_the_demo_gives_exit_code_1(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     strict = script.servers
@@ -139,7 +139,7 @@ def test_the_demo_prints_the_same_on_asyncio_and_trio(capsys: pytest.CaptureFixt
     assert not any(ord(char) < 32 and char != "\n" for char in shown.pop())
 
 
-def test_a_wrong_count_in_the_demo_is_shown_and_is_exit_code_1(
+def test_a_wrong_count_in_the_demo_is_shown_and_gives_exit_code_1(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(demo.EXPECTED, "failovers", 2)

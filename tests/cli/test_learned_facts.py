@@ -16,7 +16,7 @@ REJECTED = Status(400, message="Invalid value: 'top_p' must be 1.", param="top_p
 
 
 @pytest.mark.anyio
-async def test_doctor_and_replay_name_omitted_parameters(tmp_path: Path) -> None:
+async def test_the_doctor_and_replay_commands_name_omitted_parameters(tmp_path: Path) -> None:
     path = tmp_path / "kept.db"
     server = OpenAIServer([Turn(Say("Yes."))])
     refusals = [refusing("temperature", UNSUPPORTED), refusing("top_p", REJECTED)]
@@ -41,7 +41,7 @@ async def test_doctor_and_replay_name_omitted_parameters(tmp_path: Path) -> None
     )
 
 
-def test_doctor_creates_no_journal(tmp_path: Path) -> None:
+def test_the_doctor_command_creates_no_journal(tmp_path: Path) -> None:
     config = tmp_path / "actors.toml"
     config.write_text(f'[journal]\npath = "{tmp_path / "none.db"}"\n')
     actors_now("doctor", "--config", str(config))

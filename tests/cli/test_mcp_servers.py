@@ -116,7 +116,7 @@ def test_the_name_of_a_configured_mcp_server_cannot_be_redefined(tmp_path: Path)
     assert made.settings.mcp["files"].approval == {"a": "deny", "b": "allow"}
 
 
-def test_mcp_accepts_a_url_or_a_program() -> None:
+def test_the_mcp_option_accepts_a_url_or_a_program() -> None:
     config = Config(FileSettings(), {})
     made, names = with_servers(config, ["a=https://host/mcp/", "b=npx -y 'some server' /data"], {})
     assert names == ["a", "b"]

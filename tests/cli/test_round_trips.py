@@ -206,7 +206,7 @@ def test_thinking_is_dropped_for_another_provider_and_reported(
 
 
 @pytest.mark.parametrize("target", PROFILES)
-def test_preview_reports_the_same_body_and_notes_as_convert(
+def test_the_preview_command_reports_the_same_body_and_notes_as_the_convert_command(
     target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made, _ = convert(
@@ -230,7 +230,7 @@ def test_preview_reports_the_same_body_and_notes_as_convert(
     assert rest == [words, *told["repairs"], *told["additions"], *told["losses"]]
 
 
-def test_preview_reports_repairs_and_synthetic_results(
+def test_the_preview_command_reports_repairs_and_synthetic_results(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     call = {"id": "a", "type": "function", "function": {"name": "weather", "arguments": "{}"}}

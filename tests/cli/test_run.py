@@ -104,7 +104,9 @@ def test_a_silent_pipe_is_ignored(capsys: pytest.CaptureFixture[str], tmp_path: 
 @pytest.mark.parametrize(
     "name", ["openai_responses", "gemini_2", "vertex", "converse", "openrouter", "mistral"]
 )
-async def test_the_key_of_auth_is_sent_to_a_server_of_any_dialect(name: str, tmp_path: Path) -> None:
+async def test_the_key_in_the_auth_setting_is_sent_to_a_server_of_any_dialect(
+    name: str, tmp_path: Path
+) -> None:
     (tmp_path / "tools.py").write_text(TOOLS)
     script = [Turn(Call("weather", {"city": "Oslo"})), Turn(Say("21 C."))]
     server = strict_server(dialect(name).name, script, api_key="secret")
@@ -187,7 +189,9 @@ async def test_a_cut_answer_and_dropped_parts_are_reported() -> None:
 @pytest.mark.alternating
 @pytest.mark.requirement("REQ-915-039", "REQ-915-040")
 @pytest.mark.parametrize("debug", [False, True])
-async def test_a_refusal_is_reported_and_debug_adds_its_class_and_calls(debug: bool, tmp_path: Path) -> None:
+async def test_a_refusal_is_reported_and_the_debug_option_adds_its_class_and_calls(
+    debug: bool, tmp_path: Path
+) -> None:
     (tmp_path / "tools.py").write_text(TOOLS)
     words = "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
     words += "'tool_call_id'. The following tool_call_ids did not have response messages: call_A1"
@@ -203,7 +207,7 @@ async def test_a_refusal_is_reported_and_debug_adds_its_class_and_calls(debug: b
 
 
 @pytest.mark.alternating
-async def test_run_with_offline_answers_without_a_key_or_a_network() -> None:
+async def test_the_offline_option_of_run_answers_without_a_key_or_a_network() -> None:
     said = await actors("run", "hello", "--offline")
     rolled = await actors("run", "please roll", "--offline", "-m", "claude", "--json")
     assert (said.code, said.out, said.err) == (0, "You said: hello\n", "")
@@ -259,7 +263,7 @@ async def test_a_configured_backend_is_used_by_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.alternating
-async def test_json_prints_an_event_per_line_and_the_exit_code_last(tmp_path: Path) -> None:
+async def test_the_json_option_prints_one_event_per_line_and_finally_the_exit_code(tmp_path: Path) -> None:
     (tmp_path / "tools.py").write_text(TOOLS)
     server = OpenAIServer([Turn(Call("weather", {"city": "Oslo"})), Turn(Say("21 C."))])
     async with serve(server):
@@ -392,7 +396,7 @@ def work() -> str:
 
 
 @pytest.mark.alternating
-async def test_the_traceback_of_a_tool_is_shown_with_debug_only(tmp_path: Path) -> None:
+async def test_the_traceback_of_a_tool_is_shown_only_with_the_debug_option(tmp_path: Path) -> None:
     (tmp_path / "tools.py").write_text(RAISES)
     server = OpenAIServer([Turn(Call("work", {})), Turn(Say("ok"))] * 2)
     async with serve(server):

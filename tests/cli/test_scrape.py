@@ -68,7 +68,7 @@ def test_labels_of_metrics_are_escaped() -> None:
     assert line.endswith('"b\\x1b[2J  1')
 
 
-def test_stats_counts_outcomes_requests_and_tokens_in_printed_events() -> None:
+def test_the_stats_command_counts_outcomes_requests_and_tokens_in_printed_events() -> None:
     began = {"type": "turn_started", "binding": "a:m"}
     usage = {"input_tokens": 100, "output_tokens": 7, "cache_read_tokens": 25, "cache_write_tokens": 0}
     said = {"type": "message", "message": {"calls": []}, "usage": usage}

@@ -105,7 +105,7 @@ def _export_replay_import_fork_delete(tmp_path: Path) -> None:
 
 @pytest.mark.alternating
 @pytest.mark.anyio
-async def test_a_chat_can_continue_the_last_a_named_or_a_copied_conversation(tmp_path: Path) -> None:
+async def test_a_chat_can_continue_the_latest_conversation_or_a_named_one_or_a_copy(tmp_path: Path) -> None:
     server = OpenAIServer([Turn(Say(text)) for text in ("One.", "Two.", "Three.", "Four.", "Five.")])
     async with serve(server):
 
@@ -180,7 +180,7 @@ def test_options_that_a_stored_conversation_cannot_change_are_errors(
     assert not (tmp_path / "kept.db").exists()
 
 
-def test_a_prompt_that_was_parsed_as_the_id_of_fork_is_reported(tmp_path: Path) -> None:
+def test_a_prompt_that_was_parsed_as_the_id_for_the_fork_option_is_reported(tmp_path: Path) -> None:
     done = actors_now("run", "--offline", "--journal", str(tmp_path / "kept.db"), "--fork", "Why?")
     assert (done.code, "--fork read 'Why?' as an id" in done.complaint) == (2, True)
 
@@ -303,7 +303,9 @@ def test_sessions_are_deleted_by_tenant_and_age_and_exported_first(tmp_path: Pat
     assert run_sessions(tmp_path, "delete", "--older-than", "3000-01-01").out == "now\n"
 
 
-def test_deletion_by_age_is_rejected_if_the_clock_is_far_from_the_journals(tmp_path: Path) -> None:
+def test_deletion_by_age_is_rejected_if_the_clock_differs_much_from_the_clock_of_the_journal(
+    tmp_path: Path,
+) -> None:
     store_dated_sessions(tmp_path)
     run_sessions(tmp_path, "delete", "now")
     refused = run_sessions(tmp_path, "delete", "--older-than", "90 days")
@@ -325,7 +327,7 @@ def test_an_error_about_an_unwritable_export_file_names_the_file(tmp_path: Path)
     assert (refused.code, refused.complaint) == (2, f"Cannot use {where}: no such file or directory")
 
 
-def test_a_file_that_is_not_a_journal_is_exit_code_9(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_journal_gives_exit_code_9(tmp_path: Path) -> None:
     (tmp_path / "kept.db").write_bytes(b"some words" * 1000)
     refused = run_sessions(tmp_path, "list")
     assert (refused.code, "some words" in refused.complaint) == (9, False)
@@ -380,7 +382,9 @@ def test_an_unwritable_journal_is_reported_once(
 
 
 @pytest.mark.parametrize("line", [("list",), ("show", "a"), ("fork", "a"), ("delete", "a")])
-def test_a_mistyped_journal_is_not_created(line: tuple[str, ...], tmp_path: Path) -> None:
+def test_listing_the_sessions_of_a_mistyped_journal_path_creates_no_file(
+    line: tuple[str, ...], tmp_path: Path
+) -> None:
     done = run_sessions(tmp_path, *line)
     assert (done.code, done.out) == (9, "")
     assert done.complaint.endswith("kept.db: no such file; name an existing journal")

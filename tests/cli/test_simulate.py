@@ -333,7 +333,7 @@ async def test_a_second_vendors_sdk_streams_from_the_server() -> None:
         assert (await running.wait_for_end())[0] == 0
 
 
-async def test_a_refusal_is_reported_with_its_rule_and_is_exit_code_1(anyio_backend_name: str) -> None:
+async def test_a_refusal_is_reported_with_its_rule_and_gives_exit_code_1(anyio_backend_name: str) -> None:
     orphan = [{"role": "tool", "tool_call_id": "a", "content": "\x1b[2J"}]
     async with (
         run_simulate("--dialect", "openai", "--backend", anyio_backend_name) as running,
@@ -378,7 +378,7 @@ def test_an_unknown_dialect_gives_one_line_and_exit_code_3() -> None:
 
 
 @pytest.mark.parametrize("arguments", [["--port", "65536"], ["--port", "x"], ["--requests", "0"]])
-def test_an_invalid_number_is_exit_code_2(arguments: list[str]) -> None:
+def test_an_invalid_number_gives_exit_code_2(arguments: list[str]) -> None:
     assert actors_now("simulate", "--dialect", "openai", *arguments).code == 2
 
 

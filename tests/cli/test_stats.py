@@ -32,7 +32,7 @@ COUNTED = {
 
 
 @pytest.mark.requirement("U-14")
-async def test_stats_counts_the_output_of_run_by_backend(tmp_path: Path) -> None:
+async def test_the_stats_command_counts_the_output_of_the_run_command_by_backend(tmp_path: Path) -> None:
     (tmp_path / "tools.py").write_text(TOOLS)
     calls = Turn(Call("weather", {"city": "Oslo"}), Call("weather", {"town": "Oslo"}))
     server = OpenAIServer([calls, Turn(Call("weather", {"city": "Rome"})), Turn(Say("21 C."))])
@@ -51,7 +51,7 @@ async def test_stats_counts_the_output_of_run_by_backend(tmp_path: Path) -> None
     assert shown[1].split() == ["openai", "6", "2", "0", "0", "0", "0", "0", "33.3%", "0.0%"]
 
 
-def test_stats_sums_the_figures_of_all_backends() -> None:
+def test_the_stats_command_sums_the_figures_of_all_backends() -> None:
     def began(backend: str) -> str:
         return json.dumps({"type": "turn_started", "binding": f"{backend}:m"})
 

@@ -41,7 +41,7 @@ CLOSED = (">&-", "2>&-", "<&- >&- 2>&-"), (">&-", "2>&-", "<&-", ">&- 2>&-", "<&
 
 
 @pytest.mark.parametrize("closed", extent(*CLOSED))
-def test_closed_descriptors_are_not_errors(closed: str, tmp_path: Path) -> None:
+def test_closed_standard_streams_are_not_errors(closed: str, tmp_path: Path) -> None:
     file = tmp_path / "transcript.json"
     file.write_text(json.dumps(TRANSCRIPT))
     done = _shell(f'"$@" {closed}', "convert", str(file), "--from", "openai", "--to", "anthropic")

@@ -19,7 +19,7 @@ def test_many_sessions_use_the_tools_of_a_module_and_the_report_is_json(backend:
     assert told["leaks"] == {"tasks": 0, "threads": 0, "descriptors": 0}
 
 
-def test_a_leak_of_a_tool_is_reported_and_is_exit_code_1() -> None:
+def test_a_tool_that_leaks_is_reported_and_gives_exit_code_1() -> None:
     done = actors_now("stress", "--tools", TOOLS, "--sessions", "2", "--turns", "4", "--cancelling", "0")
     assert done.code == 1
     assert "8 asks in" in done.out

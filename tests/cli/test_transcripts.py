@@ -35,7 +35,7 @@ def file(path: Path, value: object) -> str:
     return str(target)
 
 
-def test_lint_gives_one_line_for_each_violation_and_exit_code_1(
+def test_the_lint_command_prints_one_line_for_each_violation_and_gives_exit_code_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["lint", file(tmp_path, BROKEN), "--for", "openai"]) == 1
@@ -45,14 +45,16 @@ def test_lint_gives_one_line_for_each_violation_and_exit_code_1(
     assert [line[-8:] for line in lines] == ["(ALL-06)", "(OAC-02)", "(OAC-02)", "(OAC-01)"]
 
 
-def test_lint_of_a_valid_file_prints_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_lint_command_prints_nothing_for_a_valid_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     clean = [{"role": "user", "content": "Hi."}]
     for name in ("openai", "anthropic"):
         assert main(["lint", file(tmp_path, clean), "--for", name]) == 0
         assert capsys.readouterr().out == ""
 
 
-def test_lint_with_the_from_option_lists_the_necessary_repairs(
+def test_the_lint_command_with_the_from_option_lists_the_necessary_repairs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["lint", file(tmp_path, BROKEN), "--for", "anthropic", "--from", "openai"]) == 1
@@ -64,7 +66,7 @@ def test_lint_with_the_from_option_lists_the_necessary_repairs(
 
 
 @pytest.mark.parametrize("to", ["openai_chat", "anthropic"])
-def test_convert_gives_a_valid_body_and_lists_the_repairs(
+def test_the_convert_command_prints_a_valid_body_and_lists_the_repairs(
     to: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert (
@@ -115,7 +117,9 @@ def test_a_malformed_transcript_file_gives_one_line_and_exit_code_2(
     assert err.startswith("actors: ")
 
 
-def test_binary_and_missing_files_are_exit_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_binary_and_missing_files_give_exit_code_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "t.json").write_bytes(b"[\xff]")
     for path, says in (
         (tmp_path / "t.json", "not UTF-8 text"),
@@ -127,12 +131,12 @@ def test_binary_and_missing_files_are_exit_code_2(tmp_path: Path, capsys: pytest
         assert says in line
 
 
-def test_an_unknown_dialect_is_exit_code_3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_dialect_gives_exit_code_3(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lint", file(tmp_path, []), "--for", "claude"]) == 3
     assert "known: " in capsys.readouterr().err
 
 
-def test_debug_shows_the_traceback(tmp_path: Path) -> None:
+def test_the_debug_option_shows_the_traceback(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         main(["lint", str(tmp_path / "none.json"), "--for", "openai", "--debug"])
 
@@ -255,7 +259,7 @@ def test_tools_of_the_provider_do_not_become_client_functions(
 
 
 @pytest.mark.requirement("PROMISE-13")
-def test_convert_names_each_omitted_key_by_its_path(
+def test_the_convert_command_names_each_omitted_key_by_its_path(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     function = {
@@ -279,7 +283,7 @@ def test_convert_names_each_omitted_key_by_its_path(
     assert "assumed: max_output_tokens 16" in err
 
 
-def test_lint_names_the_probable_dialect_of_an_invalid_file(
+def test_the_lint_command_names_the_probable_dialect_of_an_invalid_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["lint", file(tmp_path, BROKEN), "--for", "anthropic"]) == 1

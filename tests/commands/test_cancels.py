@@ -15,7 +15,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.mark.long
 @pytest.mark.requirement("PROMISE-10", "PROMISE-9", "REQ-915-034")
-async def test_random_cancels_close_every_call_and_leave_the_pool_serving() -> None:
+async def test_after_random_cancels_every_call_is_closed_and_new_requests_are_served() -> None:
     storm = Storm(60, seed=3)
     with anyio.fail_after(300):
         outcome = await storm.run()

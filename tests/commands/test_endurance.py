@@ -24,7 +24,7 @@ def test_many_turns_leak_no_memory_or_other_resource(tmp_path: Path, backend: st
     assert slope(laps, "blocks") < LEFT * 100_000
 
 
-def test_growth_is_measured_only_after_the_first_laps() -> None:
+def test_memory_growth_is_measured_only_after_the_first_laps_of_a_long_run() -> None:
     held = ResourceCounts(1, 1, 1)
     laps = [Lap(1000 * n, held, (n < 2) * 10**9 + 20 * n, 500, 9, 1) for n in range(10)]
     assert slope(laps, "resident") == pytest.approx(2000)

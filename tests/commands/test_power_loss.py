@@ -14,7 +14,7 @@ from tests.commands.powerloss.workload import record
 
 
 @pytest.mark.parametrize(("durability", "states"), [("power", share(1024)), ("process", share(384))])
-def test_a_power_loss_loses_events_only_with_durability_process(
+def test_a_power_loss_loses_events_only_at_the_durability_level_process(
     durability: Durability, states: int, tmp_path: Path
 ) -> None:
     kept, found = tmp_path / "kept", tmp_path / "found"
@@ -26,7 +26,7 @@ def test_a_power_loss_loses_events_only_with_durability_process(
     assert (count["lost"] > 0) is (durability == "process")
 
 
-def test_a_disk_after_a_power_loss_has_synced_data_and_any_unsynced_sectors() -> None:
+def test_a_simulated_disk_keeps_synced_data_and_any_unsynced_sectors_after_a_power_loss() -> None:
     disk = Disk()
     disk.take(Step("write", "a", 0, b"x" * 1024))
     disk.take(Step("sync", "a"))

@@ -40,7 +40,7 @@ def test_a_program_that_ends_closes_its_connections(way: str, backend: str) -> N
 
 @pytest.mark.requirement("PROMISE-12")
 @pytest.mark.parametrize("kind", TOOLS)
-def test_a_program_can_be_ended_at_the_earliest_moment(kind: str) -> None:
+def test_a_program_cancelled_at_the_earliest_moment_leaves_nothing_behind(kind: str) -> None:
     threads, open_before = threading.enumerate(), descriptors()
     program = run("every_task_cancelled_twice", "asyncio", "http://127.0.0.1:9", [kind], Calls)
     assert_left_nothing(program, threads, open_before)

@@ -135,7 +135,7 @@ def test_the_simulation_runs_exercise_every_feature() -> None:
     assert [feature for feature in FEATURES if not met[feature]] == []
 
 
-def test_a_simulated_summary_without_user_messages_refers_to_no_ask() -> None:
+def test_the_simulated_model_finds_no_ask_in_a_summary_without_user_messages() -> None:
     model = Model(SimulationPlan(0, "safety", PlanInputs(0, 0, Odds()), ()), {})
     model.read_request(b'{"messages": ["[The program ran the tool work.]", "Write that summary now"]}')
     (said,) = model.current_answer().parts
@@ -145,7 +145,7 @@ def test_a_simulated_summary_without_user_messages_refers_to_no_ask() -> None:
     assert model.now is None
 
 
-def test_answers_that_often_break_off_do_not_repeat_shown_text() -> None:
+def test_answers_that_often_break_off_do_not_repeat_text_already_shown() -> None:
     sessions = extent(16, 40)
     report = simulate(1, sessions=sessions, turns=6, odds=replace(NOTHING, fault=0.25))
     assert report.problems == ()
@@ -296,7 +296,7 @@ def test_a_simulation_calls_sync_tools_in_the_event_loop() -> None:
 
 
 @pytest.mark.requirement("U-06")
-def test_an_attentive_model_needs_one_correction_per_fault() -> None:
+def test_a_simulated_model_that_reads_error_messages_needs_one_correction_per_fault() -> None:
     wrong = Odds(fault=0, cancel=0, abandon=0, crash=0, busy=0, blunder=0.5)
     report = simulate(3, sessions=extent(6, 10), turns=5, odds=wrong)
     counts = report.counts

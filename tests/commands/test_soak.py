@@ -17,7 +17,7 @@ NOTHING = ResourceCounts(1, 1, 10)
 
 @pytest.mark.requirement("PROMISE-1", "PROMISE-8", "PROMISE-11")
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_soak_leaks_nothing_and_its_asks_fail_only_because_of_faults(
+def test_a_soak_test_leaks_nothing_and_its_asks_fail_only_because_of_injected_faults(
     backend: str,
 ) -> None:
     soaked = run(
@@ -35,7 +35,7 @@ def test_a_soak_leaks_nothing_and_its_asks_fail_only_because_of_faults(
 
 
 @pytest.mark.anyio
-async def test_servers_answer_although_descriptors_of_earlier_work_are_closed(
+async def test_the_soak_test_lets_its_servers_answer_although_the_descriptor_count_drops(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     counts, answered = iter([100, *[90] * 10_000]), list[str]()
@@ -94,5 +94,5 @@ FAULTY = Seen(10, {}, {"transient": 2}, 2, 0)
         (_result({}, {}, CLEAN, 0, {"cancelled": 3}), ["no ask completed"]),
     ],
 )
-def test_each_problem_of_a_soak_is_reported(soaked: Soaked, problems: list[str]) -> None:
+def test_each_problem_of_a_soak_test_is_reported(soaked: Soaked, problems: list[str]) -> None:
     assert soaked.problems == problems

@@ -135,7 +135,7 @@ def test_the_base_url_variable_moves_the_endpoint_and_makes_the_key_optional() -
     )
 
 
-def test_a_key_is_looked_up_at_each_resolve() -> None:
+def test_a_key_is_looked_up_each_time_its_backend_is_resolved() -> None:
     environ = {"OPENAI_API_KEY": "old"}
     config = load(None, environ)
     assert backend(config, "openai:m").credential == Key("authorization", SecretStr("old"))
@@ -349,7 +349,7 @@ B = '[backends.b]\nkind = "openai"\nmodel = "m"\n'
         ),
     ],
 )
-def test_an_invalid_file_is_refused_in_one_line_with_the_position(
+def test_an_invalid_file_is_refused_with_a_one_line_error_that_names_the_position(
     tmp_path: Path, text: str | bytes, message: str
 ) -> None:
     with pytest.raises(ConfigError) as refused:
@@ -463,7 +463,9 @@ def test_auth_is_a_key_bearer_token_command_or_aws_signature(
         ),
     ],
 )
-def test_an_ambiguous_or_empty_auth_is_refused_in_one_line(tmp_path: Path, auth: str, message: str) -> None:
+def test_an_ambiguous_or_empty_auth_is_refused_with_a_one_line_error(
+    tmp_path: Path, auth: str, message: str
+) -> None:
     path = tmp_path / "actors.toml"
     path.write_text(AUTH.replace("{auth}", auth))
     with pytest.raises(ConfigError) as refused:
@@ -622,7 +624,9 @@ def test_a_custom_dialect_needs_its_own_name(tmp_path: Path, name: str) -> None:
         ),
     ],
 )
-def test_an_invalid_dialect_is_refused_in_one_line(tmp_path: Path, table: str, message: str) -> None:
+def test_an_invalid_dialect_is_refused_with_a_one_line_error(
+    tmp_path: Path, table: str, message: str
+) -> None:
     path = tmp_path / "actors.toml"
     path.write_text(f"[dialects.x]\n{table}\n")
     with pytest.raises(ConfigError) as refused:

@@ -78,7 +78,9 @@ def test_a_models_table_of_another_provider_or_model_has_no_effect(tmp_path: Pat
         ('[models."openai:*"]\nefforts = ["hihg"]', "efforts: 'hihg' is not a level; did you mean 'high'?"),
     ],
 )
-def test_an_invalid_models_table_is_rejected_in_one_line(tmp_path: Path, table: str, message: str) -> None:
+def test_an_invalid_models_table_is_rejected_with_a_one_line_error(
+    tmp_path: Path, table: str, message: str
+) -> None:
     path = tmp_path / "actors.toml"
     path.write_text(BACKEND + table + "\n")
     with pytest.raises(ConfigError) as rejected:

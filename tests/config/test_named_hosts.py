@@ -151,7 +151,7 @@ def test_azure_refuses_a_cache_key_and_is_never_sent_one() -> None:
         ("mimo", lambda: DeepSeekServer(list(SCRIPT))),
     ],
 )
-async def test_a_host_uses_the_dialect_of_its_kind(
+async def test_a_named_host_completes_a_tool_call_in_its_own_dialect(
     tmp_path: Path, kind: str, make: Callable[[], LoopbackServer]
 ) -> None:
     host = make()

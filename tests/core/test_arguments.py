@@ -79,7 +79,7 @@ def test_every_missing_field_is_named_with_its_path(trip: ArgumentCheck) -> None
         (None, ArgumentError("", "object", "null")),
     ],
 )
-def test_an_error_names_the_path_the_expectation_and_the_value(
+def test_an_argument_error_names_the_path_the_expected_type_and_the_value(
     trip: ArgumentCheck, arguments: JsonValue, error: ArgumentError
 ) -> None:
     assert trip.errors(arguments) == (error,)
@@ -356,7 +356,9 @@ def nested_schema(levels: int) -> dict[str, JsonValue]:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_an_invalid_schema_is_rejected_in_one_line(schema: dict[str, JsonValue], reason: str) -> None:
+def test_an_invalid_schema_is_rejected_with_a_one_line_error(
+    schema: dict[str, JsonValue], reason: str
+) -> None:
     with pytest.raises(ToolDefinitionError) as refused:
         compile_schema(schema, tool="odd")
     message = str(refused.value)

@@ -141,7 +141,7 @@ def test_documents_are_named_only_for_dialects_with_document_names() -> None:
 
 @pytest.mark.requirement("PROMISE-1")
 @pytest.mark.parametrize("pieces", [1, 2, 7])
-def test_documents_and_images_beyond_the_limit_become_notes_and_count_as_lost(pieces: int) -> None:
+def test_documents_and_images_beyond_the_limit_are_replaced_by_notes_and_count_as_lost(pieces: int) -> None:
     said = [message for n in range(7) for message in (human(page(n), *[IMAGE] * 3), OK)]
     simulated, lost = session(), 0
     rendered = simulated.render(HERE)

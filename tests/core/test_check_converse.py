@@ -94,7 +94,9 @@ def _places(value: Any) -> list[tuple[Any, Any]]:  # Any: JSON, and the keys of 
 
 @examples(500)
 @given(data=st.data(), new=ANY_JSON)
-def test_the_request_checker_raises_for_no_json_in_a_request(data: st.DataObject, new: object) -> None:
+def test_the_request_checker_reports_faults_of_any_json_without_an_exception(
+    data: st.DataObject, new: object
+) -> None:
     request = json.loads(json.dumps(FULL))
     container, key = data.draw(st.sampled_from(_places(request)))
     container[key] = new

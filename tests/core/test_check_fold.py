@@ -354,7 +354,9 @@ FULL_BLOCKS = {
 
 @examples(500)
 @given(data=st.data(), new=ANY_JSON)
-def test_the_request_checker_raises_for_no_json_in_a_request(data: st.DataObject, new: object) -> None:
+def test_the_request_checker_reports_faults_of_any_json_without_an_exception(
+    data: st.DataObject, new: object
+) -> None:
     for body, dialect in ((FULL_CHAT, OPENAI_CHAT), (FULL_BLOCKS, ANTHROPIC)):
         place = data.draw(st.sampled_from(_places(body)))
         for fault in check(json.dumps(_replaced(body, place, new)).encode(), dialect):
@@ -363,7 +365,9 @@ def test_the_request_checker_raises_for_no_json_in_a_request(data: st.DataObject
 
 @examples(200)
 @given(body=ANY_JSON, raw=st.binary(max_size=60), dialect=st.sampled_from(list(PROFILES.values())))
-def test_the_request_checker_raises_for_no_bytes(body: object, raw: bytes, dialect: Dialect) -> None:
+def test_the_request_checker_reports_faults_of_any_bytes_without_an_exception(
+    body: object, raw: bytes, dialect: Dialect
+) -> None:
     for text in (raw, json.dumps(body).encode(), json.dumps({"messages": [body]}).encode()):
         assert check(text, dialect) != []
         state, _ = check_fragment(initial_state(dialect), text)

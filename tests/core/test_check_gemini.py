@@ -162,7 +162,7 @@ def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:  #
 
 @examples(300)
 @given(data=st.data(), new=ANY_JSON)
-def test_the_request_checker_raises_for_no_json_in_a_request(
+def test_the_request_checker_reports_faults_of_any_json_without_an_exception(
     data: st.DataObject, new: Any
 ) -> None:  # Any: JSON
     *way, last = data.draw(st.sampled_from(_places(FULL)))

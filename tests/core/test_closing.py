@@ -44,7 +44,9 @@ def _repeatable_calls(*events: LogEvent) -> list[ToolCall]:
 
 
 @pytest.mark.parametrize("effects", ["pure", "idempotent", "once"])
-def test_the_effects_in_a_calls_start_event_decide_whether_it_may_run_again(effects: Effects) -> None:
+def test_the_tool_effects_logged_at_the_start_of_a_call_decide_whether_it_may_run_again(
+    effects: Effects,
+) -> None:
     again = _repeatable_calls(Started(CALL, effects))
     assert [call.id for call in again] == ([] if effects == "once" else [CALL])
     assert _repeatable_calls() == []
@@ -57,7 +59,7 @@ def test_a_call_runs_again_with_its_approved_arguments() -> None:
     assert call.arguments == {"name": "b"}
 
 
-def test_a_log_that_ends_inside_a_turn_or_before_a_held_switch_needs_recovery() -> None:
+def test_a_log_that_ends_during_a_turn_or_before_a_deferred_switch_needs_recovery() -> None:
     waits, held, end = TurnPaused(1, (CALL,)), SwitchQueued(1, "b"), TurnEnded(1, "complete")
     assert needs_recovery(_fold(BEGUN))
     assert needs_recovery(_fold((*BEGUN, held, end)))

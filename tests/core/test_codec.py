@@ -98,7 +98,7 @@ TALK = encode_event(RoundEnded(1, 1, pack(SAID)))
         TALK[: len(TALK) // 2],
     ],
 )
-def test_an_invalid_event_is_rejected_in_one_line(record: bytes) -> None:
+def test_an_invalid_event_is_rejected_with_a_one_line_error(record: bytes) -> None:
     with pytest.raises(JournalError) as raised:
         decode_event(record)
     assert "\n" not in str(raised.value)

@@ -134,7 +134,7 @@ def lead_of(item: Item) -> float:
     return LEAD if item[2] else 0.0
 
 
-def test_an_item_with_a_lead_moves_ahead_by_exactly_that_lead() -> None:
+def test_a_queued_item_with_a_head_start_moves_ahead_by_exactly_that_amount() -> None:
     queue: FairQueue[Item] = FairQueue({}, lead_of)
     for name in ("long", *"abcd"):
         queue.put("t", name, ("t", name, False))
@@ -147,7 +147,7 @@ def test_an_item_with_a_lead_moves_ahead_by_exactly_that_lead() -> None:
     assert order[:8] == ["long", "long", "long", *"abcd", "long"]
 
 
-def test_a_lead_gives_a_session_no_larger_share_in_the_long_run() -> None:
+def test_a_head_start_gives_a_session_no_larger_share_in_the_long_run() -> None:
     queue: FairQueue[Item] = FairQueue({}, lead_of)
     for number in range(20):
         queue.put("t", f"s{number}", ("t", f"s{number}", number % 2 == 0))
@@ -163,7 +163,9 @@ def test_a_lead_gives_a_session_no_larger_share_in_the_long_run() -> None:
     st.lists(st.tuples(NAMES, NAMES, st.booleans()), min_size=1, max_size=60),
     st.dictionaries(NAMES, st.sampled_from([0.5, 1.0, 2.0]), max_size=3),
 )
-def test_a_lead_does_not_change_the_order_of_tenants(items: list[Item], weights: dict[str, float]) -> None:
+def test_a_head_start_does_not_change_the_order_of_tenants(
+    items: list[Item], weights: dict[str, float]
+) -> None:
     plain: FairQueue[Item] = FairQueue(weights)
     led: FairQueue[Item] = FairQueue(weights, lead_of)
     for number, item in enumerate(items):

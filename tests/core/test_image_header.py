@@ -61,7 +61,7 @@ def test_a_truncated_image_is_reported_as_damaged_and_no_parser_raises(
 
 
 @given(junk=st.binary(max_size=64), start=st.sampled_from(KINDS))
-def test_no_bytes_make_an_image_parser_raise(junk: bytes, start: str) -> None:
+def test_an_image_parser_reads_any_bytes_without_an_exception(junk: bytes, start: str) -> None:
     for data in (junk, image(start, 5, 5)[:16] + junk):
         text = base64(data)
         read_header(text)
@@ -107,7 +107,7 @@ def test_recognisable_bytes_decide_the_type_of_an_image(label: str, data: bytes,
         ("image/png", png(0, 5), "its header states a size of 0 x 5 pixels"),
     ],
 )
-def test_a_damaged_image_is_rejected_in_one_line(media_type: str, data: bytes, why: str) -> None:
+def test_a_damaged_image_is_rejected_with_a_one_line_error(media_type: str, data: bytes, why: str) -> None:
     with pytest.raises(MediaError) as refused:
         Media.from_bytes(data, media_type)
     assert why in str(refused.value)

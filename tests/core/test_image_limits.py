@@ -63,7 +63,7 @@ def test_an_image_is_sent_with_the_type_of_its_bytes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LIMITED)
-def test_an_image_with_too_long_a_side_becomes_a_note_with_the_reason(name: str) -> None:
+def test_an_image_with_too_long_a_side_is_replaced_by_a_note_with_the_reason(name: str) -> None:
     large = photo(9000, 800)
     rendered = render(History(call_with_media([large])), Ledger(), dialect(name))
     body = sent_body(rendered, name)
@@ -73,7 +73,7 @@ def test_an_image_with_too_long_a_side_becomes_a_note_with_the_reason(name: str)
 
 
 @pytest.mark.parametrize("name", LIMITED)
-def test_a_large_image_is_sent_among_few_images_and_becomes_a_note_among_many(name: str) -> None:
+def test_a_large_image_is_sent_among_few_images_and_is_replaced_by_a_note_among_many(name: str) -> None:
     large, small = photo(2500, 1000), photos(21)
     few = sent_body(render(History(call_with_media([large, *small[:19]])), Ledger(), dialect(name)), name)
     assert count(few, [large, *small]) == 20
@@ -120,7 +120,7 @@ SIDES = st.sampled_from([1, 900, 2000, 2001, 2500, 8000, 8001, 20_000])
     ),
     name=st.sampled_from(LIMITED),
 )
-def test_a_growing_lane_with_images_is_never_rejected_and_only_grows(
+def test_requests_with_many_images_are_never_rejected_and_keep_sent_messages_unchanged(
     turns: list[tuple[bool, list[tuple[int, int]]]], name: str
 ) -> None:
     profile, lane, lengths = dialect(name), None, []
@@ -159,7 +159,7 @@ def test_a_growing_lane_with_images_is_never_rejected_and_only_grows(
 
 
 @pytest.mark.parametrize("name", ["openai_chat", "anthropic", "gemini", "bedrock"])
-def test_a_damaged_image_in_a_history_becomes_a_note(name: str) -> None:
+def test_a_damaged_image_in_a_history_is_replaced_by_a_note(name: str) -> None:
     broken = Media("image/png", png_base64()[:24])
     rendered = render(History([Message("user", [Text("u"), broken])]), Ledger(), dialect(name))
     body = sent_body(rendered, name)
@@ -167,7 +167,7 @@ def test_a_damaged_image_in_a_history_becomes_a_note(name: str) -> None:
     assert b"stood here and cannot be read.]" in body
 
 
-def test_a_damaged_image_in_a_transcript_becomes_a_note_and_is_reported() -> None:
+def test_a_damaged_image_in_a_transcript_is_replaced_by_a_note_and_is_reported() -> None:
     whole, cut = png_base64(), png_base64()[:-8]
     url = "data:image/png;base64,"
     parts: list[Any] = [

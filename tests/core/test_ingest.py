@@ -183,7 +183,7 @@ class Endless(Mapping[str, int]):
     ],
     ids=kind_name,
 )
-def test_a_value_with_a_json_form_has_no_marker(value: object, text: str) -> None:
+def test_a_value_with_a_json_form_is_ingested_without_a_marker(value: object, text: str) -> None:
     ingested = ingest(value)
     assert ingested.json.decode() == text
     assert ingested.marks == ()

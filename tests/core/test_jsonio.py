@@ -83,7 +83,7 @@ def test_dumping_a_float_without_a_json_form_is_rejected(value: JsonValue) -> No
         dump(value)
 
 
-def test_dumping_a_cycle_is_rejected() -> None:
+def test_dumping_a_cyclic_value_is_rejected() -> None:
     cycle: list[JsonValue] = []
     cycle.append(cycle)
     with pytest.raises(JsonRefused):

@@ -16,7 +16,7 @@ NEVER: set[tuple[LifecycleState, LifecycleEvent]] = {
 }
 
 
-def test_a_transition_missing_in_the_lifecycle_table_is_a_programming_error() -> None:
+def test_a_transition_missing_in_the_lifecycle_table_raises_a_programming_error() -> None:
     assert set(TABLE) | NEVER == set(product(STATES, EVENTS))
     assert not set(TABLE) & NEVER
     for state, event in NEVER:

@@ -143,7 +143,7 @@ async def test_a_listed_context_window_is_displayed_but_triggers_no_compaction(
 
 
 @pytest.mark.parametrize("by", ["file", "runtime"])
-async def test_the_configuration_lets_listed_windows_trigger_compaction(
+async def test_a_setting_lets_listed_context_windows_trigger_compaction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
     small = pricing.Listing(window=100)
@@ -164,7 +164,7 @@ async def test_the_configuration_lets_listed_windows_trigger_compaction(
                 assert (await session.preview("a")).compacts
 
 
-def test_the_windows_setting_accepts_only_configured_and_listed() -> None:
+def test_the_windows_setting_accepts_only_the_values_configured_and_listed() -> None:
     with pytest.raises(
         ConfigError, match="compaction= has windows='all', but windows must be one of configured, listed"
     ):
@@ -182,7 +182,7 @@ def test_the_windows_setting_accepts_only_configured_and_listed() -> None:
         ("openai", "", False),
     ],
 )
-def test_a_listing_has_the_price_of_the_first_tier_or_no_price(
+def test_a_listed_price_is_that_of_the_first_tier_and_unlisted_models_have_no_price(
     provider: str, model: str, known: bool
 ) -> None:
     found = find_listing(provider, model, TODAY)

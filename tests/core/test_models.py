@@ -60,7 +60,7 @@ def test_each_sample_model_name_matches_its_own_row_of_the_model_table(row: Mode
         ("claude-sonnet-4-5[1m]", "claude-sonnet-4-5"),
     ],
 )
-def test_a_prefix_a_date_and_a_tag_are_not_part_of_a_models_name(name: str, base: str) -> None:
+def test_a_prefix_a_date_or_a_tag_does_not_count_as_part_of_a_models_name(name: str, base: str) -> None:
     assert base_name(name) == base
 
 
@@ -90,7 +90,7 @@ def test_a_model_of_an_unknown_family_has_the_facts_of_its_host(name: str) -> No
     assert for_model(dialect("openai_chat"), name).model == ModelFacts()
 
 
-def test_rows_of_open_models_apply_only_on_the_hosts_of_their_makers() -> None:
+def test_facts_about_an_open_model_apply_only_at_the_host_of_its_maker() -> None:
     assert for_model(dialect("vllm"), "deepseek-v4").model == ModelFacts()
     assert for_model(dialect("deepseek"), "deepseek-v4").model.efforts == ("high", "max")
 

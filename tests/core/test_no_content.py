@@ -27,7 +27,7 @@ def test_a_call_in_template_tokens_is_detected_alone_and_within_other_text(raw: 
 
 
 @pytest.mark.parametrize("raw", RAW_CALLS.values(), ids=RAW_CALLS)
-def test_call_markup_counts_as_an_answer_without_tools_or_next_to_a_parsed_call(raw: str) -> None:
+def test_a_call_written_as_text_counts_as_an_answer_without_tools_or_next_to_a_parsed_call(raw: str) -> None:
     assert content_cut(model_message(raw), has_tools=False) is None
     beside = Message("assistant", [Text(raw), ToolCall("c1", "read")])
     assert content_cut(beside, has_tools=True) is None
@@ -38,12 +38,12 @@ def test_a_text_about_template_tokens_counts_as_an_answer(text: str) -> None:
     assert content_cut(model_message(text), has_tools=True) is None
 
 
-def test_call_markup_cut_off_after_its_first_token_is_detected() -> None:
+def test_a_call_written_as_text_and_cut_off_after_its_first_token_is_detected() -> None:
     for text in ("I read it. <tool_call>\n", "I read it. [TOOL_CALLS]"):
         assert content_cut(model_message(text), has_tools=True) == "unparsed"
 
 
-def test_call_markup_after_a_code_example_is_detected() -> None:
+def test_a_call_written_as_text_after_a_code_example_is_detected() -> None:
     example = ABOUT_CALLS["a fence"]
     for raw in RAW_CALLS.values():
         assert holds_call(f"{example}\n{raw}"), raw

@@ -121,7 +121,7 @@ def test_iterating_a_history_yields_results_after_their_calls() -> None:
 @pytest.mark.requirement("REQ-915-047")
 @examples(200)
 @given(conversations())
-def test_attribution_moves_each_block_to_its_speaker_once_and_in_order(
+def test_normalization_moves_each_block_to_a_message_of_its_role_once_and_in_order(
     conversation: tuple[list[Message], Ledger],
 ) -> None:
     messages, _ = conversation

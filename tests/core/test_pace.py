@@ -9,7 +9,9 @@ STEPS = st.lists(st.tuples(st.floats(0, 30), st.floats(0.1, 80), st.floats(0, 10
 
 
 @given(steps=STEPS, limit=st.integers(1, 60))
-def test_no_minute_exceeds_its_budget(steps: list[tuple[float, float, float]], limit: int) -> None:
+def test_usage_in_any_minute_stays_within_the_limit_per_minute(
+    steps: list[tuple[float, float, float]], limit: int
+) -> None:
     budget, now, used = MinuteBudget(limit), 1000.0, list[tuple[float, float]]()
     for pause, amount, share in steps:
         now += pause

@@ -26,7 +26,7 @@ NEVER: set[tuple[Phase, PhaseEvent]] = {
 }
 
 
-def test_a_transition_missing_in_the_phase_table_is_a_programming_error() -> None:
+def test_a_transition_missing_in_the_phase_table_raises_a_programming_error() -> None:
     assert set(TABLE) | NEVER == set(product(PHASES, HAPPENINGS))
     assert not set(TABLE) & NEVER
     for phase, happening in NEVER:

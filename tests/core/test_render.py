@@ -209,7 +209,7 @@ def test_native_thinking_is_sent_back_unchanged() -> None:
         Binding("claude", "anthropic", "https://copy.example", CLAUDE.account, CLAUDE.model),
     ],
 )
-def test_foreign_thinking_is_not_sent(origin: Binding) -> None:
+def test_thinking_of_another_provider_is_not_sent(origin: Binding) -> None:
     foreign = Thinking("f", ProviderState("signature", quote("c2ln"), origin))
     assert rendered_blocks(model(foreign, Text("t"))) == [Text("t")]
     assert rendered_blocks(model(foreign, Text("t")), "text") == [Text("[Reasoning: f]"), Text("t")]
@@ -243,16 +243,16 @@ def test_required_thinking_is_sent_with_calls_despite_the_policy(vendor: str) ->
         Thinking("", ProviderState("redacted", quote(""), CLAUDE)),
     ],
 )
-def test_thinking_without_a_seal_is_not_sent(block: Thinking) -> None:
+def test_thinking_without_a_signature_is_not_sent(block: Thinking) -> None:
     assert rendered_blocks(model(block, Text("t"))) == [Text("t")]
 
 
-def test_thinking_of_another_role_or_after_other_text_is_not_sent() -> None:
+def test_thinking_in_a_user_message_or_after_text_is_not_sent() -> None:
     assert rendered_blocks(human(OWN, Text("t"))) == [Text("t")]
     assert rendered_blocks(model(Text("t"), OWN, ONE)) == [Text("t"), *CALLED]
 
 
-def test_thinking_from_before_the_epoch_is_not_sent_as_sealed_thinking() -> None:
+def test_thinking_from_before_the_epoch_is_sent_as_text_or_omitted() -> None:
     assert rendered_blocks(model(OWN, ONE), state=RenderState(epoch_start=2)) == [*CALLED]
     assert rendered_blocks(model(OWN, ONE), "text", state=RenderState(epoch_start=2)) == [
         Text("[Reasoning: own]"),
@@ -319,7 +319,7 @@ def render_results(dialect: Dialect, *results: ToolResult) -> tuple[list[Answer]
 
 
 @every_dialect
-def test_media_of_results_stay_inside_or_follow_all_results(dialect: Dialect) -> None:
+def test_media_of_tool_results_stay_inside_their_result_or_follow_all_results(dialect: Dialect) -> None:
     """Scenario 42: if a result cannot hold an image, its text announces that the image follows."""
     first = ToolResult("c1", "seen", media=[IMAGE, SOUND])
     second = ToolResult("c2", {"a": 1}, media=[DOCUMENT])
@@ -360,7 +360,7 @@ def test_blank_text_next_to_media_is_omitted() -> None:
     assert (blank.words, blank.media) == (b'""', (IMAGE,))
 
 
-def test_an_image_too_large_for_the_dialect_becomes_a_note() -> None:
+def test_an_image_too_large_for_the_dialect_is_replaced_by_a_note() -> None:
     large = Media("image/png", "A" * 8 * 2**20)
     (noted, _), _, report = render_results(ANTHROPIC, ToolResult("c1", "seen", media=[large]))
     assert noted.media == ()
@@ -388,7 +388,7 @@ def test_media_follow_a_result_rendered_as_text() -> None:
     assert [type(block) for block in said[-1][1]] == [Text, Media, Text]
 
 
-def test_media_after_results_come_before_the_filler_and_user_message() -> None:
+def test_media_after_results_come_before_the_filler_message_and_the_user_message() -> None:
     strict = replace(OPENAI_CHAT, turns=replace(OPENAI_CHAT.turns, user_after_tool="filler"))
     said, _ = record_walk([human(), model(ONE), tool(ToolResult("c1", "x", media=[IMAGE])), human()], strict)
     assert [role for role, _ in said] == ["user", "assistant", "tool", "assistant", "user", "user"]
@@ -403,7 +403,7 @@ def record_messages(dialect: Dialect, *messages: Message, last: str | None = Non
     return said
 
 
-def test_a_filler_opens_a_transcript_that_must_begin_with_the_user() -> None:
+def test_a_filler_message_opens_a_transcript_that_must_begin_with_the_user() -> None:
     filler = ("user", (Text(ANTHROPIC.turns.filler_first),))
     assert record_messages(ANTHROPIC, model(Text("t")), human())[0] == filler
     assert record_messages(ANTHROPIC, model(Text("t")), human(), last="user")[0][0] == "assistant"

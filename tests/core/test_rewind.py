@@ -157,7 +157,7 @@ def test_a_session_can_be_rewound_to_its_empty_start_despite_a_summary() -> None
 
 
 @pytest.mark.parametrize(("place", "why"), [(9, "does not contain"), (3, "does not contain"), (2, None)])
-def test_a_foreign_log_is_rewound_only_to_valid_positions(
+def test_a_rewind_event_is_accepted_only_with_a_valid_position(
     session: Simulated, place: int, why: str | None
 ) -> None:
     session.write(Rewound(2))
@@ -165,7 +165,7 @@ def test_a_foreign_log_is_rewound_only_to_valid_positions(
     assert found is None if why is None else why in str(found)
 
 
-def test_a_foreign_log_is_rewound_only_between_turns(session: Simulated) -> None:
+def test_a_rewind_event_is_accepted_only_between_turns(session: Simulated) -> None:
     session.write(AskStarted(5, pack(Message("user", [Text("Go.")]))), TurnStarted(5, 5, CLAUDE))
     assert "turn 5 was open" in str(order_violation(session.state, Rewound(2)))
 

@@ -47,7 +47,7 @@ def pool(policy: Policy, *, after_output: bool = False, weights: tuple[int, ...]
 
 @given(policy=st.sampled_from(MOVING), members=MEMBERS, position=OCCASION)
 @pytest.mark.requirement("REQ-915-043")
-def test_every_member_is_tried_once_and_avoided_members_last(
+def test_every_member_of_a_pool_is_tried_once_and_avoided_members_are_tried_last(
     policy: Policy, members: dict[str, Member], position: AskPosition
 ) -> None:
     tried = [choose_first(pool(policy), members, position)]
@@ -60,13 +60,13 @@ def test_every_member_is_tried_once_and_avoided_members_last(
 
 
 @pytest.mark.requirement("REQ-915-004", "REQ-915-042")
-def test_round_robin_advances_with_every_ask() -> None:
+def test_a_round_robin_pool_advances_with_every_ask() -> None:
     asks = range(1, 8)
     assert "".join(choose_first(pool("round_robin"), FRESH, AskPosition(ask)) for ask in asks) == "abcabca"
     assert "".join(choose_first(pool("round_robin"), FRESH, AskPosition(ask, 4)) for ask in asks) == "bcabcab"
 
 
-def test_manual_and_failover_start_with_the_first_member() -> None:
+def test_manual_and_failover_pools_start_with_their_first_member() -> None:
     for policy in ("manual", "failover"):
         assert {
             choose_first(Pool("p", NAMES, policy), FRESH, AskPosition(ask, 5)) for ask in range(1, 8)
@@ -120,7 +120,7 @@ def test_a_sticky_session_stays_with_the_backend_of_its_warm_cache() -> None:
     assert {choose_first(pool("sticky"), cold, AskPosition(1, place)) for place in range(9)} == set(NAMES)
 
 
-def test_the_cheapest_policy_counts_cached_tokens() -> None:
+def test_the_cheapest_pool_policy_counts_cached_tokens() -> None:
     cheap, dear = Rates(1.0, 0.1, 4.0), Rates(3.0, 0.3, 4.0)
     fresh = {"a": Member(rates=dear), "b": Member(rates=cheap)}
     assert choose_first(pool("cheapest"), fresh, AskPosition(1)) == "b"

@@ -147,7 +147,7 @@ def test_ledger_queries_for_one_call_agree_with_the_complete_listing() -> None:
 
 
 @pytest.mark.parametrize("call_id", ["hist_tool_1", "", "é", "hist_tool_1#1", *map(str, range(50))])
-def test_a_minted_id_is_the_first_24_digits_of_the_digest_to_base_62(call_id: str) -> None:
+def test_a_generated_id_is_the_first_24_base_62_digits_of_a_digest(call_id: str) -> None:
     digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
     number = int.from_bytes(sha256(call_id.encode()).digest())
     expected = "".join(digits[number // 62**place % 62] for place in range(24))

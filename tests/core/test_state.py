@@ -78,7 +78,7 @@ def test_a_round_without_a_message_is_still_counted() -> None:
 
 
 @pytest.mark.requirement("REQ-915-003", "REQ-915-050")
-def test_a_held_switch_changes_the_target_only_when_applied() -> None:
+def test_a_deferred_switch_changes_the_target_only_when_applied() -> None:
     held = after(Opened("s", "openai"), TurnStarted(1, 1, OPENAI), SwitchQueued(1, "claude"))
     assert (held.target, held.held, held.bound) == ("openai", "claude", OPENAI)
     applied = held.apply(TurnEnded(1, "complete")).apply(SwitchApplied("claude", held=True))

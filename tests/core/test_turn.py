@@ -268,7 +268,7 @@ def test_a_round_with_a_call_that_is_not_denied_resets_the_count_of_denied_round
     assert [step.tools_off for step in steps if isinstance(step, RenderStep)] == [False] * 6 + [True]
 
 
-def test_a_rejected_transcript_is_rewritten_once_per_turn() -> None:
+def test_a_transcript_that_a_provider_rejects_is_rewritten_once_per_turn() -> None:
     refused = TranscriptRefused("400")
     steps, ended = play(turn(Bounds()), iter([Ready(), refused, Ready(), Ready(), refused]))
     assert [type(step) for step in steps] == [
@@ -357,7 +357,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("step", "wrong"), WRONG)
-def test_an_outcome_that_does_not_fit_the_turns_step_is_a_programming_error(
+def test_an_outcome_that_does_not_fit_the_step_of_a_turn_raises_a_programming_error(
     step: type[Step], wrong: Outcome
 ) -> None:
     way: dict[type[Step], tuple[Outcome, ...]] = {
@@ -491,7 +491,7 @@ def test_an_empty_structured_answer_is_retried_before_it_is_corrected() -> None:
     assert (ended.status, ended.why) == ("failed", "the answer does not have the required format: no value")
 
 
-def test_a_call_as_text_is_never_parsed_as_a_structured_answer() -> None:
+def test_a_call_written_as_text_is_never_parsed_as_a_structured_answer() -> None:
     steps, ended = play(
         turn(Bounds(has_format=True, max_corrections=1)),
         iter([Ready(), UNPARSED, Ready(), Ready(), UNPARSED]),

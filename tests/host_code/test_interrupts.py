@@ -177,7 +177,7 @@ async def test_a_native_cancellation_of_asyncio_propagates() -> None:
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-12")
-async def test_closing_a_coroutine_propagates_but_not_an_exit_raised_by_host_code() -> None:
+async def test_the_exit_that_closes_a_coroutine_propagates_but_not_an_exit_raised_by_host_code() -> None:
     taken: list[BaseException] = []
 
     async def raise_exit() -> None:

@@ -109,7 +109,7 @@ OF_OTHERS = ("a missing session", "a record swapped with another session's")
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_damage_is_reported_with_its_place(damage: str, tmp_path: Path) -> None:
+def test_damage_is_reported_with_its_location(damage: str, tmp_path: Path) -> None:
     storage = SqliteStorage(damaged_journal(tmp_path / "sessions.db", DAMAGE[damage]))
     with pytest.raises(JournalDamaged, match=r"sessions\.db") as raised:
         storage.read("one")

@@ -147,7 +147,7 @@ def test_fsck_distinguishes_missing_from_deleted_sessions(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "damage", ["UPDATE meta SET value = 0 WHERE key = 'floor'", "DELETE FROM meta WHERE key = 'floor'"]
 )
-def test_a_lost_fencing_floor_is_reported_and_no_fencing_number_is_reused(
+def test_a_lost_record_of_used_fencing_numbers_is_reported_and_blocks_claims(
     tmp_path: Path, damage: str
 ) -> None:
     path = tmp_path / "sessions.db"
@@ -291,7 +291,7 @@ def test_a_read_only_copy_can_be_checked() -> None:
         Path(folder).chmod(0o755)
 
 
-def test_a_file_that_is_not_a_journal_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_journal_is_refused_with_a_one_line_error(tmp_path: Path) -> None:
     other = tmp_path / "other.db"
     with closing(sqlite3.connect(other)) as connection, connection:
         connection.execute("CREATE TABLE t (a)")

@@ -22,7 +22,7 @@ def test_a_log_with_consecutive_turns_has_no_hole() -> None:
     assert list(find_losses("one", _log(7, 8), "there")) == []
 
 
-def test_a_skipped_turn_is_a_hole() -> None:
+def test_a_skipped_turn_is_a_hole_in_the_log() -> None:
     (found,) = find_losses("one", _log(1, 2, 5, 6), "there")
     assert (found.session, found.number) == ("one", 9)
     assert (
@@ -31,7 +31,7 @@ def test_a_skipped_turn_is_a_hole() -> None:
     )
 
 
-def test_events_recorded_as_lost_are_a_hole() -> None:
+def test_events_recorded_as_lost_are_a_hole_in_the_log() -> None:
     (found,) = find_losses("one", [*_log(1), EventsLost(5, 9), *_log(2)[1:]], "there")
     assert (found.number, found.what) == (
         5,

@@ -68,7 +68,7 @@ def test_sessions_are_listed_by_tenant_and_state_most_recently_used_first(storag
 
 
 @pytest.mark.anyio
-async def test_an_unknown_state_is_a_config_error() -> None:
+async def test_an_unknown_session_state_raises_a_config_error() -> None:
     async with runtime_with(a=openai()) as runtime:
         await runtime.open("a", id="one")
         assert [each.id for each in await runtime.journal.list(state="idle")] == ["one"]

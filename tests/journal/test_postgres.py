@@ -204,7 +204,9 @@ def test_a_fenced_writer_leaves_no_blob(
         assert direct.execute(f"SELECT count(*) FROM {table}").fetchall() == [(0,)]
 
 
-def test_two_storages_of_one_database_are_two_hosts(storage: PostgresStorage, other: PostgresStorage) -> None:
+def test_two_storages_of_one_database_count_as_two_hosts(
+    storage: PostgresStorage, other: PostgresStorage
+) -> None:
     claim = begin(storage, "one")
     for refused in (other.claim, other.delete):
         with pytest.raises(SessionLeased, match="belongs to host") as raised:
@@ -318,7 +320,7 @@ def test_a_claim_checks_the_owner_again_if_another_claim_came_first(
         ("DELETE FROM actors_blob_use; DELETE FROM actors_blob", "record 2 refers to a blob that is missing"),
     ],
 )
-def test_damage_is_reported_with_its_place(
+def test_damage_is_reported_with_its_location(
     storage: PostgresStorage, direct: psycopg.Connection[Any], damage: str, what: str
 ) -> None:
     claim = begin(storage, "one")

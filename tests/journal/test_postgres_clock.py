@@ -46,7 +46,7 @@ def owner(
 
 
 @pytest.mark.usefixtures("owner")
-def test_concurrent_clock_notes_keep_the_trusted_time(
+def test_concurrent_updates_of_the_journal_clock_do_not_move_trusted_time_back(
     storages: tuple[PostgresStorage, PostgresStorage],
 ) -> None:
     now = int(time())
@@ -59,7 +59,7 @@ def test_concurrent_clock_notes_keep_the_trusted_time(
             assert min(times) > now - 300
 
 
-def test_a_clock_note_waits_for_a_concurrent_clock_note(
+def test_an_update_of_the_journal_clock_waits_for_a_concurrent_update(
     storages: tuple[PostgresStorage, PostgresStorage],
     owner: psycopg.Connection[tuple[Any, ...]],
     monkeypatch: pytest.MonkeyPatch,
@@ -91,7 +91,7 @@ def test_a_clock_note_waits_for_a_concurrent_clock_note(
         assert ahead.result(SECONDS) == behind.result(SECONDS)
 
 
-def test_a_connection_lost_during_a_clock_note_loses_no_note(
+def test_a_connection_lost_during_an_update_of_the_journal_clock_loses_no_update(
     storages: tuple[PostgresStorage, PostgresStorage],
     owner: psycopg.Connection[tuple[Any, ...]],
     monkeypatch: pytest.MonkeyPatch,

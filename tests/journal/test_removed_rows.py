@@ -94,7 +94,9 @@ def test_a_fencing_number_of_another_session_is_not_reused(storage: Storage) -> 
     assert storage.claim("new").fence > mine.fence
 
 
-def test_deleting_a_row_with_a_lower_number_keeps_the_fencing_floor(storage: Storage) -> None:
+def test_deleting_a_session_with_a_low_fencing_number_allows_no_reuse_of_higher_numbers(
+    storage: Storage,
+) -> None:
     lower, mine = begin(storage, "lower"), storage.claim(NAME)
     for _ in range(3):
         mine = storage.claim(NAME)
@@ -153,7 +155,7 @@ def _waits(direct: psycopg.Connection[Any], work: "Future[Any]") -> bool:
     return False
 
 
-def test_a_claim_of_a_new_session_waits_for_a_change_of_the_fencing_floor(
+def test_a_claim_of_a_new_session_waits_while_the_first_free_fencing_number_changes(
     hosts: tuple[PostgresStorage, PostgresStorage], direct: psycopg.Connection[Any]
 ) -> None:
     host, _ = hosts
@@ -173,7 +175,7 @@ def _claim_with_another(host: PostgresStorage, session: str) -> Any:
         return host.claim(session)
 
 
-def test_a_deletion_waiting_for_the_fencing_floor_does_not_affect_new_claims(
+def test_a_deletion_that_waits_to_record_its_fencing_number_does_not_affect_new_claims(
     hosts: tuple[PostgresStorage, PostgresStorage], direct: psycopg.Connection[Any]
 ) -> None:
     host, other = hosts
@@ -209,7 +211,7 @@ def test_a_row_left_by_a_killed_deletion_is_removed_later(
     assert other.claim(NAME).fence > claim.fence + 1
 
 
-def test_a_missing_fencing_floor_is_damage(
+def test_a_missing_record_of_used_fencing_numbers_is_damage(
     hosts: tuple[PostgresStorage, PostgresStorage],
     postgres: Server,
     schema: str,

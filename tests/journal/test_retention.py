@@ -173,7 +173,7 @@ async def sweep_hourly(clock: Clock, swept: Retention, count: int) -> list[int]:
 @pytest.mark.parametrize("kind", ["memory", "sqlite-process", "postgres"])
 @pytest.mark.parametrize("while_it_runs", [True, False])
 @pytest.mark.parametrize("jump", [1, 30, 31, 32, 400])
-async def test_after_a_forward_clock_jump_deletion_needs_an_observed_day(
+async def test_after_a_forward_clock_jump_nothing_is_deleted_for_a_day_of_running_time(
     jump: int, while_it_runs: bool, storage: Storage, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with runtime_with(a=openai(), storage=storage) as runtime:
@@ -196,7 +196,7 @@ async def test_after_a_forward_clock_jump_deletion_needs_an_observed_day(
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite-process"])
-async def test_a_clock_set_back_and_restored_deletes_nothing_for_an_observed_day(
+async def test_a_clock_set_back_and_restored_deletes_nothing_for_a_day_of_running_time(
     storage: Storage, clock: Clock
 ) -> None:
     async with runtime_with(a=openai(), storage=storage) as runtime:
@@ -249,7 +249,9 @@ async def test_a_host_restarted_daily_deletes_expired_sessions(
         assert 90 <= day <= 90 + 24 / up + 1
 
 
-async def test_the_delete_command_overrides_a_doubted_clock(clock: Clock, tmp_path: Path) -> None:
+async def test_the_delete_command_deletes_although_the_clock_is_doubtful(
+    clock: Clock, tmp_path: Path
+) -> None:
     storage = SqliteStorage(tmp_path / "sessions.db", clock=clock)
     write_closed_log(storage, "old")
     clock.now += 400 * DAY
@@ -297,7 +299,7 @@ async def test_a_host_clock_behind_the_server_deletes_nothing_early(
     storage.close()
 
 
-def test_time_without_a_running_host_counts_only_after_an_observed_day() -> None:
+def test_time_without_a_running_host_counts_only_after_a_day_of_running_time() -> None:
     first = observe(None, 10**9, 0)
     assert (first.earliest_now, first.seconds_of_doubt) == (0, DAY)
     assert observe(first, 10**9 + DAY - 1, DAY - 1).earliest_now < DAY
@@ -308,7 +310,7 @@ def test_time_without_a_running_host_counts_only_after_an_observed_day() -> None
     assert observe(known, known.last - 301, 3600) == (known.last - 301, DAY, ())
 
 
-def test_many_restarts_make_few_gaps_and_count_no_time_early() -> None:
+def test_many_restarts_leave_few_recorded_clock_gaps_and_count_no_time_early() -> None:
     clock, down = ObservedClock(10**9, 0), 0
     for _ in range(5_000):
         clock = observe(clock, clock.last + 1000, 0)

@@ -69,7 +69,7 @@ def hosts(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
         yield made
 
 
-def test_two_storages_of_one_journal_are_two_hosts(hosts: Hosts) -> None:
+def test_two_storages_of_one_journal_count_as_two_hosts(hosts: Hosts) -> None:
     mine, theirs = hosts.mine, hosts.theirs
     claim = begin(mine, "one")
     for refused in (theirs.claim, theirs.delete):
@@ -212,7 +212,9 @@ def test_a_session_stays_if_the_other_host_is_not_serving(hosts: Hosts, why: str
     assert hosts.mine.append([Entry("one", claim.fence, (to("b"),))]) == [2]
 
 
-def test_a_host_that_releases_all_drains_and_may_write_until_the_next_claim(hosts: Hosts) -> None:
+def test_a_host_that_released_all_sessions_is_draining_and_may_write_until_the_next_claim(
+    hosts: Hosts,
+) -> None:
     name, _ = make_hosts(hosts)
     claims = {session: begin(hosts.mine, session) for session in ("one", "two")}
     hosts.theirs.claim("none")

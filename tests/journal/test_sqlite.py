@@ -359,7 +359,7 @@ async def test_a_runtime_keeps_its_logs_in_the_configured_file(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("journal", ["https://x", "redis://x"])
-def test_an_unknown_journal_setting_is_refused_in_one_line(journal: str) -> None:
+def test_an_unknown_journal_setting_is_refused_with_a_one_line_error(journal: str) -> None:
     with pytest.raises(ConfigError, match="is not supported; use the path of a file or a postgresql:"):
         Runtime(environ={}, journal=journal)
 

@@ -111,7 +111,7 @@ def test_a_deleted_session_is_gone_and_its_writer_is_fenced(storage: Storage) ->
         ((Closed(),), "closed", "a"),
     ],
 )
-def test_the_directory_has_the_state_of_a_session(
+def test_the_session_directory_has_the_state_of_each_session(
     storage: Storage, events: tuple[LogEvent, ...], state: str, target: str
 ) -> None:
     claim = begin(storage, "one", tenant="t")
@@ -134,7 +134,7 @@ def test_a_release_removes_the_owner_and_a_stale_release_does_nothing(storage: S
     assert storage.sessions()[0].owner is None
 
 
-def test_the_directory_is_paged_newest_first_by_tenant(storage: Storage) -> None:
+def test_the_session_directory_lists_a_tenants_sessions_in_pages_newest_first(storage: Storage) -> None:
     claims = {f"s{number}": begin(storage, f"s{number}", tenant="ab"[number % 2]) for number in range(7)}
     storage.append([Entry("s0", claims["s0"].fence, (to("again"),))])
     whole = storage.sessions()

@@ -38,7 +38,7 @@ trace: ContextVar[str] = ContextVar("trace", default="none")
 # Crash and restart
 
 
-async def test_a_crash_fails_its_asker_and_keeps_the_mail() -> None:
+async def test_an_actor_crash_fails_the_pending_ask_and_keeps_queued_messages() -> None:
     """A19: the cause is chained, the message is not retried, and a new object is started."""
     built: list[Probe] = []
     notes: list[object] = []
@@ -63,7 +63,7 @@ async def test_a_crash_fails_its_asker_and_keeps_the_mail() -> None:
         assert system.account.dead == {"poison": 2}
 
 
-async def test_a_crash_fails_the_queries_that_the_actor_had_kept() -> None:
+async def test_an_actor_crash_fails_the_queries_that_the_actor_had_kept() -> None:
     """A19."""
     async with checked_system() as system:
         ref = system.spawn(Probe, "probe", restart=AT_ONCE)
@@ -113,7 +113,7 @@ async def test_the_delay_before_a_restart_doubles_and_depends_on_the_seed() -> N
         assert most / 2 <= delay <= most
 
 
-async def test_an_actor_that_crashes_too_often_ends_and_its_mail_is_dead() -> None:
+async def test_an_actor_that_crashes_too_often_ends_and_its_messages_become_dead_letters() -> None:
     """A21: watchers are notified, the name is free, other actors are not affected."""
     ends: list[str] = []
     async with checked_system() as system:
@@ -149,7 +149,7 @@ async def test_crashes_longer_ago_than_the_period_are_forgotten() -> None:
         assert await ref.ask(GetNotes()) == ()
 
 
-async def test_a_crash_stops_its_group_before_the_sender_continues() -> None:
+async def test_an_actor_crash_stops_its_group_before_the_sender_continues() -> None:
     """A19 and A22: no member handles another message, and its queries have failed."""
     async with checked_system() as system:
         group = Group(system, Restart(backoff=(3600.0, 3600.0)))
@@ -171,7 +171,7 @@ async def test_a_crash_stops_its_group_before_the_sender_continues() -> None:
         await system.stop(two)
 
 
-async def test_a_crash_in_a_chain_of_sends_precedes_the_senders_next_step() -> None:
+async def test_a_sender_continues_only_after_crashes_further_along_a_chain_of_sends() -> None:
     """A19: also for the crash of an actor further along the chain."""
     async with checked_system() as system:
         last = system.spawn(Probe, "last", restart=Restart(backoff=(3600.0, 3600.0)))
@@ -181,7 +181,7 @@ async def test_a_crash_in_a_chain_of_sends_precedes_the_senders_next_step() -> N
         await system.stop(last)
 
 
-async def test_a_child_whose_actor_crashed_during_its_ask_ends_first() -> None:
+async def test_a_child_task_whose_actor_crashed_during_the_childs_ask_ends_without_continuing() -> None:
     """A19 and A23: the query was answered at once, and the crash came before the child continued."""
     answers: list[object] = []
     async with checked_system() as system:
@@ -203,7 +203,7 @@ async def test_a_child_whose_actor_crashed_during_its_ask_ends_first() -> None:
         assert restarts(system) == [1, 1]
 
 
-async def test_an_actor_may_be_failed_by_its_handlers_context_after_the_handler_returned() -> None:
+async def test_an_actor_failed_through_its_context_crashes_once_when_the_handler_has_returned() -> None:
     """A19: `context.fail` called several times counts once."""
 
     def fail(probe: Probe) -> None:
@@ -462,7 +462,7 @@ async def test_an_actor_is_stopped_before_the_actors_that_it_asks() -> None:
     assert notes == ["another stopped", "above stopped", "middle stopped", "below stopped"]
 
 
-async def test_a_stop_ends_children_then_the_actor_and_its_mail_is_dead() -> None:
+async def test_a_stop_ends_children_first_and_then_makes_queued_messages_dead_letters() -> None:
     """A27."""
     notes: list[object] = []
     ending = anyio.Event()

@@ -81,7 +81,7 @@ async def test_a_chain_of_actors_of_any_length_does_not_recurse() -> None:
         assert notes == list(range(len(refs)))
 
 
-async def test_control_commands_overtake_mail_but_not_each_other() -> None:
+async def test_control_commands_overtake_queued_messages_but_not_each_other() -> None:
     """A3."""
     async with checked_system() as system:
         ref = system.spawn(Probe, "probe")
@@ -93,7 +93,7 @@ async def test_control_commands_overtake_mail_but_not_each_other() -> None:
         assert await ref.ask(GetNotes()) == ("urgent 0", "urgent 1", "urgent 2", 0, 1, 2)
 
 
-async def test_an_actor_with_endless_mail_starves_neither_others_nor_the_loop() -> None:
+async def test_an_actor_with_endless_messages_starves_neither_other_actors_nor_the_event_loop() -> None:
     """A4."""
     async with checked_system() as system:
         greedy = system.spawn(Probe, "greedy")
@@ -109,7 +109,7 @@ async def test_an_actor_with_endless_mail_starves_neither_others_nor_the_loop() 
         assert "enough" in await greedy.ask(GetNotes())
 
 
-async def test_an_actor_with_much_mail_yields_to_other_actors_and_the_loop() -> None:
+async def test_an_actor_with_many_messages_yields_to_other_actors_and_the_event_loop() -> None:
     """A4: after a batch of one actor's messages, and after a stretch of all messages."""
     order: list[str] = []
     async with checked_system() as system:
@@ -350,7 +350,7 @@ async def test_senders_wait_for_space_in_the_order_of_their_arrival() -> None:
         assert system.account.dead == {"overflow": 1}
 
 
-async def test_no_message_is_handled_at_once_ahead_of_waiting_senders() -> None:
+async def test_no_message_overtakes_senders_that_wait_for_mailbox_space() -> None:
     """A11: the waiting senders were granted space but have not run yet."""
     async with checked_system() as system:
         ref = system.spawn(Probe, "probe", capacity=2)
@@ -412,7 +412,7 @@ async def test_an_actor_handles_no_message_while_its_outgoing_messages_wait_for_
         assert await low.ask(GetNotes()) == ("fills", 0, 1, 2)
 
 
-async def test_a_handler_is_refused_at_once_by_a_full_mailbox_uphill() -> None:
+async def test_a_handler_that_sends_to_a_full_mailbox_of_an_equal_or_higher_actor_is_refused() -> None:
     """A13: also by actors of the same level."""
     async with checked_system() as system:
         one, two = system.spawn(Probe, "one"), system.spawn(Probe, "two", capacity=1)
@@ -454,7 +454,7 @@ async def test_an_actor_on_hold_handles_nothing_until_its_child_has_ended() -> N
         assert await ref.ask(GetNotes()) == ("loaded", "control", "mail")
 
 
-async def test_holds_are_counted_and_an_old_context_releases_nothing() -> None:
+async def test_each_hold_of_an_actor_needs_a_release_by_a_context_of_the_same_generation() -> None:
     """A14, and A19: a context from before a crash has no effect."""
     async with checked_system() as system:
         ref = system.spawn(Probe, "probe", restart=AT_ONCE)
@@ -483,7 +483,7 @@ async def test_holds_are_counted_and_an_old_context_releases_nothing() -> None:
     ("depth", "level", "allowed"),
     [(0, 5, True), (1, -1, True), (SHARED, 0, True), (0, 0, False), (0, -1, False), (-1, 9, False)],
 )
-async def test_asks_go_downhill_only(depth: int, level: int, allowed: bool) -> None:
+async def test_an_actor_may_ask_only_actors_of_a_lower_level(depth: int, level: int, allowed: bool) -> None:
     """A15: by depth, then by level; never to oneself or an equal."""
 
     class Other(Probe):

@@ -156,7 +156,7 @@ async def test_a_waiting_send_arrives_although_its_clone_was_closed() -> None:
         assert await ref.ask(GetNotes()) == ("fills", "waited")
 
 
-async def test_a_handlers_message_arrives_although_its_address_was_closed() -> None:
+async def test_a_message_sent_by_a_handler_arrives_although_its_address_was_closed() -> None:
     """A44, A13."""
     async with checked_system() as system:
         high, low = system.spawn(Probe, "high"), system.spawn(LowProbe, "low", capacity=1)

@@ -40,7 +40,7 @@ async def ask_and_collect(ref: Ref[Probed], query: Keep | GetNotes | Solve, erro
         errors.append(error)
 
 
-async def test_an_ending_error_stops_the_group_and_is_raised_in_its_askers() -> None:
+async def test_an_error_that_ends_an_actor_stops_its_group_and_is_raised_in_its_askers() -> None:
     """A42: askers whose reply was kept, whose message was being handled, and whose message was queued."""
     crashes, errors, ends = list[str](), list[Exception](), list[str]()
     async with reporting_system(crashes) as system:
@@ -91,7 +91,7 @@ async def test_an_ending_actor_waits_for_its_children_and_their_errors_are_no_cr
         assert ("probe" in system.cells, crashes, notes) == (False, [], [])
 
 
-async def test_an_ending_error_is_not_counted_as_a_crash_but_other_errors_are() -> None:
+async def test_an_error_that_ends_an_actor_is_not_counted_as_a_crash_but_other_errors_are() -> None:
     """A42: any other error is a crash."""
     crashes: list[str] = []
     async with reporting_system(crashes) as system:
@@ -105,7 +105,7 @@ async def test_an_ending_error_is_not_counted_as_a_crash_but_other_errors_are() 
         assert (crashes, dict(system.cells)) == (["probe"], {})
 
 
-async def test_an_ending_error_in_a_child_ends_its_actor() -> None:
+async def test_an_error_of_an_ending_type_in_a_child_task_ends_its_actor() -> None:
     """A42: also if it is raised in a child."""
     crashes, errors = list[str](), list[Exception]()
     async with reporting_system(crashes) as system:

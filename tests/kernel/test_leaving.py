@@ -47,7 +47,7 @@ async def end_slowly() -> None:
 
 @ASYNCIO
 @pytest.mark.requirement("PROMISE-12")
-async def test_a_native_cancel_at_any_await_of_a_system_leaves_nothing_running() -> None:
+async def test_a_native_cancel_at_any_await_of_an_actor_system_leaves_nothing_running() -> None:
     """A39: the task is cancelled once, or once more at a later await."""
     before = asyncio.all_tasks()
     for turns in range(40):
@@ -65,7 +65,7 @@ async def test_a_native_cancel_at_any_await_of_a_system_leaves_nothing_running()
 
 @ASYNCIO
 @pytest.mark.requirement("PROMISE-12")
-async def test_a_native_cancel_of_every_task_ends_the_system() -> None:
+async def test_a_native_cancel_of_every_task_ends_the_actor_system() -> None:
     """A39: as in a shutdown that cancels every task and then waits for all."""
     before = asyncio.all_tasks()
     for turns in range(30):
@@ -86,7 +86,7 @@ async def iterate(turns: int) -> None:
 
 
 @pytest.mark.requirement("PROMISE-12")
-async def test_a_system_block_that_a_scope_cancelled_ends() -> None:
+async def test_an_actor_system_ends_when_a_cancel_scope_cancels_its_block() -> None:
     """A39."""
     for turns in range(0, 40, 3):
         with anyio.fail_after(60), anyio.CancelScope() as scope:
@@ -125,7 +125,7 @@ class CancellingParent(Actor[Asks]):
 
 
 @ASYNCIO
-async def test_an_ask_whose_child_never_began_is_answered() -> None:
+async def test_an_ask_is_answered_although_the_child_task_for_it_never_began() -> None:
     """A24: the end of the child is noticed, and is a crash."""
     with anyio.fail_after(60):
         async with System() as system:
@@ -136,7 +136,7 @@ async def test_an_ask_whose_child_never_began_is_answered() -> None:
 
 @ASYNCIO
 @pytest.mark.requirement("PROMISE-12")
-async def test_a_cancelled_run_does_not_wait_for_a_shielded_step_of_leaving() -> None:
+async def test_a_cancelled_program_does_not_wait_for_a_shielded_step_of_leaving_the_system() -> None:
     """A39: trio's run would wait for it, as for any task."""
     released = anyio.Event()
 
@@ -209,7 +209,7 @@ def start(system: System, work: Work, ends: Ends) -> ContainedTask:
 
 @pytest.mark.parametrize("work", [leaves_a_group_open, exits])
 @pytest.mark.requirement("PROMISE-12", "PROMISE-8")
-async def test_foreign_code_damages_only_its_own_task(work: Work) -> None:
+async def test_host_code_damages_only_its_own_task(work: Work) -> None:
     """A40."""
     with anyio.fail_after(60):
         async with System() as system:
@@ -229,7 +229,7 @@ async def test_foreign_code_damages_only_its_own_task(work: Work) -> None:
 
 @pytest.mark.parametrize("work", [leaves_a_group_open, exits, anyio.lowlevel.checkpoint])
 @pytest.mark.requirement("PROMISE-12")
-async def test_foreign_code_is_not_affected_by_earlier_foreign_code(work: Work) -> None:
+async def test_host_code_is_not_affected_by_earlier_host_code(work: Work) -> None:
     """A40: whatever the earlier code did to its task."""
     with anyio.fail_after(60):
         async with System() as system:
@@ -255,7 +255,7 @@ async def assert_nothing_else_runs() -> None:
 @pytest.mark.parametrize("work", [swallows, shields, leaves_a_group_open_and_goes_on])
 @pytest.mark.requirement("PROMISE-12")
 @pytest.mark.usefixtures("short_graces")
-async def test_leaving_a_system_does_not_wait_for_foreign_code_that_never_ends(work: Work) -> None:
+async def test_leaving_a_system_does_not_wait_for_host_code_that_never_ends(work: Work) -> None:
     """A41."""
     with anyio.fail_after(60):
         async with System() as system:
@@ -267,7 +267,7 @@ async def test_leaving_a_system_does_not_wait_for_foreign_code_that_never_ends(w
 
 
 @pytest.mark.requirement("PROMISE-12")
-async def test_detached_foreign_code_that_swallows_cancellation_does_not_spin() -> None:
+async def test_detached_host_code_that_swallows_cancellation_does_not_spin() -> None:
     """A41: cancelled code is woken at each of its awaits; detached code is not."""
     with anyio.fail_after(60):
         async with System() as system:

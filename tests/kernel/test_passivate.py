@@ -121,7 +121,7 @@ async def test_an_actor_with_pending_work_is_not_passivated() -> None:
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_used_and_empty_queues_do_not_prevent_passivation() -> None:
+async def test_queues_that_were_used_and_are_empty_again_do_not_prevent_passivation() -> None:
     """A38: including a control queue whose granted place was not used."""
     async with checked_system() as system:
         ref = system.spawn(Probe, "probe", capacity=1)

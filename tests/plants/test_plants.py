@@ -14,7 +14,7 @@ BY_KIND = {plant.kind: plant for plant in PLANTS}
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.kind)
-def test_a_planted_member_can_be_added_and_the_code_to_change_exists(plant: Plant) -> None:
+def test_an_example_enum_member_can_be_added_and_the_code_that_must_handle_it_exists(plant: Plant) -> None:
     for edit in plant.edits:
         text = (ROOT / edit.file).read_text(encoding="utf-8")
         assert edit.apply(text) != text
@@ -25,13 +25,13 @@ def test_a_planted_member_can_be_added_and_the_code_to_change_exists(plant: Plan
         ), place
 
 
-def test_every_totality_table_must_change_for_some_planted_member() -> None:
+def test_every_table_that_lists_all_members_must_change_for_some_example_member() -> None:
     assert set(TABLES) - {place for plant in PLANTS for place in plant.places} <= {
         "actors/core/dialects/dialect.py:Dialect"
     }
 
 
-def test_all_code_that_misses_a_planted_member_is_reported(tmp_path: Path) -> None:
+def test_all_code_that_does_not_handle_an_added_member_is_reported(tmp_path: Path) -> None:
     copy = copy_tree(tmp_path / "tree")
     vendor, failure = BY_KIND["vendor"], BY_KIND["kind of failure"]
     with plant_in(copy, vendor), plant_in(copy, failure):

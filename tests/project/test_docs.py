@@ -127,7 +127,7 @@ def test_the_readme_has_one_command_for_the_demo_and_one_for_the_tests() -> None
     assert all("pip install" in command for command in commands)
 
 
-def test_the_design_page_names_every_room_and_core_package() -> None:
+def test_the_design_page_names_every_package_and_every_subpackage_of_core() -> None:
     page = (ROOT / "docs" / "explanation" / "design.md").read_text()
     for folder in (ROOT / "actors", ROOT / "actors" / "core"):
         for path in sorted(folder.iterdir()):

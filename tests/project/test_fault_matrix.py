@@ -50,7 +50,9 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
         "session/test_faulty_streams.py": (
             "test_the_http_status_of_an_error_decides_whether_its_request_is_retried",
         ),
-        "adapters/test_classify.py": ("test_the_http_status_decides_if_the_error_message_is_unknown",),
+        "adapters/test_classify.py": (
+            "test_the_http_status_classifies_a_failure_with_an_unknown_error_message",
+        ),
         "runtime/test_stats.py": ("test_the_counters_equal_recounts_of_the_logs_and_of_the_events",),
     },
     "provider: 200 with an error inside the stream": {
@@ -78,7 +80,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
             "test_calls_run_once_under_unique_ids_however_they_are_streamed",
             "test_arguments_without_a_tool_name_run_no_tool_and_are_reported",
             "test_calls_beyond_the_limit_of_a_message_are_answered_with_errors",
-            "test_calls_run_whatever_the_stop_reason",
+            "test_calls_run_for_every_stop_reason",
             "test_a_stream_is_complete_at_its_end_marker",
         ),
     },
@@ -100,7 +102,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
         "runtime/test_takeover.py": (
             "test_a_stopped_host_writes_nothing_to_sessions_taken_over_meanwhile",
             "test_a_runtime_resumed_after_a_stop_ends_only_the_sessions_taken_over",
-            "test_racing_claims_have_increasing_fences_and_logs_keep_the_order_of_claims",
+            "test_racing_claims_get_increasing_fencing_numbers_and_logs_keep_the_order_of_claims",
         ),
         "commands/test_fencing.py": (
             "test_exactly_one_of_many_concurrent_openers_gets_a_session",
@@ -125,7 +127,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
         "session/test_cancel.py": ("test_a_tool_that_blocks_its_thread_is_closed_after_the_grace_period",),
         "commands/test_cancels.py": (
             "test_a_batch_cancelled_while_its_start_is_written_starts_no_tool",
-            "test_random_cancels_close_every_call_and_leave_the_pool_serving",
+            "test_after_random_cancels_every_call_is_closed_and_new_requests_are_served",
         ),
         "scheduler/test_runaway_tools.py": (
             "test_a_tool_with_running_abandoned_calls_is_disabled_until_they_end",
@@ -197,9 +199,11 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
     "storage: a loss of power, a torn tail, a flipped bit": {
-        "commands/test_power_loss.py": ("test_a_power_loss_loses_events_only_with_durability_process",),
+        "commands/test_power_loss.py": (
+            "test_a_power_loss_loses_events_only_at_the_durability_level_process",
+        ),
         "journal/test_damage.py": (
-            "test_damage_is_reported_with_its_place",
+            "test_damage_is_reported_with_its_location",
             "test_a_flipped_bit_never_yields_wrong_data",
             "test_a_truncated_wal_is_read_up_to_its_last_complete_record",
             "test_a_flipped_bit_in_the_wal_loses_at_most_the_last_transaction",

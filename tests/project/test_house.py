@@ -184,7 +184,7 @@ def test_the_code_uses_every_word_of_the_glossary() -> None:
 
 
 @pytest.mark.requirement("U-04")
-def test_only_rooms_for_vendor_differences_name_a_vendor() -> None:
+def test_only_packages_for_vendor_differences_name_a_vendor() -> None:
     """This includes prose, except examples: a provider's rules are data, and its wire format belongs to an adapter."""
     assert {"anthropic", "openai", "gemini", "bedrock", "mistral", "kimi"} <= VENDORS
     rooms = _rooms(*KNOW_VENDORS)
@@ -199,7 +199,7 @@ def test_only_rooms_for_vendor_differences_name_a_vendor() -> None:
     assert named == {}
 
 
-def test_each_room_that_may_name_a_vendor_names_one() -> None:
+def test_each_package_that_may_name_a_vendor_names_one() -> None:
     found = {module for module, path in _rooms() if _vendors(path.read_text(encoding="utf-8"))}
     for name in (*KNOW_VENDORS, *NAME_EXAMPLES):
         assert any(module.startswith(name) for module in found), (

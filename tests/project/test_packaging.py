@@ -45,7 +45,7 @@ def _closure(names: list[str]) -> set[str]:
     return seen
 
 
-def test_a_plain_install_includes_exactly_these_distributions() -> None:
+def test_a_plain_install_includes_exactly_the_listed_distributions() -> None:
     closure = _closure([Requirement(line).name for line in PROJECT["dependencies"]])
     assert closure == {
         "annotated-types",

@@ -30,13 +30,13 @@ def test_the_public_names_are_complete_and_importable() -> None:
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_every_public_name_can_be_imported_from_its_home(module: str) -> None:
+def test_every_public_name_can_be_imported_from_its_home_module(module: str) -> None:
     names = import_module(module).__all__
     assert names == sorted(names, key=lambda name: (not name.isupper(), name[0].islower(), name))
     assert [name for name in names if getattr(import_module(module), name, None) is None] == []
 
 
-def test_every_public_name_has_one_home_and_one_meaning() -> None:
+def test_every_public_name_has_one_home_module_and_one_meaning() -> None:
     assert [places for places in homes().values() if len(places) > 1] == []
     meanings = defaultdict[str, list[str]](list)
     for (home,) in homes().values():
@@ -44,7 +44,7 @@ def test_every_public_name_has_one_home_and_one_meaning() -> None:
     assert [each for each in meanings.values() if len(each) > 1] == [["actors.run", "actors.sync.run"]]
 
 
-def test_the_design_page_lists_each_public_name_under_its_home() -> None:
+def test_the_design_page_lists_each_public_name_under_its_home_module() -> None:
     page = (Path(__file__).parents[2] / "docs" / "explanation" / "design.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(actors[.a-z_]*)` \| ([^|]*) \|", page, re.MULTILINE)
     listed = [(module, name) for module, names in rows for name in re.findall(r"`(\w+)`", names)]
@@ -53,7 +53,7 @@ def test_the_design_page_lists_each_public_name_under_its_home() -> None:
     assert {name for module, name in listed if module == "actors"} == set(actors.__all__)
 
 
-def test_every_type_in_a_public_signature_has_a_public_home() -> None:
+def test_every_type_in_a_public_signature_has_a_public_home_module() -> None:
     assert [each for each in mentions() if each.type not in homes()] == []
     assert [*unannotated_attributes()] == []
 
@@ -92,7 +92,7 @@ def test_a_dialect_is_found_by_its_public_name(name: str) -> None:
     assert transcripts.dialect(name).name in PROFILES
 
 
-def test_a_name_that_is_not_public_is_an_attribute_error() -> None:
+def test_a_name_that_is_not_public_raises_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = actors.nonsense  # type: ignore[attr-defined]  # the case under test
 
@@ -108,7 +108,7 @@ def test_the_version_is_that_of_the_distribution() -> None:
 
 
 @pytest.mark.parametrize("name", ["SessionExists", "QueueFull"])
-def test_a_name_of_another_public_module_is_an_error_that_names_the_module(name: str) -> None:
+def test_the_error_about_a_name_of_another_public_module_names_that_module(name: str) -> None:
     with pytest.raises(AttributeError, match=rf"no attribute '{name}'; use actors\.errors\.{name}$"):
         getattr(actors, name)
 
@@ -165,7 +165,7 @@ def test_the_runtime_imports_no_vendor_sdk_and_no_test_library() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_the_drawn_error_tree_matches_the_classes() -> None:
+def test_the_error_tree_in_the_module_docstring_names_every_error_class() -> None:
     drawing = errors.__doc__ or ""
     named = [value for value in vars(errors).values() if isinstance(value, type)]
     classes = [kind for kind in named if kind.__module__ == errors.__name__]

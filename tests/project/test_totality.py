@@ -192,7 +192,7 @@ TABLES: dict[str, tuple[Names, Callable[[], Names]]] = {
 
 
 @pytest.mark.parametrize("place", TABLES)
-def test_each_listed_table_handles_every_member_of_its_type(place: str) -> None:
+def test_each_listed_table_has_every_member_of_the_type_that_it_covers(place: str) -> None:
     wanted, known = TABLES[place]
     assert set(known()) == set(wanted)
 

@@ -118,7 +118,7 @@ def test_the_region_is_read_only_from_an_aws_host(endpoint: str, region: str | N
 
 
 @EVERYWHERE
-async def test_without_botocore_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_botocore_the_error_names_the_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(name: str) -> Any:  # Any: a module
         raise ImportError(name)
 
@@ -194,7 +194,7 @@ async def test_a_model_id_of_any_characters_is_signed_as_it_is_sent(model: str) 
 
 
 @EVERYWHERE
-async def test_a_wrong_key_is_a_configuration_error() -> None:
+async def test_a_wrong_key_raises_a_configuration_error() -> None:
     server = BedrockServer(aws_key=AwsKey(KEYS.access_key, "another"))
     with anyio.fail_after(60):
         async with serve(server):

@@ -216,7 +216,7 @@ async def test_a_header_is_resolved_per_request_and_replaces_the_default(
         ('["opaque"]', "must be a table of at most 32 headers"),
     ],
 )
-def test_an_invalid_header_is_a_config_error_without_its_value(
+def test_an_invalid_header_raises_a_config_error_that_does_not_show_its_value(
     headers: str, problem: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "actors.toml"

@@ -211,7 +211,7 @@ async def test_a_rate_limit_that_names_no_delay_has_as_many_attempts_as_other_er
 
 
 @pytest.mark.trio
-async def test_a_call_in_a_failed_answer_counts_as_a_used_call_id(
+async def test_the_call_number_of_a_call_in_a_failed_answer_is_not_reused(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     call = b'{"index":0,"id":"c","type":"function","function":{"name":"work","arguments":"{}"}}'

@@ -109,7 +109,9 @@ def sent_media(server: LoopbackServer) -> list[str]:
 @pytest.mark.requirement("PROMISE-2", "PROMISE-4")
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("name", WORDS)
-async def test_a_refused_image_becomes_a_note_and_the_session_stays_usable(name: str, stream: bool) -> None:
+async def test_a_refused_image_is_replaced_by_a_note_and_the_session_stays_usable(
+    name: str, stream: bool
+) -> None:
     server = host(name, Turn(Say("I see.")), Turn(Say("Still here.")), faults=refusing(name, BAD))
     async with runtime_with(a=server, stream=stream) as runtime:
         session = await runtime.open("a")
@@ -135,7 +137,9 @@ async def test_a_refused_image_becomes_a_note_and_the_session_stays_usable(name:
 @pytest.mark.alternating
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("name", PLACES)
-async def test_only_the_images_that_a_refusal_identifies_become_notes(name: str, stream: bool) -> None:
+async def test_only_the_images_that_a_refusal_identifies_are_replaced_by_notes(
+    name: str, stream: bool
+) -> None:
     server = host(name, Turn(Say("I see.")), faults=refusing(name, BAD, WORSE, pointing=True))
     async with runtime_with(a=server, stream=stream) as runtime:
         session = await runtime.open("a")
@@ -158,7 +162,7 @@ async def test_an_accepted_image_is_still_sent_after_a_new_image_is_refused() ->
     assert BAD.data not in sent_media(server)[-1]
 
 
-async def test_all_images_become_notes_if_a_refused_request_has_no_new_image() -> None:
+async def test_all_images_are_replaced_by_notes_if_a_refused_request_has_no_new_image() -> None:
     """For example, the link of an image that was accepted earlier has expired."""
     turns = Turn(Say("One.")), Turn(Say("Two."))
     server = host("anthropic", *turns)
@@ -198,7 +202,7 @@ async def test_the_ledger_keeps_a_result_whose_image_was_refused(name: str, stre
     assert server.refusals == []
 
 
-async def test_an_image_that_is_refused_inside_an_answer_becomes_a_note_too() -> None:
+async def test_an_image_that_is_refused_inside_an_answer_is_replaced_by_a_note_too() -> None:
     for name in ("openai_chat", "anthropic", "openai_responses"):
         server = host(name, Turn(Say("I see.")))
         server.faults = lambda number, request: (

@@ -429,7 +429,7 @@ async def test_budgets_of_the_program_override_those_of_a_file(tmp_path: Path) -
         ("tenants.t", 5, "must be a Budget, not int"),
     ],
 )
-def test_an_invalid_budget_is_a_config_error(name: str, given: Any, says: str) -> None:
+def test_an_invalid_budget_raises_a_config_error(name: str, given: Any, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         Runtime(budgets={name: given})
 

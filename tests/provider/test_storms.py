@@ -267,7 +267,7 @@ async def test_a_rate_limit_lowers_concurrency_and_an_outage_does_not(
 
 @pytest.mark.trio
 @pytest.mark.parametrize(("requests", "tokens"), [(30, None), (None, 1000)])
-async def test_no_minute_exceeds_its_budget_of_requests_or_tokens(
+async def test_requests_and_tokens_in_any_minute_stay_within_the_limits_of_a_backend(
     autojump_clock: MockClock, requests: int | None, tokens: int | None
 ) -> None:
     backend = Backend(latency=0.1)

@@ -36,7 +36,7 @@ def history(many: int) -> History:
     return History([Message("assistant" if n % 2 else "user", [Text("Yes.")]) for n in range(many)])
 
 
-async def test_a_cold_render_yields_to_the_loop_after_each_stride(
+async def test_the_first_render_of_a_long_history_yields_to_the_event_loop_at_regular_intervals(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     beats = 0

@@ -77,7 +77,7 @@ async def test_cancelled_calls_have_synthetic_results_and_finished_calls_real_on
 
 
 @pytest.mark.requirement("REQ-915-004", "REQ-915-041", "PROMISE-1", "PROMISE-4")
-async def test_the_reference_sequence_continues_on_another_family_and_back() -> None:
+async def test_a_session_with_cancelled_calls_continues_on_another_provider_and_back() -> None:
     one, two = (
         anthropic(*REFERENCE, Turn(Think("Back."), Say("Here again."))),
         openai(Turn(Say("I took over."))),
@@ -100,7 +100,7 @@ async def test_the_reference_sequence_continues_on_another_family_and_back() -> 
 
 
 @pytest.mark.requirement("REQ-915-004", "REQ-915-042", "REQ-915-043", "PROMISE-1")
-async def test_switching_and_failover_after_the_reference_sequence_succeed() -> None:
+async def test_pools_and_failover_serve_a_session_with_cancelled_calls() -> None:
     more = [Turn(Think("mine"), Call("work", {"name": "a"})), Turn(Say("a"))]
     one = anthropic(*REFERENCE, *more, *more, faults={7: OVERLOADED})
     two = openai(*[Turn(Call("work", {"name": "a"}), Call("work", {"name": "a"})), Turn(Say("b"))] * 3)

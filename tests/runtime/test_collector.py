@@ -90,7 +90,7 @@ def test_thresholds_set_by_the_program_during_tuning_are_kept() -> None:
     assert gc.get_threshold() == (1000, 20, 20)
 
 
-def test_an_unknown_garbage_collection_policy_is_a_config_error() -> None:
+def test_an_unknown_garbage_collection_policy_raises_a_config_error() -> None:
     given: Any = "fast"
     with pytest.raises(ConfigError, match=r"gc= takes 'tuned', or None to leave .* unchanged, not 'fast'"):
         Runtime(environ={}, gc=given)

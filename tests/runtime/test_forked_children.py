@@ -46,7 +46,7 @@ def test_a_forked_child_has_its_own_threads(backend: str, tmp_path: Path) -> Non
 @pytest.mark.alternating
 @pytest.mark.anyio
 @pytest.mark.parametrize("journal", ["memory", "sqlite", "postgres"])
-async def test_workers_forked_from_one_runtime_are_two_hosts(
+async def test_workers_forked_from_one_runtime_count_as_two_hosts(
     journal: str, anyio_backend_name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     server = OpenAIServer([*PAYING, *PAYING], faults={0: SERVER_ERROR, 3: SERVER_ERROR})

@@ -202,7 +202,7 @@ async def test_a_tools_argument_that_is_not_a_list_of_tools_is_rejected(
     ],
     ids=["id", "tenant", "approve", "budget", "tokens"],
 )
-async def test_invalid_options_of_open_are_config_errors(options: Any, says: str) -> None:  # Any: as above
+async def test_invalid_options_of_open_raise_config_errors(options: Any, says: str) -> None:  # Any: as above
     async with runtime_with(a=openai()) as runtime:
         with pytest.raises(ConfigError, match="^" + says.replace("(", r"\(")):
             await runtime.open("a", **options)
@@ -237,7 +237,7 @@ async def test_invalid_options_of_open_are_config_errors(options: Any, says: str
         ({"budgets": {3: 4}}, "budgets= has the name 3; a name must have the form"),
     ],
 )
-def test_invalid_arguments_of_a_runtime_are_config_errors(given: Any, says: str) -> None:  # Any: as above
+def test_invalid_arguments_of_a_runtime_raise_config_errors(given: Any, says: str) -> None:  # Any: as above
     with pytest.raises(ConfigError) as refused:
         Runtime(environ={}, **given)
     assert str(refused.value).startswith(says)

@@ -145,7 +145,9 @@ async def test_a_claim_returns_the_session_or_names_the_address_of_its_host(host
     assert found == {"http://a": ("serving", 0), "http://b": ("serving", 1)}
 
 
-async def test_a_released_session_ends_its_turn_first_and_its_handle_says_so(hosts: Cluster) -> None:
+async def test_a_released_session_ends_its_turn_first_and_its_handle_then_raises_session_closed(
+    hosts: Cluster,
+) -> None:
     here, there = await hosts.start("http://a", "http://b")
     gate = Gate()
     session = await open_session(here, "one", gate.tool)
@@ -189,7 +191,9 @@ async def test_a_session_without_a_turn_is_handed_over_without_waiting(hosts: Cl
     ]
 
 
-async def test_asks_during_a_hand_over_name_the_new_host_and_the_turn_ends_first(hosts: Cluster) -> None:
+async def test_a_hand_over_waits_for_the_running_turn_and_later_asks_name_the_new_host(
+    hosts: Cluster,
+) -> None:
     here, there = await hosts.start("http://a", "http://b")
     gate, moved = Gate(), list[str]()
     session = await open_session(here, "one", gate.tool)
@@ -218,7 +222,9 @@ async def test_asks_during_a_hand_over_name_the_new_host_and_the_turn_ends_first
     assert gate.runs == ["x"]
 
 
-async def test_a_turn_that_does_not_end_in_time_is_closed_and_continued_with_its_key(hosts: Cluster) -> None:
+async def test_a_hand_over_closes_a_turn_that_does_not_end_in_time_and_its_key_continues_it(
+    hosts: Cluster,
+) -> None:
     here, there = await hosts.start("http://a", "http://b")
     gate, statuses = Gate(), list[str]()
     session = await open_session(here, "one", gate.tool)
@@ -241,7 +247,7 @@ async def test_a_turn_that_does_not_end_in_time_is_closed_and_continued_with_its
     assert [text for text in await history_texts(there.session("one")) if text == "Work x."] == ["Work x."]
 
 
-async def test_a_turn_that_waits_for_an_approval_moves_as_it_is(hosts: Cluster) -> None:
+async def test_a_turn_that_waits_for_an_approval_is_handed_over_unchanged(hosts: Cluster) -> None:
     here, there = await hosts.start("http://a", "http://b")
 
     @tool(approval="ask")
@@ -259,7 +265,9 @@ async def test_a_turn_that_waits_for_an_approval_moves_as_it_is(hosts: Cluster) 
     assert call.call.id == CallId("hist_tool_1")
 
 
-async def test_a_tool_that_ignores_its_cancellation_does_not_hold_its_session_here(hosts: Cluster) -> None:
+async def test_a_tool_that_ignores_its_cancellation_does_not_delay_the_hand_over_of_its_session(
+    hosts: Cluster,
+) -> None:
     here, there = await hosts.start("http://a", "http://b")
     begun, over = anyio.Event(), anyio.Event()
 
@@ -304,7 +312,7 @@ async def test_a_reader_of_events_learns_where_its_session_is(hosts: Cluster) ->
     assert await history_texts(await there.claim("one")) == ["Hello.", "Answer to Hello."]
 
 
-async def test_two_movements_of_a_session_do_not_disturb_each_other(hosts: Cluster) -> None:
+async def test_two_concurrent_hand_overs_of_a_session_do_not_disturb_each_other(hosts: Cluster) -> None:
     here, *_ = await hosts.start("http://a", "http://b", "http://c")
     session, moved = await open_session(here), list[str]()
 
@@ -400,7 +408,7 @@ async def test_a_tool_cannot_move_the_session_that_waits_for_it(hosts: Cluster) 
 
 
 @pytest.mark.parametrize("give_up", ["release", "assign"])
-async def test_a_session_that_the_journal_does_not_move_can_be_used_further(
+async def test_a_session_stays_usable_if_the_journal_fails_to_hand_it_over(
     journal: MakeStorage, give_up: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = journal()
@@ -420,7 +428,7 @@ async def test_a_session_that_the_journal_does_not_move_can_be_used_further(
         await here.hand_over("one", "http://b")
 
 
-async def test_a_drain_moves_every_session_to_the_hosts_with_the_fewest(hosts: Cluster) -> None:
+async def test_a_drain_moves_every_session_to_the_hosts_with_the_fewest_sessions(hosts: Cluster) -> None:
     old, *others = await hosts.start("http://a", "http://b", "http://c")
     for number in range(6):
         await open_session(old, f"s{number}")
@@ -467,7 +475,7 @@ async def test_a_drain_moves_at_most_the_given_number_of_sessions_per_second(
     assert clock.sleeps == [0, 0.25, 0.5, 0.75]
 
 
-async def test_a_drained_host_passes_on_sessions_that_nobody_has_claimed_there(hosts: Cluster) -> None:
+async def test_a_drain_moves_on_received_sessions_that_the_host_has_not_yet_opened(hosts: Cluster) -> None:
     first, middle, last = await hosts.start("http://a", "http://b", "http://c")
     await open_session(first)
     await first.hand_over("one", to="http://b")
@@ -611,7 +619,7 @@ async def test_a_rebalance_moves_nothing_while_the_load_is_nearly_even(hosts: Cl
     assert (moved.handed_over, len(moved.left)) == ((), 7)
 
 
-async def test_a_rebalance_moves_at_most_the_given_number(hosts: Cluster) -> None:
+async def test_a_rebalance_moves_at_most_the_given_number_of_sessions(hosts: Cluster) -> None:
     full, _ = await hosts.start("http://a", "http://b")
     for number in range(6):
         await open_session(full, f"s{number}")
@@ -655,7 +663,7 @@ async def test_sessions_are_free_before_the_toolsets_of_a_runtime_are_closed(hos
     assert claimed.is_set()
 
 
-async def test_wrong_arguments_of_a_movement_are_refused(hosts: Cluster) -> None:
+async def test_invalid_arguments_of_release_hand_over_drain_and_rebalance_are_refused(hosts: Cluster) -> None:
     (here,) = await hosts.start("http://a")
     session = await open_session(here)
     for call in (

@@ -160,7 +160,7 @@ def _numbers(lines: list[list[str]], what: str, session: str) -> list[int]:
 
 
 @pytest.mark.requirement("PROMISE-6")
-def test_racing_claims_have_increasing_fences_and_logs_keep_the_order_of_claims(
+def test_racing_claims_get_increasing_fencing_numbers_and_logs_keep_the_order_of_claims(
     children: list[Child], mine: Storage
 ) -> None:
     sessions = [f"s{number}" for number in range(8)]

@@ -174,7 +174,7 @@ REFUSED: list[tuple[dict[str, object], str]] = [
 @pytest.mark.alternating
 @pytest.mark.anyio
 @pytest.mark.parametrize(("given", "says"), REFUSED)
-async def test_an_invalid_title_or_metadata_is_a_config_error(
+async def test_an_invalid_title_or_metadata_raises_a_config_error(
     given: Any,  # Any: as a caller may
     says: str,
 ) -> None:

@@ -91,7 +91,7 @@ CONTENT = (
         "the arguments of a call are cut off at the token limit",
         (Case("U A[c1] R1", "U A[c{}] R1", _MALFORMED, calls=_arguments('{"path":"/a')),),
         (
-            "tests/adapters/test_anthropic_decode.py::test_calls_are_kept_whatever_the_stop_reason",
+            "tests/adapters/test_anthropic_decode.py::test_calls_are_kept_for_every_stop_reason",
             "tests/adapters/test_openai_chat_decode.py"
             "::test_malformed_arguments_are_kept_verbatim_next_to_an_empty_object",
             "tests/core/test_batch.py::test_a_call_with_non_object_arguments_never_runs",

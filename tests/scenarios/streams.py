@@ -22,8 +22,7 @@ STREAMS = (
             "tests/session/test_switching.py::test_a_switch_at_any_moment_never_splits_a_turn",
             "tests/scenarios/test_streams.py"
             "::test_a_batch_requested_by_a_failed_backend_is_completed_and_the_next_backend_answers",
-            "tests/runtime/test_acceptance.py"
-            "::test_switching_and_failover_after_the_reference_sequence_succeed",
+            "tests/runtime/test_acceptance.py::test_pools_and_failover_serve_a_session_with_cancelled_calls",
         ),
     ),
     Scenario(

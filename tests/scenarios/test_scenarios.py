@@ -63,7 +63,7 @@ def test_the_strict_server_answers_the_naive_request_as_the_scenario_states(case
 
 
 @each_case
-def test_our_request_is_accepted_and_has_the_valid_shape(case: Case) -> None:
+def test_our_request_for_a_scenario_is_accepted_and_has_the_expected_shape(case: Case) -> None:
     """This includes unaffected providers: a fix for one must not break another."""
     for name in case.rules if case.own else IDS:
         for form in case.forms:
@@ -128,14 +128,14 @@ def test_importing_and_rendering_a_naive_request_repairs_it(case: Case) -> None:
 
 
 @pytest.mark.parametrize("name", list(IDS))
-def test_the_body_of_a_scenario_matches_its_script(name: str) -> None:
+def test_the_request_body_of_a_scenario_matches_its_script(name: str) -> None:
     said = parse_script('U["u" I] A["a" c1 c2] [R1 S2] U"go" A[c3] R3 A"well" U')
     words = 'U["u" I] A["a" c1 c2] R1 S2 U"go" A[c3] R3 A"well" U'
     assert shape(naive(said, Asked(name)), dialect(name).family) == words
 
 
 @pytest.mark.parametrize("name", list(IDS))
-def test_the_shape_of_a_request_shows_exchanged_results(name: str) -> None:
+def test_the_shape_of_a_request_shows_that_two_results_were_exchanged(name: str) -> None:
     body = (
         naive(parse_script("U A[c1 c2] [R1 R2]"), Asked(name)).replace(b"R1.", b"R3.").replace(b"R2.", b"R1.")
     )

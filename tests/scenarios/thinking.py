@@ -46,7 +46,7 @@ THINKING = (
         ),
         (
             "tests/adapters/test_settings.py"
-            "::test_a_tool_loop_without_thinking_is_closed_before_budgeted_thinking",
+            "::test_a_tool_loop_without_thinking_is_closed_before_thinking_is_requested",
         ),
     ),
     Scenario(
@@ -160,7 +160,7 @@ THINKING = (
         ),
         (
             "tests/adapters/test_responses_encode.py::test_reasoning_without_a_following_item_is_omitted",
-            "tests/adapters/test_responses_encode.py::test_generated_histories_send_no_item_id",
+            "tests/adapters/test_responses_encode.py::test_requests_for_generated_histories_contain_no_item_id",
         ),
     ),
     Scenario(
@@ -189,7 +189,7 @@ THINKING = (
             ),
         ),
         (
-            "tests/adapters/test_decode_cuts.py::test_thinking_without_its_state_is_not_kept_from_a_partial_answer",
+            "tests/adapters/test_decode_cuts.py::test_thinking_without_its_signature_is_not_kept_from_a_partial_answer",
         ),
     ),
 )

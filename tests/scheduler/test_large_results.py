@@ -45,11 +45,11 @@ class Row(BaseModel):
         (Row(), False),
     ],
 )
-def test_is_large_detects_values_that_take_long_to_convert(value: object, expected: bool) -> None:
+def test_values_that_take_long_to_convert_are_detected_as_large(value: object, expected: bool) -> None:
     assert is_large(value) is expected
 
 
-def test_is_large_inspects_only_a_bounded_part_of_a_value() -> None:
+def test_only_a_bounded_part_of_a_value_is_inspected_to_detect_a_large_value() -> None:
     endless: list[object] = []
     endless.append(endless)
     assert is_large(endless)

@@ -252,7 +252,7 @@ async def test_if_one_of_several_decisions_is_rejected_none_is_recorded(
         assert sorted(files.deleted) == ["a", "b"]
 
 
-async def test_cancel_closes_allowed_calls_that_have_not_run() -> None:
+async def test_cancelling_a_session_closes_allowed_calls_that_have_not_run() -> None:
     files, server = Files(), openai(delete_calls("a", "b"), Turn(Say("Next.")))
     async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[files.tool])

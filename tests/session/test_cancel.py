@@ -108,7 +108,7 @@ async def test_an_ask_cancelled_at_any_moment_ends_and_the_next_is_accepted(
 
 
 @pytest.mark.requirement("PROMISE-10")
-async def test_cancel_ends_the_running_ask_and_the_queued_one_continues() -> None:
+async def test_cancelling_a_session_ends_the_running_ask_and_the_queued_ask_continues() -> None:
     gate = Gate()
     server = openai(WORK)
     async with runtime_with(a=server) as runtime:
@@ -121,7 +121,7 @@ async def test_cancel_ends_the_running_ask_and_the_queued_one_continues() -> Non
         await assert_goes_on(session, server)
 
 
-async def test_cancel_of_an_idle_session_returns_false() -> None:
+async def test_cancelling_an_idle_session_returns_false() -> None:
     async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a")
         assert not await session.cancel()
@@ -157,7 +157,7 @@ async def test_an_ask_can_be_cancelled_before_the_first_byte_of_the_response(mak
 
 @SERVERS
 @pytest.mark.requirement("PROMISE-10")
-async def test_a_cancel_in_mid_text_keeps_and_marks_the_shown_text(make_server: MakeServer) -> None:
+async def test_a_cancel_in_the_middle_of_text_keeps_and_marks_the_shown_text(make_server: MakeServer) -> None:
     text = "A long answer that is cut. " * 20
     server = make_server(Turn(Say(text)), faults={0: Stall(after_bytes=2000)})
     async with runtime_with(a=server) as runtime:
@@ -178,7 +178,9 @@ async def test_a_cancel_in_mid_text_keeps_and_marks_the_shown_text(make_server: 
 
 @SERVERS
 @pytest.mark.requirement("PROMISE-10")
-async def test_a_cancel_in_mid_arguments_drops_the_unfinished_call(make_server: MakeServer) -> None:
+async def test_a_cancel_in_the_middle_of_call_arguments_drops_the_unfinished_call(
+    make_server: MakeServer,
+) -> None:
     turn, gate = Turn(Say("Wait."), Call("work", {"name": "x" * 4000})), Gate()
     tap = Tap(count=3500)
     server = make_server(turn, faults={0: Stall(after_bytes=4000)})
@@ -192,7 +194,9 @@ async def test_a_cancel_in_mid_arguments_drops_the_unfinished_call(make_server: 
 
 @SERVERS
 @pytest.mark.requirement("REQ-915-011", "REQ-915-034", "PROMISE-10")
-async def test_cancel_closes_running_tools_and_keeps_returned_results(make_server: MakeServer) -> None:
+async def test_cancelling_a_session_closes_running_tools_and_keeps_returned_results(
+    make_server: MakeServer,
+) -> None:
     gate = Gate()
     gate.open("a")
     server = make_server(WORK)
@@ -267,7 +271,7 @@ ONE = Turn(Call("work", {"name": "a"}))
 @SERVERS
 @pytest.mark.requirement("REQ-915-008", "PROMISE-2", "PROMISE-10")
 @pytest.mark.usefixtures("short_graces")
-async def test_a_late_result_replaces_an_unsealed_synthetic_result(
+async def test_a_late_result_replaces_a_synthetic_result_that_was_not_sent(
     make_server: MakeServer, stubborn: Callable[..., AnyTool]
 ) -> None:
     begun, released = anyio.Event(), anyio.Event()
@@ -287,7 +291,7 @@ async def test_a_late_result_replaces_an_unsealed_synthetic_result(
 @SERVERS
 @pytest.mark.requirement("REQ-915-009", "PROMISE-2", "PROMISE-4", "PROMISE-10")
 @pytest.mark.usefixtures("short_graces")
-async def test_a_result_that_arrives_after_the_seal_precedes_the_next_user_message(
+async def test_a_result_that_arrives_after_its_synthetic_result_was_sent_is_sent_before_the_next_user_message(
     make_server: MakeServer, stubborn: Callable[..., AnyTool]
 ) -> None:
     begun, released = anyio.Event(), anyio.Event()
@@ -379,7 +383,7 @@ async def test_a_batch_stopped_right_after_its_start_is_cancelled_before_any_too
 
 
 @pytest.mark.requirement("PROMISE-2", "PROMISE-4")
-async def test_results_are_not_sealed_if_another_result_arrived_since_rendering() -> None:
+async def test_a_rendered_request_is_not_sent_if_another_result_arrived_since_rendering() -> None:
     async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a")
         ledger, call = session._refs.ledger, CallId("hist_tool_1")
@@ -409,7 +413,7 @@ class OvertakenRenderer(Ref[RendererCommand]):
 
 
 @pytest.mark.requirement("PROMISE-1", "PROMISE-4")
-async def test_a_turn_renders_its_request_again_whenever_a_result_arrives_before_the_seal() -> None:
+async def test_a_turn_renders_its_request_again_whenever_a_result_arrives_before_sending() -> None:
     async with runtime_with(a=openai(Turn(Say("Here.")))) as runtime:
         session = await runtime.open("a")
         session._lifecycle.activate()

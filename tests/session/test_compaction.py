@@ -102,7 +102,7 @@ async def runtime_with_windows(
 
 @pytest.mark.requirement("REQ-915-026", "REQ-915-028", "PROMISE-1", "PROMISE-2", "PROMISE-14")
 @pytest.mark.parametrize("name", ["openai_chat", "anthropic"])
-async def test_compact_shortens_the_history_and_the_next_request_is_accepted(name: str) -> None:
+async def test_compacting_a_session_shortens_the_history_and_the_next_request_is_accepted(name: str) -> None:
     server = host(name)
     async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[read])

@@ -246,7 +246,7 @@ async def test_a_waiting_turn_queues_asks_and_switches() -> None:
         assert (await session.switch("a")).status == "applied"
 
 
-async def test_the_queue_behind_a_waiting_turn_is_bounded() -> None:
+async def test_the_queue_of_asks_after_a_waiting_turn_is_bounded() -> None:
     server = openai(TWO, *(Turn(Say("x")) for _ in range(20)))
     refused = 0
     async with runtime_with(a=server) as runtime:

@@ -197,7 +197,7 @@ async def test_calls_beyond_the_limit_of_a_message_are_answered_with_errors(
 
 
 @pytest.mark.parametrize("name", ["openai_chat", "anthropic", "gemini", "bedrock"])
-async def test_calls_run_whatever_the_stop_reason(name: str) -> None:
+async def test_calls_run_for_every_stop_reason(name: str) -> None:
     plain = {"openai_chat": "stop", "anthropic": "end_turn", "gemini": "STOP", "bedrock": "end_turn"}
     for reason in (plain[name], "a_new_reason"):
         server = strict_server(name, [Turn(A, stop=reason), Turn(Say("Done.")), Turn(Say("Done."))])

@@ -250,7 +250,7 @@ async def test_an_endless_answer_without_output_fails_over() -> None:
     assert result.attempts[0].cause.kind == "too_long"
 
 
-async def test_an_answer_of_exactly_the_size_limit_is_complete() -> None:
+async def test_an_answer_with_exactly_the_maximum_size_is_complete() -> None:
     long = openai(Turn(Say("x" * 600), fragment=600))
     async with runtime_with(a=long, backend=BackendLimits(attempts=1, answer_bytes=2048)) as runtime:
         session = await runtime.open("a")

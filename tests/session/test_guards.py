@@ -148,7 +148,7 @@ async def test_equal_calls_with_new_results_or_in_one_message_are_not_a_repetiti
 @pytest.mark.alternating
 @SERVERS
 @pytest.mark.parametrize(("repeats", "rounds"), [("allow", 6), ("warn", 6), ("stop", 4)])
-async def test_on_repeat_allows_repeated_calls_warns_the_model_or_stops_the_tools(
+async def test_the_on_repeat_policy_allows_repeated_calls_or_warns_the_model_or_stops_the_tools(
     make_server: MakeServer, repeats: Repeats, rounds: int
 ) -> None:
     def stubborn(request: dict[str, Any]) -> Turn:  # Any: a request body
@@ -166,7 +166,7 @@ async def test_on_repeat_allows_repeated_calls_warns_the_model_or_stops_the_tool
     assert all(body.get("tools") for body in bodies(server))
 
 
-async def test_an_unknown_on_repeat_policy_is_a_config_error() -> None:
+async def test_an_unknown_on_repeat_policy_raises_a_config_error() -> None:
     async with runtime_with(a=openai()) as runtime:
         wrong: Any = "never"
         with pytest.raises(ConfigError, match=r"^on_repeat= must be 'allow', 'warn' or 'stop', not 'never'$"):

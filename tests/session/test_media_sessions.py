@@ -161,7 +161,7 @@ async def test_bedrock_names_a_repeated_document_differently_each_time() -> None
 
 
 @pytest.mark.requirement("PROMISE-1", "PROMISE-4")
-async def test_media_over_the_limits_of_bedrock_become_notes_on_bedrock_only() -> None:
+async def test_media_over_the_limits_of_bedrock_are_replaced_by_notes_on_bedrock_only() -> None:
     servers = {name: host_calling(name, "drawer") for name in NAMES}
     async with runtime_over(servers) as runtime:
         session = await runtime.open("bedrock", tools=[drawer])

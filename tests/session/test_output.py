@@ -159,7 +159,7 @@ def test_a_correction_names_the_errors_of_the_answer() -> None:
     ids=["object", "type", "remote", "text"],
 )
 # Any: any value that a caller may pass
-def test_an_output_type_without_a_schema_is_a_config_error(asked: Any) -> None:
+def test_an_output_type_without_a_schema_raises_a_config_error(asked: Any) -> None:
     with pytest.raises(ConfigError, match=r"^output="):
         output_of(asked)
 

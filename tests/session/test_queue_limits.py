@@ -32,7 +32,7 @@ def queued_timers(session: Session) -> int:
     return sum(len(each._children) for each in found)
 
 
-async def test_an_ask_queued_behind_a_pending_approval_is_bounded_by_its_timeout() -> None:
+async def test_the_timeout_of_an_ask_applies_while_it_waits_for_a_turn_with_a_pending_approval() -> None:
     server = openai(Turn(Call("pay")), Turn(Say("Paid.")), Turn(Say("Hi.")))
     async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[pay])
@@ -54,7 +54,7 @@ async def test_an_ask_queued_behind_a_pending_approval_is_bounded_by_its_timeout
     assert "And now?" not in str(bodies(server))
 
 
-async def test_an_ask_queued_before_the_running_turn_waits_is_bounded_by_its_timeout() -> None:
+async def test_the_timeout_of_a_queued_ask_applies_once_the_running_turn_waits_for_its_caller() -> None:
     gate = Gate()
     server = openai(Turn(Call("work", {"name": "a"}), Call("look")), Turn(Say("Found.")))
     refused = list[QueueFull]()

@@ -131,7 +131,7 @@ async def test_strict_mode_rejects_arguments_that_could_be_repaired(where: str) 
         assert repair_counts(runtime, session) == (0, 0)
 
 
-async def test_an_unknown_repair_mode_is_a_config_error() -> None:
+async def test_an_unknown_repair_mode_raises_a_config_error() -> None:
     async with runtime_with(a=openai(Turn(Say("Hi.")))) as runtime:
         session = await runtime.open("a")
         with pytest.raises(ConfigError, match="repair is 'loose', but must be one of unambiguous, strict"):

@@ -43,12 +43,12 @@ def test_an_exact_price_takes_precedence_over_a_pattern() -> None:
         Budget(rounds=1, per="day"),
     ],
 )
-def test_an_invalid_budget_is_a_config_error(budget: Budget) -> None:
+def test_an_invalid_budget_raises_a_config_error(budget: Budget) -> None:
     with pytest.raises(ConfigError, match="budget="):
         checked_budget(budget)
 
 
-def test_a_negative_price_is_a_config_error() -> None:
+def test_a_negative_price_raises_a_config_error() -> None:
     with pytest.raises(
         ConfigError, match=r"The price of 'm' has input=-1, but input must be a finite number of at least 0$"
     ):
@@ -213,7 +213,7 @@ async def test_a_missing_cache_price_is_named_if_cached_tokens_were_used(
 
 
 @pytest.mark.anyio
-async def test_an_invalid_tenant_name_is_a_config_error() -> None:
+async def test_an_invalid_tenant_name_raises_a_config_error() -> None:
     async with runtime_with(a=openai()) as runtime:
         with pytest.raises(ConfigError, match="at most 64"):
             await runtime.open("a", tenant="x" * 65)

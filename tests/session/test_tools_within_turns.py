@@ -141,7 +141,7 @@ async def test_without_within_turn_changed_tools_are_declared_by_the_next_ask(wi
     assert server.refusals == []
 
 
-async def test_within_turn_of_one_toolset_does_not_apply_to_another() -> None:
+async def test_the_within_turn_setting_of_one_toolset_does_not_apply_to_another() -> None:
     server = openai(DEBUG, DONE, DONE)
     other = Debugger()
     other.offers = [other.control("print")]

@@ -65,7 +65,7 @@ def test_a_turn_that_ends_before_its_subagents_is_reported() -> None:
 
 
 @pytest.mark.parametrize("settled", [False, True])
-def test_a_held_switch_that_is_never_settled_is_reported(settled: bool) -> None:
+def test_a_deferred_switch_without_an_outcome_is_reported(settled: bool) -> None:
     logs = Logs()
     logs.write("s1", events.Opened("s1", "a"), events.TurnStarted(1, 1, HERE), events.SwitchQueued(1, "b"))
     if settled:
@@ -75,7 +75,7 @@ def test_a_held_switch_that_is_never_settled_is_reported(settled: bool) -> None:
     assert told == ([] if settled else ["a held switch is settled before the next ask"])
 
 
-def test_a_held_switch_replaced_without_an_event_is_reported() -> None:
+def test_a_deferred_switch_replaced_without_an_event_is_reported() -> None:
     logs = Logs()
     logs.write("s1", events.Opened("s1", "a"), events.TurnStarted(1, 1, HERE), events.SwitchQueued(1, "b"))
     assert logs.write("s1", events.SwitchQueued(1, "c")) == ["a later held switch supersedes the earlier one"]

@@ -207,7 +207,7 @@ def test_a_stream_reports_usage_once_where_its_vendor_reports_it(vendor: str) ->
 @pytest.mark.parametrize(
     ("vendor", "comment"), [("openrouter", b": OPENROUTER PROCESSING\n\n"), ("deepseek", b": keep-alive\n\n")]
 )
-def test_comments_keep_the_connection_open(vendor: str, comment: bytes) -> None:
+def test_comments_in_a_stream_keep_the_connection_open(vendor: str, comment: bytes) -> None:
     sent = wire(vendor).encode_events(TURN, REQUEST, 0)
     assert sent[0] == comment
     assert sent.count(comment) == 2
@@ -232,7 +232,7 @@ def test_an_unknown_vendor_is_rejected_by_name() -> None:
         CompatibleServer(vendor="mistrel")
 
 
-def test_models_of_a_server_have_their_own_profiles() -> None:
+def test_each_model_of_a_strict_server_has_its_own_profile() -> None:
     models = {"old": CompatibleProfile(generation=3)}
     assert MistralServer(settings=CompatibleSettings(models=models)).settings.models == models
     assert KimiServer(short_ids=True).vendor == "kimi"

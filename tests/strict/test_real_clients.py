@@ -1,6 +1,6 @@
 """Check that recorded requests of real clients are accepted.
 
-The names G02 to G15 are the recorded differences between the strict servers and the hosts they stand for.
+Each test covers a difference that was once found between a strict server and the host that it stands for.
 """
 
 import json
@@ -81,7 +81,7 @@ def without(item: Json, *keys: str) -> Json:
 # --- OpenAI Responses
 
 
-def test_g02_the_fields_that_codex_adds_are_accepted() -> None:
+def test_the_fields_that_codex_adds_are_accepted() -> None:
     server = ResponsesServer()
     metadata: Json = {"turn_id": "01a2", "create_time": 1.5, "content_item_kinds": ["user.text"]}
     told = {**USER, "id": "msg_01a20349-1c11-7263", "internal_chat_message_metadata_passthrough": metadata}
@@ -101,7 +101,7 @@ def test_g02_the_fields_that_codex_adds_are_accepted() -> None:
     assert answer["status"] == "completed"
 
 
-def test_g02_a_compaction_trigger_produces_exactly_one_compaction() -> None:
+def test_a_compaction_trigger_item_produces_exactly_one_compaction() -> None:
     server = ResponsesServer([Turn(Say("never said"))])
     answer = ask_responses(server, USER, {"type": "compaction_trigger"}, store=False)
     assert [item["type"] for item in answer["output"]] == ["compaction"]
@@ -112,7 +112,7 @@ def test_g02_a_compaction_trigger_produces_exactly_one_compaction() -> None:
 
 
 @pytest.mark.parametrize("more", [{}, {"store": True}, {"store": None}])
-def test_g03_stored_items_may_be_referenced_by_id(more: Json) -> None:
+def test_stored_items_may_be_referenced_by_id(more: Json) -> None:
     server = ResponsesServer([CALLED, Turn(Say("Done."))])
     thought, call = ask_responses(server, USER, tools=[TOOL], **more)["output"]
     answer = ask_responses(
@@ -123,7 +123,7 @@ def test_g03_stored_items_may_be_referenced_by_id(more: Json) -> None:
     ask_responses(server, USER, by_id, call, call_output(call), tools=[TOOL], **more)
 
 
-def test_g03_unstored_items_may_not_be_referenced() -> None:
+def test_unstored_items_may_not_be_referenced() -> None:
     server = ResponsesServer([CALLED])
     thought, call = ask_responses(server, USER, store=False)["output"]
     assert rejection_of(server, USER, reference(thought), reference(call), call_output(call)) == (
@@ -136,7 +136,7 @@ def test_g03_unstored_items_may_not_be_referenced() -> None:
 
 
 @pytest.mark.parametrize("store", [False, None])
-def test_g04_replayed_items_must_all_have_ids_or_all_lack_them(store: bool | None) -> None:
+def test_items_sent_back_must_all_have_ids_or_all_lack_ids(store: bool | None) -> None:
     server = ResponsesServer(lambda request: Turn(*CALLED.parts[:1], Say("So."), *CALLED.parts[1:]))
     thought, told, call = ask_responses(server, USER, store=store, include=ENCRYPTED)["output"]
     bare, plain, plainly = (without(item, "id") for item in (thought, told, call))
@@ -151,7 +151,7 @@ def test_g04_replayed_items_must_all_have_ids_or_all_lack_them(store: bool | Non
 
 
 @pytest.mark.parametrize("store", [False, None])
-def test_g04_a_call_after_reasoning_is_recognised_by_its_call_id(store: bool | None) -> None:
+def test_a_call_after_reasoning_is_recognised_by_its_call_id(store: bool | None) -> None:
     server = ResponsesServer(lambda request: CALLED)
     thought, call = ask_responses(server, USER, store=store, include=ENCRYPTED)["output"]
     plain = without(call, "id")  # as the AI SDK sends it
@@ -166,7 +166,7 @@ def test_g04_a_call_after_reasoning_is_recognised_by_its_call_id(store: bool | N
     )
 
 
-def test_g05_a_response_chain_is_restored_and_named() -> None:
+def test_a_response_continues_the_chain_of_its_previous_response() -> None:
     seen: list[Any] = []
     turns = iter([CALLED, Turn(Say("Done.")), Turn(Say("Bye."))])
 
@@ -187,7 +187,7 @@ def test_g05_a_response_chain_is_restored_and_named() -> None:
     assert json.loads(server.answer(request).parts[0]) == second
 
 
-def test_g05_a_chain_that_is_not_stored_or_has_an_unanswered_call_is_rejected() -> None:
+def test_a_response_chain_that_is_not_stored_or_has_an_unanswered_call_is_rejected() -> None:
     server = ResponsesServer([CALLED, CALLED])
     first = ask_responses(server, USER)
     assert rejection_of(server, USER, previous_response_id="resp_never") == ("OAR-S12", 400)
@@ -196,7 +196,7 @@ def test_g05_a_chain_that_is_not_stored_or_has_an_unanswered_call_is_rejected() 
     assert rejection_of(server, USER, previous_response_id=forgotten["id"]) == ("OAR-S12", 400)
 
 
-def test_g05_only_the_latest_responses_are_kept() -> None:
+def test_only_the_latest_responses_are_kept() -> None:
     server = ResponsesServer(limits=ServerLimits(recordings=2))
     named = [ask_responses(server, USER)["id"] for _ in range(3)]
     assert rejection_of(server, USER, previous_response_id=named[0]) == ("OAR-S12", 400)
@@ -204,7 +204,7 @@ def test_g05_only_the_latest_responses_are_kept() -> None:
         ask_responses(server, USER, previous_response_id=kept, store=False)
 
 
-def test_g06_g07_reasoning_needs_neither_its_id_nor_its_summary() -> None:
+def test_reasoning_needs_neither_its_id_nor_its_summary() -> None:
     server = ResponsesServer(lambda request: CALLED)
     thought, call = ask_responses(server, USER, store=False, include=ENCRYPTED)["output"]
     assert thought["summary"]
@@ -213,7 +213,7 @@ def test_g06_g07_reasoning_needs_neither_its_id_nor_its_summary() -> None:
     ask_responses(server, USER, {**thought, "summary": []}, call, call_output(call), store=False)
 
 
-def test_g15_a_free_form_call_is_served_as_a_custom_tool_call() -> None:
+def test_a_free_form_call_is_served_as_a_custom_tool_call() -> None:
     patch = "*** Begin Patch\n*** End Patch"
     server = ResponsesServer([Turn(Call("apply_patch", raw=patch)), Turn(Say("Done."))])
     (call,) = ask_responses(server, USER, tools=[TOOL, PATCH], store=False)["output"]
@@ -240,7 +240,7 @@ GEMINI = "/v1beta/models/gemini-3:generateContent"
 SAID: Json = {"role": "user", "parts": [{"text": "hi"}]}
 
 
-def test_g08_enum_values_may_be_lower_case_or_unspecified() -> None:
+def test_gemini_enum_values_may_be_lower_case_or_unspecified() -> None:
     schema: Json = {"type": "object", "properties": {"path": {"type": "string"}}}
     tools = [{"functionDeclarations": [{"name": "read", "parameters": schema}]}]
     body: Json = {
@@ -261,7 +261,7 @@ def test_g08_enum_values_may_be_lower_case_or_unspecified() -> None:
 
 
 @pytest.mark.parametrize("vertex", [False, True])
-def test_g09_names_may_be_in_both_spellings(vertex: bool) -> None:
+def test_gemini_field_names_may_be_in_both_spellings(vertex: bool) -> None:
     seen: list[Any] = []
 
     def model(request: Json) -> Turn:
@@ -287,7 +287,7 @@ def test_g09_names_may_be_in_both_spellings(vertex: bool) -> None:
     assert seen[1]["tools"][0]["functionDeclarations"][0]["parametersJsonSchema"]["additional_key"] == {}
 
 
-def test_g09_an_unknown_name_is_rejected_in_both_spellings() -> None:
+def test_an_unknown_gemini_field_name_is_rejected_in_both_spellings() -> None:
     server = GeminiServer()
     for name in ("noSuchField", "no_such_field"):
         body = json.dumps({"contents": [SAID], name: 1}).encode()
@@ -295,7 +295,7 @@ def test_g09_an_unknown_name_is_rejected_in_both_spellings() -> None:
         assert f'Unknown name "{name}"' in server.refusals[-1].message
 
 
-def test_g10_a_final_signature_may_be_on_the_merged_text() -> None:
+def test_a_final_signature_may_be_on_the_merged_text() -> None:
     server = GeminiServer([Turn(Redacted(), Say("A long enough answer.")), Turn(Say("ok"))])
     events = ask(server, GEMINI.replace("generate", "streamGenerate"), {"contents": [SAID]})
     parts = [part for each in events for part in each["candidates"][0]["content"]["parts"]]
@@ -319,13 +319,13 @@ CHAT_CALL: Json = {
 }
 
 
-def test_g11_a_tool_message_may_name_its_tool() -> None:
+def test_a_tool_message_may_name_its_tool() -> None:
     result = {"role": "tool", "tool_call_id": "aaaaaaaa1", "name": "read", "content": "r"}
     messages = [{"role": "user", "content": "u"}, {"role": "assistant", "tool_calls": [CHAT_CALL]}, result]
     ask(OpenAIServer(), "/v1/chat/completions", {"model": "m", "messages": messages})
 
 
-def test_g12_mistral_accepts_an_empty_list_of_calls() -> None:
+def test_mistral_accepts_an_empty_list_of_calls() -> None:
     said = {"role": "assistant", "content": "a", "tool_calls": []}
     messages = [{"role": "user", "content": "u"}, said, {"role": "user", "content": "u"}]
     ask(MistralServer(), "/v1/chat/completions", {"model": "m", "messages": messages})
@@ -334,7 +334,7 @@ def test_g12_mistral_accepts_an_empty_list_of_calls() -> None:
     assert OpenAIServer().answer(request).status == 400
 
 
-def test_g13_interleaved_thinking_may_exceed_max_tokens() -> None:
+def test_interleaved_thinking_may_exceed_max_tokens() -> None:
     body: Json = {
         "model": "m",
         "max_tokens": 1024,
@@ -348,7 +348,7 @@ def test_g13_interleaved_thinking_may_exceed_max_tokens() -> None:
     assert server.answer(request).status == 400
 
 
-def test_g14_mistral_numbers_the_calls_of_a_stream() -> None:
+def test_mistral_numbers_the_calls_of_a_stream() -> None:
     calls = (Call("read"), Call("read", {"path": "b"}))
     for turn, wanted in ((Turn(*calls), [0, 1]), (Turn(*calls, index="zero"), [0, 0])):
         body = {"model": "m", "messages": [{"role": "user", "content": "u"}], "stream": True}

@@ -44,7 +44,7 @@ def verdict(request: Json, settings: ResponsesSettings, mode: Any = "strict") ->
 
 
 @pytest.mark.parametrize("settings", [OWN, BOUND])
-def test_unchanged_reasoning_is_accepted(settings: ResponsesSettings) -> None:
+def test_unchanged_encrypted_reasoning_is_accepted(settings: ResponsesSettings) -> None:
     assert verdict(answered_request(settings), settings) is None
 
 
@@ -89,7 +89,7 @@ def test_simulated_encrypted_reasoning_depends_on_the_complete_prefix() -> None:
     assert one != encrypt(request, [SAID], "rs_1", OWN)
 
 
-def test_minted_item_ids_encode_the_preceding_item() -> None:
+def test_item_ids_generated_by_the_server_encode_the_preceding_item() -> None:
     turn = Turn(Say("a"), Think("Hm."), Say("b"), Call("read"))
     items = json.loads(ResponsesWire(OWN).encode_response(turn, body(USER), 0))["output"]
     prefixes = [item["id"].partition("_")[0] for item in items]

@@ -197,7 +197,7 @@ def damaged_bodies(draw: st.DrawFn, sound: Json) -> Json:
 
 
 @pytest.mark.parametrize("dialect", SOUND)
-def test_each_body_is_accepted_before_it_is_damaged(dialect: str) -> None:
+def test_each_request_body_is_accepted_before_it_is_damaged(dialect: str) -> None:
     assert validate(json.dumps(SOUND[dialect]).encode(), dialect) is None
 
 
@@ -226,6 +226,6 @@ def test_a_thinking_parameter_of_the_wrong_type_is_rejected() -> None:
 
 @settings(max_examples=200, deadline=None, database=None)
 @given(raw=st.binary(max_size=60) | VALUES.map(lambda value: json.dumps(value).encode()))
-def test_any_bytes_get_a_verdict_without_an_exception(raw: bytes) -> None:
+def test_the_strict_server_judges_any_bytes_without_an_exception(raw: bytes) -> None:
     for dialect in SOUND:
         assert validate(raw, dialect) is not None

@@ -61,7 +61,7 @@ def rule(request: Json, settings: AnthropicSettings = BOUND, **more: Any) -> str
     return refusal.rule if refusal else None
 
 
-def test_a_conversation_sent_back_unchanged_is_accepted() -> None:
+def test_thinking_sent_back_unchanged_is_accepted() -> None:
     assert validate_request(conversation()) is None
 
 

@@ -64,7 +64,7 @@ async def ask_once(seen: RecordedTelemetry, server: OpenAIServer, words: str = C
                 return (await session.ask(words, check=False)).status
 
 
-async def test_an_ask_is_a_child_span_with_its_requests_and_tool_calls() -> None:
+async def test_an_ask_is_traced_as_a_span_that_contains_its_requests_and_tool_calls() -> None:
     seen = RecordedTelemetry()
     assert await ask_once(seen, OpenAIServer(TURNS)) == "complete"
     assert seen.tree() == {
@@ -143,7 +143,7 @@ async def test_tokens_are_recorded_per_request_and_backend() -> None:
 
 
 @pytest.mark.parametrize("content", [False, True])
-async def test_spans_contain_message_content_only_if_enabled(content: bool) -> None:
+async def test_trace_spans_contain_message_content_only_if_enabled(content: bool) -> None:
     seen = RecordedTelemetry(content=content)
     await ask_once(seen, OpenAIServer(TURNS))
     metrics = seen.reader.get_metrics_data()
@@ -157,7 +157,7 @@ async def test_spans_contain_message_content_only_if_enabled(content: bool) -> N
 
 @pytest.mark.usefixtures("short_waits")
 @pytest.mark.parametrize("fault", [SERVER_ERROR, Disconnect(after_bytes=300)])
-async def test_a_failed_ask_ends_its_span_with_an_error(fault: object) -> None:
+async def test_a_failed_ask_ends_its_trace_span_with_an_error(fault: object) -> None:
     seen = RecordedTelemetry()
     server = OpenAIServer(TURNS, faults=dict.fromkeys(range(9), fault))  # type: ignore[arg-type]  # any fault
     assert await ask_once(seen, server) == "failed"
@@ -210,7 +210,7 @@ async def test_a_summary_does_not_end_the_span_of_its_request() -> None:
 
 
 @pytest.mark.parametrize("error", [QueueFull, OverBudget, SessionClosed, NotAwaited])
-async def test_a_refused_ask_ends_its_span_with_the_reason(error: type[ActorsError]) -> None:
+async def test_a_refused_ask_ends_its_trace_span_with_the_reason(error: type[ActorsError]) -> None:
     seen, gate = RecordedTelemetry(), Gate()
     server = OpenAIServer([Turn(Call("work", {"name": "a"})), Turn(Say("Done."))])
     async with serve(server):

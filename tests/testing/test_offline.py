@@ -83,7 +83,7 @@ async def test_offline_serves_two_models_of_one_provider_and_another_provider() 
         ({"vertex:gemini-3-pro": [say("Hi.")]}, ConfigError, "'vertex' has no default address"),
     ],
 )
-async def test_an_invalid_script_is_a_typed_error(
+async def test_an_invalid_script_raises_a_typed_error(
     script: Any,  # Any: an invalid script
     kind: type[ConfigError],
     words: str,
@@ -93,7 +93,7 @@ async def test_an_invalid_script_is_a_typed_error(
             pass
 
 
-async def test_a_scripted_answer_within_an_answer_is_a_typed_error() -> None:
+async def test_a_scripted_answer_within_an_answer_raises_a_typed_error() -> None:
     with pytest.raises(ConfigError, match="not another answer"):
         answer(say("One."), answer(say("Two.")))
 

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.anyio
         ({"seconds": 0}, "seconds= must be a number of seconds above 0, or None, not 0"),
     ],
 )
-async def test_invalid_stress_arguments_are_refused_in_one_line(
+async def test_invalid_stress_arguments_are_refused_with_a_one_line_error(
     given: Any, says: str
 ) -> None:  # Any: invalid arguments
     with pytest.raises(ConfigError) as refused:
@@ -43,7 +43,9 @@ async def test_invalid_stress_arguments_are_refused_in_one_line(
         ({"turns": -1}, "turns= must be an integer of at least 1, not -1"),
     ],
 )
-def test_invalid_simulation_arguments_are_refused_in_one_line(given: Any, says: str) -> None:  # Any: as above
+def test_invalid_simulation_arguments_are_refused_with_a_one_line_error(
+    given: Any, says: str
+) -> None:  # Any: as above
     with pytest.raises(ConfigError) as refused:
         simulate(1, **given)
     assert str(refused.value) == says

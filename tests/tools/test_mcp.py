@@ -86,7 +86,7 @@ async def call(offer: SessionTools, name: str, /, **arguments: object) -> object
 
 @ERAS
 @pytest.mark.usefixtures("protocol_mode")
-async def test_hints_of_a_server_become_effects_and_approvals() -> None:
+async def test_hints_of_an_mcp_server_set_the_effects_and_approvals_of_its_tools() -> None:
     async with open_tools(in_process_source()) as offer:
         said = {tool.name: (tool.effects, tool.approval) for tool in offer.tools}
         assert said["add"] == ("pure", "allow")
@@ -108,11 +108,13 @@ async def test_hints_of_a_server_become_effects_and_approvals() -> None:
         (ToolAnnotations(read_only_hint=False, destructive_hint=False), "once"),
     ],
 )
-def test_annotations_are_mapped_to_effects(hints: ToolAnnotations | None, effects: str) -> None:
+def test_tool_annotations_of_an_mcp_server_are_mapped_to_effects(
+    hints: ToolAnnotations | None, effects: str
+) -> None:
     assert effects_of(Listed(name="any", input_schema={"type": "object"}, annotations=hints)) == effects
 
 
-async def test_options_of_the_program_override_approvals_and_select_tools() -> None:
+async def test_options_of_the_program_override_approvals_and_select_tools_of_an_mcp_server() -> None:
     async with open_tools(
         in_process_source(only=["add", "store", "absent"], approval={"store": "allow"})
     ) as offer:
@@ -127,7 +129,7 @@ async def test_options_of_the_program_override_approvals_and_select_tools() -> N
 
 @ERAS
 @pytest.mark.usefixtures("protocol_mode")
-async def test_results_contain_text_media_and_structured_content_once() -> None:
+async def test_mcp_results_contain_text_media_and_structured_content_once() -> None:
     async with open_tools(in_process_source()) as offer:
         assert await call(offer, "add", one=1, other=2) == "3"
         assert await call(offer, "picture") == [
@@ -262,18 +264,20 @@ def test_unusable_tools_are_left_out_and_names_are_made_valid(
         ({"waiting": 0}, "waiting=0; use a number of seconds above 0"),
     ],
 )
-def test_an_invalid_option_of_an_mcp_server_is_a_typed_error(options: dict[str, Any], problem: str) -> None:
+def test_an_invalid_option_of_an_mcp_server_raises_a_typed_error(
+    options: dict[str, Any], problem: str
+) -> None:
     with pytest.raises(ToolDefinitionError, match=re.escape(problem)):
         mcp.stdio("server", **options)
 
 
-def test_without_the_sdk_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_mcp_sdk_the_error_names_the_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("actors.tools.mcp.options.find_spec", lambda _: None)
     with pytest.raises(ConfigError, match=r'install it: pip install "llm-actors\[mcp\]"'):
         mcp.http("http://127.0.0.1:9/mcp")
 
 
-async def test_a_missing_program_or_server_is_a_short_error() -> None:
+async def test_a_missing_mcp_program_or_server_raises_a_short_error() -> None:
     async with runtime_with(a=openai()) as runtime:
         with pytest.raises(
             ToolsetFailed, match=r"^Toolset 'nope' cannot be opened: FileNotFoundError: .*nope'$"
@@ -332,7 +336,9 @@ async def test_configured_servers_are_opened_by_name_with_their_secrets(tmp_path
         ('command = "x"\nenv = ["x=s3cret"]', "environment variable in capitals"),
     ],
 )
-def test_an_invalid_server_table_is_a_short_config_error(table: str, problem: str, tmp_path: Path) -> None:
+def test_an_invalid_server_table_raises_a_short_config_error(
+    table: str, problem: str, tmp_path: Path
+) -> None:
     (tmp_path / "actors.toml").write_text(f"[mcp.any]\n{table}\n")
     with pytest.raises(ConfigError, match=problem) as raised:
         load(tmp_path / "actors.toml", {})

@@ -191,7 +191,7 @@ async def test_results_of_any_shape_reach_the_model(way: str) -> None:
 
 
 @WAYS
-async def test_an_answer_that_is_not_json_rpc_is_an_error_of_its_call_only(way: str) -> None:
+async def test_an_mcp_answer_that_is_not_json_rpc_fails_only_its_call(way: str) -> None:
     async with connect(table(t=[1, 2], u={"content": "fine"}), way) as offer:
         with pytest.raises(ServerToolError, match=r"JSON"):
             await call(offer, "t")
@@ -260,7 +260,7 @@ TOO_LARGE: dict[str, tuple[Json, dict[str, int]]] = {
 @pytest.mark.alternating
 @WAYS
 @pytest.mark.parametrize("setting", TOO_LARGE)
-async def test_an_answer_above_a_limit_is_an_error_of_its_call_only(setting: str, way: str) -> None:
+async def test_an_mcp_answer_above_a_limit_fails_only_its_call(setting: str, way: str) -> None:
     answer, options = TOO_LARGE[setting]
     async with connect(table(large=answer, small={"content": "fine"}), way, **options) as offer:
         with pytest.raises(AnswerTooLarge) as raised:
@@ -273,7 +273,7 @@ async def test_an_answer_above_a_limit_is_an_error_of_its_call_only(setting: str
 
 @pytest.mark.alternating
 @WAYS
-async def test_an_answer_below_the_limits_is_read(way: str) -> None:
+async def test_an_mcp_answer_below_the_limits_is_read(way: str) -> None:
     async with connect(table(t={"$blocks": 1_000}, u={"$bytes": 2_000_000}), way) as offer:
         found = await call(offer, "t")
         assert isinstance(found, list)
@@ -283,7 +283,7 @@ async def test_an_answer_below_the_limits_is_read(way: str) -> None:
 
 @pytest.mark.alternating
 @WAYS
-async def test_a_list_of_tools_above_a_limit_is_an_error_naming_the_limit(way: str) -> None:
+async def test_the_error_about_a_tool_list_above_a_limit_names_the_limit(way: str) -> None:
     with pytest.raises(
         ToolsetFailed, match=r"more than max_bytes=1,000 allows; request less data, or raise max_bytes"
     ):
@@ -291,7 +291,7 @@ async def test_a_list_of_tools_above_a_limit_is_an_error_naming_the_limit(way: s
             raise AssertionError
 
 
-async def test_limits_of_mcp_answers_in_a_configuration_file_apply(tmp_path: Path) -> None:
+async def test_the_limits_of_mcp_answers_can_be_set_in_a_configuration_file(tmp_path: Path) -> None:
     line = ["-I", "-S", raw.__file__, json.dumps(table(t={"$blocks": 6}))]
     (tmp_path / "actors.toml").write_text(
         f"[mcp.raw]\ncommand = {json.dumps(sys.executable)}\nargs = {json.dumps(line)}\nmax_blocks = 5\n"
@@ -302,7 +302,9 @@ async def test_limits_of_mcp_answers_in_a_configuration_file_apply(tmp_path: Pat
 
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, "many"])
-def test_an_invalid_limit_is_a_typed_error(value: Any) -> None:  # Any: any value that a caller may pass
+def test_an_invalid_limit_of_mcp_answers_raises_a_typed_error(
+    value: Any,
+) -> None:  # Any: any value that a caller may pass
     with pytest.raises(ToolDefinitionError, match=r"max_bytes=.*; use a whole number above 0"):
         mcp.stdio("server", max_bytes=value)
 

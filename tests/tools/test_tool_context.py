@@ -66,7 +66,7 @@ def bare(name: str, context: ToolContext) -> str:  # type: ignore[type-arg]  # w
     ("function", "parameter"),
     [(plain, "context"), (optional, "context"), (annotated, "here"), (bare, "context"), (str.upper, None)],
 )
-def test_a_context_is_found_by_its_annotation_and_not_in_the_schema(
+def test_a_context_parameter_is_found_by_its_annotation_and_is_not_in_the_schema(
     function: Any, parameter: str | None
 ) -> None:  # Any: any function
     if parameter is None:
@@ -78,12 +78,12 @@ def test_a_context_is_found_by_its_annotation_and_not_in_the_schema(
     assert made.context_parameter == parameter
 
 
-def test_an_argument_with_the_name_of_the_context_is_rejected() -> None:
+def test_an_argument_with_the_name_of_the_context_parameter_is_rejected() -> None:
     (error,) = tool(plain).bind({"name": "a", "context": {"deps": "mine"}})  # type: ignore[misc]  # errors
     assert (error.path, error.expected) == ("context", "no such field")
 
 
-def test_a_tool_takes_at_most_one_context() -> None:
+def test_a_tool_takes_at_most_one_context_parameter() -> None:
     def two(a: ToolContext[Shop], b: ToolContext[Shop]) -> str:
         return ""
 

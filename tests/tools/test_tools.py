@@ -151,7 +151,7 @@ def test_omitted_arguments_use_the_functions_defaults() -> None:
         ({"city": "x", "town": 1}, ArgumentError("town", "no such field", "1")),
     ],
 )
-def test_invalid_arguments_are_named_and_nothing_is_bound(
+def test_an_error_names_every_invalid_argument_and_binds_none(
     arguments: dict[str, JsonValue], error: ArgumentError
 ) -> None:
     assert weather.bind(arguments) == (error,)
@@ -167,7 +167,7 @@ def test_arguments_that_only_the_python_type_rejects_are_argument_errors() -> No
     assert [(error.path, error.got) for error in errors] == [("day", '"someday"')]
 
 
-def test_binding_does_not_change_the_arguments() -> None:
+def test_binding_arguments_to_a_function_does_not_change_them() -> None:
     @tool
     def spoil(items: list[int]) -> None:
         items.clear()
@@ -338,7 +338,7 @@ def test_a_tool_is_frozen() -> None:
         weather.name = "x"  # type: ignore[misc]  # the case under test
 
 
-def test_a_literal_is_an_enum_in_the_schema() -> None:
+def test_a_parameter_of_a_literal_type_is_an_enum_in_the_schema() -> None:
     @tool
     def pick(size: Literal["s", "m"]) -> None: ...
 

@@ -252,7 +252,7 @@ async def test_a_toolset_that_does_not_yield_a_list_of_tools_is_rejected(given: 
     assert str(raised.value) == f"Toolset 'bench' cannot be opened: {gave}"
 
 
-async def test_a_toolset_that_fails_to_open_is_an_error_and_the_others_close() -> None:
+async def test_a_toolset_that_fails_to_open_raises_and_the_toolsets_opened_before_are_closed() -> None:
     notes: list[str] = []
     good, bad = Bench("good", notes=notes), Bench("bad", notes=notes)
     bad.refuses = ExceptionGroup("two", [ExceptionGroup("one", [OSError("no such\nprogram: 'nope'")])])
@@ -345,7 +345,7 @@ async def test_a_toolset_counts_as_down_while_it_exits_after_an_error(is_live: b
     assert states == ["up", "down"]
 
 
-async def test_a_call_while_a_toolset_stays_down_is_an_error_for_the_model() -> None:
+async def test_a_call_fails_with_an_error_for_the_model_while_its_toolset_stays_down() -> None:
     bench = Bench()
     server = openai(WORK, Turn(Say("I see.")))
     async with runtime_with(a=server) as runtime:

@@ -49,14 +49,14 @@ MUTATIONS = (
         f"{POSTGRES_CLOCK}:observe_clock",
         "connection.transaction()",
         "connection.cursor()",
-        (f"{CLOCK}::test_a_connection_lost_during_a_clock_note_loses_no_note",),
+        (f"{CLOCK}::test_a_connection_lost_during_an_update_of_the_journal_clock_loses_no_update",),
     ),
     Mutation(
         "behind: two hosts note the clock at once",
         f"{POSTGRES_CLOCK}:observe_clock",
         "connection.execute(sql.LOCK_CLOCK)",
         "",
-        (f"{CLOCK}::test_a_clock_note_waits_for_a_concurrent_clock_note",),
+        (f"{CLOCK}::test_an_update_of_the_journal_clock_waits_for_a_concurrent_update",),
     ),
     Mutation(
         "behind: the age of another host's write is measured by a clock ahead of its own",

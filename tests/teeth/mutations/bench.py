@@ -43,7 +43,7 @@ MUTATIONS = (
         "failed.extend(())",
         (
             f"{REPORTS}::test_a_failed_measurement_is_a_row_with_its_reason",
-            f"{COMMAND}::test_a_failed_measurement_gives_exit_code_1_and_the_table",
+            f"{COMMAND}::test_the_table_is_printed_and_the_exit_code_is_1_after_a_failed_measurement",
         ),
     ),
     Mutation(
@@ -51,7 +51,7 @@ MUTATIONS = (
         f"{_BENCH}/report.py:measure",
         'figures.append(measure.skipped_row("not selected"))',
         "figures.extend(())",
-        (f"{COMMAND}::test_every_goal_has_a_row_even_if_not_requested",),
+        (f"{COMMAND}::test_every_goal_has_a_row_even_if_its_measurement_was_not_requested",),
     ),
     Mutation(
         "bench: the spread covers only our figures",
@@ -93,13 +93,15 @@ MUTATIONS = (
         f"{_BENCH}/memory.py:IDLE_LIMITS",
         "RuntimeLimits(max_active_sessions=1)",
         "RuntimeLimits()",
-        ("tests/benchmarks/test_measures.py::test_idle_sessions_are_measured_without_actors",),
+        (
+            "tests/benchmarks/test_measures.py::test_the_memory_of_idle_sessions_is_measured_after_their_actors_were_dropped",
+        ),
     ),
     Mutation(
         "bench: an unmeasurable library is tried in every pass",
         f"{_BENCH}/others.py:OtherLibraries.measure_each",
         "self._missing[library.name] = str(error)",
         "str(error)",
-        (f"{PEERS}::test_an_unmeasurable_library_is_left_out_with_its_reason",),
+        (f"{PEERS}::test_a_library_that_cannot_be_measured_is_left_out_with_the_reason",),
     ),
 )

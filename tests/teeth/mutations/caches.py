@@ -4,7 +4,9 @@ from tests.teeth.mutations.mutation import Mutation
 
 WALKS = "tests/renderer/test_prompt_caches.py::test_random_conversations_read_nearly_the_ideal_number_of_cached_tokens"
 SESSION = "tests/renderer/test_prompt_caches.py::test_a_session_reads_its_earlier_requests_from_the_cache"
-PLACES = "tests/adapters/test_marks.py::test_cache_marks_cover_tools_system_previous_and_current_request"
+PLACES = (
+    "tests/adapters/test_marks.py::test_cache_marks_end_the_tools_the_system_prompt_and_the_last_two_requests"
+)
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -47,7 +49,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/render/walk.py:RenderWalk._is_in_loop_without_thinking",
         "self._ends_unthinking_loops and self._loop.answered and (not self._loop.mixed) and ...",
         "False and self._loop.answered and (not self._loop.mixed) and ...",
-        ("tests/adapters/test_settings.py::test_an_open_tool_loop_is_closed_by_fillers_only_once_per_lane",),
+        (
+            "tests/adapters/test_settings.py::test_filler_messages_close_a_tool_loop_without_thinking_only_once",
+        ),
     ),
     Mutation(
         "caches: a lane has a new name for each request",

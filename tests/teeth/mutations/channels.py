@@ -52,6 +52,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/kernel/actor.py:Context.send",
         "ref.clone()",
         "ref",
-        (f"{CHANNELS}::test_a_handlers_message_arrives_although_its_address_was_closed",),
+        (f"{CHANNELS}::test_a_message_sent_by_a_handler_arrives_although_its_address_was_closed",),
     ),
 )

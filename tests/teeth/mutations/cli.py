@@ -44,7 +44,7 @@ MUTATIONS = (
         "actors/cli/journal.py:_configured_storage",
         'create or "://" in name or Path(name).exists()',
         'name or "://" in name or Path(name).exists()',
-        ("tests/cli/test_sessions.py::test_a_mistyped_journal_is_not_created",),
+        ("tests/cli/test_sessions.py::test_listing_the_sessions_of_a_mistyped_journal_path_creates_no_file",),
     ),
     Mutation(
         "sessions: continuing a conversation creates a missing journal",
@@ -93,14 +93,14 @@ MUTATIONS = (
         f"{_APPROVALS}:parse_answer",
         'word in ("y", "yes")',
         'word.startswith("y")',
-        (f"{APPROVALS}::test_anything_but_a_clear_yes_is_a_no[yep-no]",),
+        (f"{APPROVALS}::test_any_answer_except_a_clear_yes_denies_the_call[yep-no]",),
     ),
     Mutation(
         "approvals: without a user to ask, a call is approved",
         f"{_APPROVALS}:Approvals.__call__",
         "return False",
         "return True",
-        (f"{APPROVALS}::test_without_a_person_to_ask_a_call_is_denied_and_counted",),
+        (f"{APPROVALS}::test_a_call_is_denied_and_counted_if_no_person_can_be_asked",),
     ),
     Mutation(
         "approvals: two questions are asked at once",
@@ -177,7 +177,9 @@ MUTATIONS = (
         "actors/cli/screen.py:screen",
         'color == "auto" and target.isatty() and (not plain)',
         "target.isatty() and (not plain)",
-        ("tests/cli/test_screen.py::test_colour_is_for_terminals_and_NO_COLOR_turns_it_off",),
+        (
+            "tests/cli/test_screen.py::test_colour_is_printed_only_on_terminals_and_the_variable_NO_COLOR_turns_it_off",
+        ),
     ),
     Mutation(
         "command line: a pipe receives the model's text unescaped",
@@ -212,7 +214,7 @@ MUTATIONS = (
         "actors/cli/parser.py:parser_for",
         "command.examples = module.EXAMPLES",
         "",
-        (f"{LINE}::test_each_help_ends_with_examples_that_the_command_line_accepts",),
+        (f"{LINE}::test_each_help_text_ends_with_examples_that_the_command_line_accepts",),
     ),
     Mutation(
         "doctor: a fault does not affect the exit code",
@@ -226,14 +228,14 @@ MUTATIONS = (
         "actors/cli/doctor.py:_backend_results",
         "may_use_network",
         "True",
-        (f"{HELP}::test_doctor_contacts_a_server_only_with_the_network_option",),
+        (f"{HELP}::test_the_doctor_command_contacts_a_server_only_with_the_network_option",),
     ),
     Mutation(
         "explain: a refusal is not read",
         "actors/cli/explain.py:_refusal_lines",
         "classify(400, {}, text, *...)",
         'classify(400, {}, b"", *...)',
-        (f"{HELP}::test_explain_classifies_a_refusal_and_names_its_rule",),
+        (f"{HELP}::test_the_explain_command_classifies_a_refusal_and_names_its_rule",),
     ),
     Mutation(
         "modes: the command line's system prompt is lost",

@@ -32,6 +32,6 @@ MUTATIONS = (
         "actors/cli/doctor.py:EXAMPLES",
         '"actors doctor --config actors.toml --network"',
         '"actors doctor --config actors.toml --net"',
-        (f"{LINE}::test_each_help_ends_with_examples_that_the_command_line_accepts",),
+        (f"{LINE}::test_each_help_text_ends_with_examples_that_the_command_line_accepts",),
     ),
 )

@@ -118,7 +118,7 @@ MUTATIONS = (
         f"{COMPACTOR}:Compactor._tool_choice",
         'None if is_marked else "none"',
         '"none"',
-        (f"{SESSIONS}::test_compact_shortens_the_history_and_the_next_request_is_accepted",),
+        (f"{SESSIONS}::test_compacting_a_session_shortens_the_history_and_the_next_request_is_accepted",),
     ),
     Mutation(
         "compaction: without a summary nothing is trimmed",

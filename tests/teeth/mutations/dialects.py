@@ -10,7 +10,7 @@ GEMINI_DECODE = "tests/adapters/test_gemini_decode.py"
 GEMINI_TURNS = "tests/strict/test_gemini_turns.py"
 VENDORS = "tests/adapters/test_vendors.py"
 TOLD = "tests/core/test_conservation.py::test_a_result_of_any_size_is_sent_completely_and_with_its_status"
-SCENARIO = "tests/scenarios/test_scenarios.py::test_our_request_is_accepted_and_has_the_valid_shape"
+SCENARIO = "tests/scenarios/test_scenarios.py::test_our_request_for_a_scenario_is_accepted_and_has_the_expected_shape"
 GENERATED = (
     "tests/commands/test_generated_histories.py::test_no_generated_history_is_refused_in_any_dialect[0]"
 )
@@ -106,7 +106,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/config/dialects.py:custom_dialect",
         "_contradiction_errors(profile)",
         "()",
-        ("tests/config/test_config.py::test_an_invalid_dialect_is_refused_in_one_line",),
+        ("tests/config/test_config.py::test_an_invalid_dialect_is_refused_with_a_one_line_error",),
     ),
     Mutation(
         "settings: a temperature is sent at any value",
@@ -277,14 +277,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/render/sealed.py:SentItems.admit",
         "item_id in self._new or item_id in self._usage.items",
         "False",
-        (f"{RESPONSES}::test_a_reasoning_item_is_sent_once_per_epoch",),
+        (f"{RESPONSES}::test_a_repeated_reasoning_item_is_sent_only_once",),
     ),
     Mutation(
         "responses: reasoning items of earlier requests are forgotten",
         "actors/core/render/sealed.py:SentItems.admit",
         "item_id in self._new or item_id in self._usage.items",
         "item_id in self._new",
-        (f"{RESPONSES}::test_a_reasoning_item_is_sent_once_per_epoch",),
+        (f"{RESPONSES}::test_a_repeated_reasoning_item_is_sent_only_once",),
     ),
     Mutation(
         "openrouter: a pinned upstream is not named in the request",
@@ -312,7 +312,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/dialects/profiles.py:OPENAI_RESPONSES",
         'Ids(style="openai", pattern="[A-Za-z0-9_-]{1,64}", **...)',
         'Ids(style="openai", pattern="[A-Za-z0-9_-]+", **...)',
-        (f"{RESPONSES}::test_generated_histories_send_no_item_id",),
+        (f"{RESPONSES}::test_requests_for_generated_histories_contain_no_item_id",),
     ),
     Mutation(
         "responses: a cut call is a call",

@@ -134,14 +134,14 @@ MUTATIONS = (
         "actors/session/session_actor.py:SessionActor._accept",
         "self._queue_limits.start_timers(self._live_context, (command,))",
         "pass",
-        (f"{QUEUE}::test_an_ask_queued_behind_a_pending_approval_is_bounded_by_its_timeout",),
+        (f"{QUEUE}::test_the_timeout_of_an_ask_applies_while_it_waits_for_a_turn_with_a_pending_approval",),
     ),
     Mutation(
         "everyday: an ask that waited before the turn waits forever",
         "actors/session/session_actor.py:SessionActor._limit_queue",
         "self._queue_limits.start_timers(self._live_context, self._pending.waiting)",
         "",
-        (f"{QUEUE}::test_an_ask_queued_before_the_running_turn_waits_is_bounded_by_its_timeout",),
+        (f"{QUEUE}::test_the_timeout_of_a_queued_ask_applies_once_the_running_turn_waits_for_its_caller",),
     ),
     Mutation(
         "everyday: queue time counts although the turn ahead continues",

@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 FORKED = "tests/runtime/test_forked_children.py::test_a_forked_child_has_its_own_threads"
-WORKERS = "tests/runtime/test_forked_children.py::test_workers_forked_from_one_runtime_are_two_hosts"
+WORKERS = "tests/runtime/test_forked_children.py::test_workers_forked_from_one_runtime_count_as_two_hosts"
 SEED = (
     "tests/runtime/test_forked_children.py::test_runtimes_with_the_same_seed_have_different_idempotency_keys"
 )
@@ -17,8 +17,8 @@ REFUSED = f"{THREADS}test_waiting_requests_fail_once_tools_of_closed_calls_block
 FINISHED = "tests/provider/test_finishing_turns.py::"
 BEGUN = f"{FINISHED}test_a_turn_that_has_begun_is_finished_before_other_turns_begin"
 FAIR = "tests/core/test_fair.py::"
-NO_MORE = f"{FAIR}test_an_item_with_a_lead_moves_ahead_by_exactly_that_lead"
-TENANTS = f"{FAIR}test_a_lead_does_not_change_the_order_of_tenants"
+NO_MORE = f"{FAIR}test_a_queued_item_with_a_head_start_moves_ahead_by_exactly_that_amount"
+TENANTS = f"{FAIR}test_a_head_start_does_not_change_the_order_of_tenants"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(

@@ -55,14 +55,14 @@ MUTATIONS = (
         f"{CLOCK}:ObservedClock.earliest_now",
         "sum(...)",
         "0",
-        (f"{RETENTION}::test_after_a_forward_clock_jump_deletion_needs_an_observed_day",),
+        (f"{RETENTION}::test_after_a_forward_clock_jump_nothing_is_deleted_for_a_day_of_running_time",),
     ),
     Mutation(
         "retention: a jump of up to a month counts as time without hosts",
         f"{CLOCK}:observe",
         "step > elapsed + SLACK",
         "step > elapsed + LEAP",
-        (f"{RETENTION}::test_after_a_forward_clock_jump_deletion_needs_an_observed_day",),
+        (f"{RETENTION}::test_after_a_forward_clock_jump_nothing_is_deleted_for_a_day_of_running_time",),
     ),
     Mutation(
         "retention: time counts as observed only within one process",
@@ -83,7 +83,7 @@ MUTATIONS = (
         "actors/runtime/retention.py:Retention.sweep",
         "logger.retention_waits(*...)",
         "pass",
-        (f"{RETENTION}::test_after_a_forward_clock_jump_deletion_needs_an_observed_day",),
+        (f"{RETENTION}::test_after_a_forward_clock_jump_nothing_is_deleted_for_a_day_of_running_time",),
     ),
     Mutation(
         "files: a runtime is ready although its journal is damaged",

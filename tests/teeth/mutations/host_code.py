@@ -6,7 +6,7 @@ TABLE = "tests/host_code/test_host_code.py"
 PLAYS = f"{TABLE}::test_host_code_that_raises_affects_only_its_own_operation"
 INTERRUPTS = "tests/host_code/test_interrupts.py"
 STRIKES = f"{INTERRUPTS}::test_an_interrupt_from_a_signal_in_host_code_leaves_the_runtime"
-CLOSED = f"{INTERRUPTS}::test_closing_a_coroutine_propagates_but_not_an_exit_raised_by_host_code"
+CLOSED = f"{INTERRUPTS}::test_the_exit_that_closes_a_coroutine_propagates_but_not_an_exit_raised_by_host_code"
 BACKGROUND = "tests/host_code/test_background.py"
 
 MUTATIONS = (

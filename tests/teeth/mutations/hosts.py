@@ -106,7 +106,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/adapters/framing.py:ChunkParser.feed",
         "not events",
         "True",
-        (f"{CLAUDE}::test_a_frame_without_a_chunk_is_a_fault_that_keeps_the_text_before_it",),
+        (f"{CLAUDE}::test_a_frame_without_a_chunk_is_a_fault_and_the_text_before_it_is_kept",),
     ),
     Mutation(
         "hosts: a cloud may receive any version",
@@ -134,6 +134,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/provider/pricing.py:find_listing",
         "plain if written is None else written",
         "written",
-        (f"{PRICES}::test_a_listing_has_the_price_of_the_first_tier_or_no_price",),
+        (f"{PRICES}::test_a_listed_price_is_that_of_the_first_tier_and_unlisted_models_have_no_price",),
     ),
 )

@@ -23,7 +23,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/kernel/receiver.py:Receiver.accept",
         "self.mail is None and self.control is None and (not self.busy) and (not dispatcher.busy) and ...",
         "not self.mail and self.control is None and (not self.busy) and (not dispatcher.busy) and ...",
-        (f"{SEMANTICS}::test_no_message_is_handled_at_once_ahead_of_waiting_senders",),
+        (f"{SEMANTICS}::test_no_message_overtakes_senders_that_wait_for_mailbox_space",),
     ),
     Mutation(
         "kernel: an asker's messages are handled on its stack without yielding",
@@ -51,7 +51,7 @@ MUTATIONS: tuple[Mutation, ...] = (
             if handler(BATCH):
                 ...
         """,
-        (f"{SEMANTICS}::test_an_actor_with_much_mail_yields_to_other_actors_and_the_loop",),
+        (f"{SEMANTICS}::test_an_actor_with_many_messages_yields_to_other_actors_and_the_event_loop",),
     ),
     Mutation(
         "kernel: a handler runs inside its sender's handler",
@@ -69,21 +69,23 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/kernel/cell.py:Cell.crash",
         "self.system.dispatcher.run_after_handler",
         "self.system.loop.soon",
-        (f"{LIFECYCLE}::test_a_crash_stops_its_group_before_the_sender_continues",),
+        (f"{LIFECYCLE}::test_an_actor_crash_stops_its_group_before_the_sender_continues",),
     ),
     Mutation(
         "kernel: only the crashed member goes down at once",
         "actors/kernel/cell.py:Group.take_down",
         "member.go_down",
         "self.members[0].go_down",
-        (f"{LIFECYCLE}::test_a_crash_stops_its_group_before_the_sender_continues",),
+        (f"{LIFECYCLE}::test_an_actor_crash_stops_its_group_before_the_sender_continues",),
     ),
     Mutation(
         "kernel: the child of a stopped actor receives an answer and continues",
         "actors/kernel/ref.py:Ref.ask",
         "caller is not None and caller.is_cancelled",
         "False",
-        (f"{LIFECYCLE}::test_a_child_whose_actor_crashed_during_its_ask_ends_first",),
+        (
+            f"{LIFECYCLE}::test_a_child_task_whose_actor_crashed_during_the_childs_ask_ends_without_continuing",
+        ),
     ),
     Mutation(
         "kernel: leftovers of a crash affect the next generation",
@@ -93,7 +95,7 @@ MUTATIONS: tuple[Mutation, ...] = (
             self.receiver.crash(error)
         """,
         "self.receiver.crash(error)",
-        (f"{SEMANTICS}::test_holds_are_counted_and_an_old_context_releases_nothing",),
+        (f"{SEMANTICS}::test_each_hold_of_an_actor_needs_a_release_by_a_context_of_the_same_generation",),
     ),
     Mutation(
         "kernel: handlers see their sender's context variables",
@@ -128,14 +130,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/kernel/cell.py:Cell.idle",
         "any((queue is not None and (not queue.is_unused) for queue in (self.mail, self.control)))",
         "self.mail is not None or self.control is not None",
-        (f"{PASSIVATE}::test_used_and_empty_queues_do_not_prevent_passivation",),
+        (f"{PASSIVATE}::test_queues_that_were_used_and_are_empty_again_do_not_prevent_passivation",),
     ),
     Mutation(
         "kernel: foreign code runs in a damaged nursery",
         "actors/kernel/contained.py:Containment._reuse_nursery",
         "is_sound and len(self._spare) < SPARES",
         "len(self._spare) < SPARES",
-        ("tests/kernel/test_leaving.py::test_foreign_code_is_not_affected_by_earlier_foreign_code",),
+        ("tests/kernel/test_leaving.py::test_host_code_is_not_affected_by_earlier_host_code",),
     ),
     Mutation(
         "kernel: an actor that owes an answer is passivated",
@@ -164,7 +166,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "version != self.known.version",
         "version > self.known.version",
         (
-            "tests/session/test_cancel.py::test_results_are_not_sealed_if_another_result_arrived_since_rendering",
+            "tests/session/test_cancel.py::test_a_rendered_request_is_not_sent_if_another_result_arrived_since_rendering",
         ),
     ),
     Mutation(
@@ -173,7 +175,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "LedgerSnapshot(*..., known.version + 1)",
         "LedgerSnapshot(*..., known.version)",
         (
-            "tests/session/test_cancel.py::test_results_are_not_sealed_if_another_result_arrived_since_rendering",
+            "tests/session/test_cancel.py::test_a_rendered_request_is_not_sent_if_another_result_arrived_since_rendering",
         ),
     ),
     Mutation(

@@ -61,13 +61,13 @@ MUTATIONS = (
         "actors/session/queue_limits.py:QueueLimits._expire",
         "self._children.discard(child)",
         "pass",
-        (f"{QUEUE}::test_an_ask_queued_behind_a_pending_approval_is_bounded_by_its_timeout",),
+        (f"{QUEUE}::test_the_timeout_of_an_ask_applies_while_it_waits_for_a_turn_with_a_pending_approval",),
     ),
     Mutation(
         "queue limits: an ask that waited too long is not counted",
         "actors/session/pending.py:PendingAsks.reject_queued",
         "submit.variables.copy().run(self.record.record_refusal, error)",
         "",
-        (f"{QUEUE}::test_an_ask_queued_behind_a_pending_approval_is_bounded_by_its_timeout",),
+        (f"{QUEUE}::test_the_timeout_of_an_ask_applies_while_it_waits_for_a_turn_with_a_pending_approval",),
     ),
 )

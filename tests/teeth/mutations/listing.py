@@ -95,6 +95,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/settings/labels.py:_checked_value",
         "_mismatch(value, TEXT) or 'the value cannot be stored'",
         "repr(value)",
-        (f"{TITLES}::test_an_invalid_title_or_metadata_is_a_config_error",),
+        (f"{TITLES}::test_an_invalid_title_or_metadata_raises_a_config_error",),
     ),
 )

@@ -47,7 +47,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/runtime/validation.py:check_types",
         "value is not None and (not _ARGUMENT_TYPES[name].accepts(value))",
         "False",
-        (f"{MISUSE}::test_invalid_arguments_of_a_runtime_are_config_errors",),
+        (f"{MISUSE}::test_invalid_arguments_of_a_runtime_raise_config_errors",),
     ),
     Mutation(
         "misuse: a folder is accepted as a journal",
@@ -60,7 +60,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         if False:
             ...
         """,
-        (f"{MISUSE}::test_invalid_arguments_of_a_runtime_are_config_errors",),
+        (f"{MISUSE}::test_invalid_arguments_of_a_runtime_raise_config_errors",),
     ),
     Mutation(
         "misuse: a journal's path depends on the working directory",
@@ -188,14 +188,16 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/testing/simulation/__init__.py:checked_plan",
         "mode not in get_args(Mode)",
         "False",
-        ("tests/testing/test_stress.py::test_invalid_simulation_arguments_are_refused_in_one_line",),
+        (
+            "tests/testing/test_stress.py::test_invalid_simulation_arguments_are_refused_with_a_one_line_error",
+        ),
     ),
     Mutation(
         "misuse: a load may have any figures",
         "actors/testing/stressing/workload.py:Load.__post_init__",
         "fits((value := getattr(self, name)))",
         "((value := getattr(self, name)), fits)",
-        ("tests/testing/test_stress.py::test_invalid_stress_arguments_are_refused_in_one_line",),
+        ("tests/testing/test_stress.py::test_invalid_stress_arguments_are_refused_with_a_one_line_error",),
     ),
     Mutation(
         "misuse: any object is accepted as tracing",

@@ -12,7 +12,7 @@ STATEMENTS = "actors/journal/storage/postgres/statements.py"
 ASSIGNED = f"{SHARED}::test_an_assigned_session_belongs_to_the_other_host_at_once"
 STAYS = f"{SHARED}::test_a_session_stays_if_the_other_host_is_not_serving"
 WRITER = f"{SHARED}::test_a_session_is_assigned_only_by_its_writer"
-DRAINS = f"{SHARED}::test_a_host_that_releases_all_drains_and_may_write_until_the_next_claim"
+DRAINS = f"{SHARED}::test_a_host_that_released_all_sessions_is_draining_and_may_write_until_the_next_claim"
 REPLACED = f"{SHARED}::test_a_new_host_at_the_same_address_takes_over_without_waiting"
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -70,21 +70,23 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{DEPARTURE}:_end_turn",
         "lifecycle.drop_queued(error)",
         "",
-        (f"{MOVEMENT}::test_asks_during_a_hand_over_name_the_new_host_and_the_turn_ends_first",),
+        (f"{MOVEMENT}::test_a_hand_over_waits_for_the_running_turn_and_later_asks_name_the_new_host",),
     ),
     Mutation(
         "movement: a departing session accepts asks",
         "actors/runtime/delivery.py:SessionCaller._send",
         "await self._lifecycle.wait_departed()",
         "",
-        (f"{MOVEMENT}::test_asks_during_a_hand_over_name_the_new_host_and_the_turn_ends_first",),
+        (f"{MOVEMENT}::test_a_hand_over_waits_for_the_running_turn_and_later_asks_name_the_new_host",),
     ),
     Mutation(
         "movement: a departing session cancels its turn at once",
         f"{DEPARTURE}:_end_turn",
         "lifecycle.is_asking and (left := until - anyio.current_time()) > 0",
         "lifecycle.is_asking and (left := until - anyio.current_time()) > 100",
-        (f"{MOVEMENT}::test_a_released_session_ends_its_turn_first_and_its_handle_says_so",),
+        (
+            f"{MOVEMENT}::test_a_released_session_ends_its_turn_first_and_its_handle_then_raises_session_closed",
+        ),
     ),
     Mutation(
         "movement: the handle of a moved session does not name the new host",
@@ -105,14 +107,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/runtime/opening.py:SessionOpener._ensure_room",
         "self._host.check_serving()",
         "pass",
-        (f"{MOVEMENT}::test_a_drain_moves_every_session_to_the_hosts_with_the_fewest",),
+        (f"{MOVEMENT}::test_a_drain_moves_every_session_to_the_hosts_with_the_fewest_sessions",),
     ),
     Mutation(
         "movement: a drain prefers the fullest host",
         f"{MOVER}:OtherHosts.choose",
         "min(*..., **...)",
         "max(*..., **...)",
-        (f"{MOVEMENT}::test_a_drain_moves_every_session_to_the_hosts_with_the_fewest",),
+        (f"{MOVEMENT}::test_a_drain_moves_every_session_to_the_hosts_with_the_fewest_sessions",),
     ),
     Mutation(
         "movement: a drain moves all sessions at once",
@@ -140,7 +142,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{MOVER}:SessionMovement.drain",
         "await mover.move_unopened(page)",
         "pass",
-        (f"{MOVEMENT}::test_a_drained_host_passes_on_sessions_that_nobody_has_claimed_there",),
+        (f"{MOVEMENT}::test_a_drain_moves_on_received_sessions_that_the_host_has_not_yet_opened",),
     ),
     Mutation(
         "movement: a rebalance moves busy sessions",
@@ -161,6 +163,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{MOVER}:SessionMovement.rebalance",
         "min(own.sessions - ceil(mean), int(most))",
         "own.sessions - ceil(mean)",
-        (f"{MOVEMENT}::test_a_rebalance_moves_at_most_the_given_number",),
+        (f"{MOVEMENT}::test_a_rebalance_moves_at_most_the_given_number_of_sessions",),
     ),
 )

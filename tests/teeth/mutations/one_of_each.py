@@ -17,14 +17,14 @@ MUTATIONS = (
         "actors/core/settings/spending.py:checked_budget",
         "budget.per is not None",
         "False",
-        ("tests/session/test_spending.py::test_an_invalid_budget_is_a_config_error",),
+        ("tests/session/test_spending.py::test_an_invalid_budget_raises_a_config_error",),
     ),
     Mutation(
         "budgets: a tenant's budget accepts seconds that have no effect",
         "actors/core/settings/spending.py:_checked_shared_budget",
         "budget.seconds is not None",
         "False",
-        (f"{SHARED}::test_an_invalid_budget_is_a_config_error",),
+        (f"{SHARED}::test_an_invalid_budget_raises_a_config_error",),
     ),
     Mutation(
         "clocks: an outage is dated by a clock that was not passed in",

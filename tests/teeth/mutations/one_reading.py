@@ -163,14 +163,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/renderer/renderer_actor.py:RendererActor.receive",
         "lanes.unrendered_messages(binding, history) > MAX_UNSLICED",
         "lanes.unrendered_messages(binding, history) > 10**9",
-        (f"{COLD}::test_a_cold_render_yields_to_the_loop_after_each_stride",),
+        (f"{COLD}::test_the_first_render_of_a_long_history_yields_to_the_event_loop_at_regular_intervals",),
     ),
     Mutation(
         "loop lag: slices run without a poll in between",
         "actors/kernel/turnstile.py:run_slices",
         "await here.yield_turn()",
         "",
-        (f"{COLD}::test_a_cold_render_yields_to_the_loop_after_each_stride",),
+        (f"{COLD}::test_the_first_render_of_a_long_history_yields_to_the_event_loop_at_regular_intervals",),
     ),
     Mutation(
         "loop lag: the renderer handles other messages during a long render",

@@ -3,8 +3,8 @@
 from tests.teeth.mutations.mutation import Mutation
 
 PUBLIC = "tests/project/test_public.py"
-SIGNATURES = f"{PUBLIC}::test_every_type_in_a_public_signature_has_a_public_home"
-HOMES = f"{PUBLIC}::test_every_public_name_has_one_home_and_one_meaning"
+SIGNATURES = f"{PUBLIC}::test_every_type_in_a_public_signature_has_a_public_home_module"
+HOMES = f"{PUBLIC}::test_every_public_name_has_one_home_module_and_one_meaning"
 FIELDS = f"{PUBLIC}::test_every_field_of_a_public_class_is_documented"
 
 MUTATIONS: tuple[Mutation, ...] = (

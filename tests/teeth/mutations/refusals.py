@@ -113,6 +113,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/adapters/classify.py:_build_failure",
         "parameter is not None and row.rule in SAMPLING_RULES and SAMPLING.isdisjoint(parameter.settings)",
         "False",
-        ("tests/cli/test_asked_for_help.py::test_explain_names_a_refused_parameter",),
+        ("tests/cli/test_asked_for_help.py::test_the_explain_command_names_a_refused_parameter",),
     ),
 )

@@ -15,9 +15,9 @@ STATEMENTS, REMOVAL, TABLES = (
 )
 GONE = f"{TESTS}::test_a_deleted_session_has_no_row_and_fences_its_old_writers"
 LET_GO = f"{TESTS}::test_releasing_a_session_without_a_log_deletes_its_row"
-LOWER = f"{TESTS}::test_deleting_a_row_with_a_lower_number_keeps_the_fencing_floor"
-WAITS = (f"{TESTS}::test_a_claim_of_a_new_session_waits_for_a_change_of_the_fencing_floor",)
-CLAIMED = (f"{TESTS}::test_a_deletion_waiting_for_the_fencing_floor_does_not_affect_new_claims",)
+LOWER = f"{TESTS}::test_deleting_a_session_with_a_low_fencing_number_allows_no_reuse_of_higher_numbers"
+WAITS = (f"{TESTS}::test_a_claim_of_a_new_session_waits_while_the_first_free_fencing_number_changes",)
+CLAIMED = (f"{TESTS}::test_a_deletion_that_waits_to_record_its_fencing_number_does_not_affect_new_claims",)
 
 MUTATIONS = (
     Mutation(
@@ -75,7 +75,7 @@ MUTATIONS = (
         "bool(removed) != bool(fence)",
         "False",
         (
-            "tests/journal/test_fsck.py::test_a_lost_fencing_floor_is_reported_and_no_fencing_number_is_reused",
+            "tests/journal/test_fsck.py::test_a_lost_record_of_used_fencing_numbers_is_reported_and_blocks_claims",
         ),
     ),
     Mutation(
@@ -125,6 +125,6 @@ MUTATIONS = (
         f"{TABLES}:_check_removed_fence",
         "not has_removed_fence(connection)",
         "False",
-        (f"{TESTS}::test_a_missing_fencing_floor_is_damage",),
+        (f"{TESTS}::test_a_missing_record_of_used_fencing_numbers_is_damage",),
     ),
 )

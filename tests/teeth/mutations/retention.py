@@ -48,7 +48,7 @@ MUTATIONS = (
         "actors/runtime/journal_admin.py:JournalAdmin._cutoff_time",
         "newest[0].used - SLACK <= now <= newest[0].used + LEAP",
         "newest[0].used - SLACK <= now",
-        (f"{CLI}::test_deletion_by_age_is_rejected_if_the_clock_is_far_from_the_journals",),
+        (f"{CLI}::test_deletion_by_age_is_rejected_if_the_clock_differs_much_from_the_clock_of_the_journal",),
     ),
     Mutation(
         "delete: nothing is exported first",

@@ -85,7 +85,7 @@ MUTATIONS = (
         "actors/core/session/order.py:_rewind_violation",
         "end_of(state.ends, turn) is None",
         "False",
-        (f"{CORE}::test_a_foreign_log_is_rewound_only_to_valid_positions",),
+        (f"{CORE}::test_a_rewind_event_is_accepted_only_with_a_valid_position",),
     ),
     Mutation(
         "rewinding: a rewind waits for a turn that waits for its caller",
@@ -102,7 +102,7 @@ MUTATIONS = (
         (
             f"{SESSIONS}::test_a_rewind_cancels_a_waiting_turn_first",
             "tests/session/test_queue_limits.py::"
-            "test_an_ask_queued_behind_a_pending_approval_is_bounded_by_its_timeout",
+            "test_the_timeout_of_an_ask_applies_while_it_waits_for_a_turn_with_a_pending_approval",
         ),
     ),
     Mutation(

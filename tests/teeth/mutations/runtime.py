@@ -167,7 +167,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         struck = raised
         break
         """,
-        (f"{LEAVING}::test_a_native_cancel_at_any_await_of_a_system_leaves_nothing_running",),
+        (f"{LEAVING}::test_a_native_cancel_at_any_await_of_an_actor_system_leaves_nothing_running",),
     ),
     Mutation(
         "leaving: the host does not leave when its loop is shut down",
@@ -206,16 +206,14 @@ MUTATIONS: tuple[Mutation, ...] = (
             contained.close_coroutine()
         """,
         "",
-        (
-            f"{LEAVING}::test_leaving_a_system_does_not_wait_for_foreign_code_that_never_ends[asyncio-shields]",
-        ),
+        (f"{LEAVING}::test_leaving_a_system_does_not_wait_for_host_code_that_never_ends[asyncio-shields]",),
     ),
     Mutation(
         "tools: on trio, a tool runs in the shared nursery",
         "actors/kernel/contained.py:Containment.start",
         "contextvars.Context().run(self._nursery.start_soon, self._run_containing_task, *...)",
         "_start_in_nursery(self._nursery, *...)",
-        (f"{LEAVING}::test_foreign_code_damages_only_its_own_task",),
+        (f"{LEAVING}::test_host_code_damages_only_its_own_task",),
     ),
     Mutation(
         "tools: a tool that swallows cancellation is cancelled again at each wait",

@@ -210,7 +210,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "seen.held != target",
         "False",
         (
-            "tests/simulation/test_simulation_invariants.py::test_a_held_switch_replaced_without_an_event_is_reported",
+            "tests/simulation/test_simulation_invariants.py::test_a_deferred_switch_replaced_without_an_event_is_reported",
         ),
     ),
     Mutation(

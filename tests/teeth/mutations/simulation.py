@@ -4,7 +4,7 @@ from tests.teeth.mutations.mutation import Mutation
 
 SEEDS = (
     "tests/commands/test_simulation.py::test_every_invariant_holds_under_faults",
-    "tests/commands/test_simulation.py::test_an_attentive_model_needs_one_correction_per_fault",
+    "tests/commands/test_simulation.py::test_a_simulated_model_that_reads_error_messages_needs_one_correction_per_fault",
 )
 
 FIGURES = "tests/commands/test_simulation.py::test_each_wrong_stats_figure_is_reported"
@@ -75,7 +75,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/provider/rounds.py:Round._retry_wait",
         'failure.action != "retry" or self._visible',
         'failure.action != "retry"',
-        ("tests/commands/test_simulation.py::test_answers_that_often_break_off_do_not_repeat_shown_text",),
+        (
+            "tests/commands/test_simulation.py::test_answers_that_often_break_off_do_not_repeat_text_already_shown",
+        ),
     ),
     Mutation(
         "simulation: a late result is lost",

@@ -245,7 +245,7 @@ MUTATIONS = (
         f"{ROWS}:SessionRow.is_intact_record",
         "stored is not None and record_checksum(self.key, number, stored) == checksum",
         "stored is not None",
-        (f"{DAMAGE}::test_damage_is_reported_with_its_place",),
+        (f"{DAMAGE}::test_damage_is_reported_with_its_location",),
     ),
     Mutation(
         "storage: a lost end counts as the end",
@@ -255,7 +255,7 @@ MUTATIONS = (
             raise self.record_damage(where, expected, f"record {expected} is missing")
         """,
         "",
-        ("tests/journal/test_postgres.py::test_damage_is_reported_with_its_place",),
+        ("tests/journal/test_postgres.py::test_damage_is_reported_with_its_location",),
     ),
     Mutation(
         "storage: an entry is read despite a wrong checksum",
@@ -269,14 +269,14 @@ MUTATIONS = (
         f"{SQLITE}:SqliteStorage._find_row",
         "self._check_no_row_is_missing(connection)",
         "",
-        (f"{DAMAGE}::test_damage_is_reported_with_its_place",),
+        (f"{DAMAGE}::test_damage_is_reported_with_its_location",),
     ),
     Mutation(
         "storage: a blob is read despite a wrong hash",
         f"{ROWS}:SessionRow._restore_blobs",
         "sha256(content).digest() != digest",
         "not content",
-        (f"{DAMAGE}::test_damage_is_reported_with_its_place",),
+        (f"{DAMAGE}::test_damage_is_reported_with_its_location",),
     ),
     Mutation(
         "storage: invalid text is reported with its content",
@@ -394,7 +394,7 @@ MUTATIONS = (
         f"{RECORDS}:read_records",
         "raise row.record_damage(where, number, f'record {number} is missing')",
         "after = number",
-        (f"{DAMAGE}::test_damage_is_reported_with_its_place",),
+        (f"{DAMAGE}::test_damage_is_reported_with_its_location",),
     ),
     Mutation(
         "storage: a log is read past its beginning",

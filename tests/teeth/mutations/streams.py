@@ -14,10 +14,10 @@ LEFT = "tests/session/test_session_events.py::"
 LEFT += "test_leaving_the_runtime_ends_subscriptions"
 COUNTED = "tests/runtime/test_stats.py::test_the_counters_equal_recounts_of_the_logs_and_of_the_events"
 REPEATED = "tests/runtime/test_stats.py::test_repeated_calls_have_the_same_count_in_stats_logs_and_events"
-REFUSED = "tests/telemetry/test_tracing.py::test_a_refused_ask_ends_its_span_with_the_reason"
-SAID = "tests/telemetry/test_tracing.py::test_spans_contain_message_content_only_if_enabled"
+REFUSED = "tests/telemetry/test_tracing.py::test_a_refused_ask_ends_its_trace_span_with_the_reason"
+SAID = "tests/telemetry/test_tracing.py::test_trace_spans_contain_message_content_only_if_enabled"
 TOKENS = "tests/telemetry/test_tracing.py::test_tokens_are_recorded_per_request_and_backend"
-SPANS = "tests/telemetry/test_tracing.py::test_an_ask_is_a_child_span_with_its_requests_and_tool_calls"
+SPANS = "tests/telemetry/test_tracing.py::test_an_ask_is_traced_as_a_span_that_contains_its_requests_and_tool_calls"
 WITHIN = (
     "tests/session/test_session_events.py::test_a_subscriber_that_joins_mid_answer_receives_the_rest_live"
 )

@@ -226,7 +226,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/turn/turn.py:_TurnRules._next_round",
         "is_stuck or ... or ...",
         "... or ...",
-        (f"{GUARDS}::test_on_repeat_allows_repeated_calls_warns_the_model_or_stops_the_tools",),
+        (f"{GUARDS}::test_the_on_repeat_policy_allows_repeated_calls_or_warns_the_model_or_stops_the_tools",),
     ),
     Mutation(
         "awaiting: a late reader does not learn the status of the ask",

@@ -245,6 +245,6 @@ MUTATIONS = (
         "actors/core/stats/event_counts.py:WorkCounts.count_event",
         "self.count_request(binding, cause.get('status'))",
         "pass",
-        (f"{SCRAPE}::test_stats_counts_outcomes_requests_and_tokens_in_printed_events",),
+        (f"{SCRAPE}::test_the_stats_command_counts_outcomes_requests_and_tokens_in_printed_events",),
     ),
 )
