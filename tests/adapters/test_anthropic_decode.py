@@ -189,7 +189,7 @@ def test_a_second_message_start_event_restarts_the_answer(came: int) -> None:
     assert (decoder.usage, decoder.finish_reason) == (Usage(5, 7), "tool_use")
     begun = [event.call_id for event in events if isinstance(event, CallStarted)]
     assert begun == [mint(number) for number in range(1, len(begun) + 1)]
-    assert [call.id for call in message.calls] == begun[-1:]  # whose number no void call had
+    assert [call.id for call in message.calls] == begun[-1:]  # no call of the first answer had its number
 
 
 def test_a_partial_answer_has_only_blocks_after_the_last_message_start_event() -> None:
@@ -250,9 +250,7 @@ def test_an_error_inside_a_200_stream_is_classified(type_: str, kind: str, statu
 
 
 def test_an_event_named_error_is_read_as_an_error_whatever_its_data() -> None:
-    told = (
-        b'event: error\ndata: {"code":500,"message":"Out of room","type":"server_error"}\n\n'  # llama.cpp's
-    )
+    told = b'event: error\ndata: {"code":500,"message":"Out of room","type":"server_error"}\n\n'  # from llama.cpp
     _, fault = run(decode(ANTHROPIC, CLAUDE), [anthropic_stream(stop=False), told])
     assert isinstance(fault, AnswerFault)
     assert (fault.failure.kind, fault.failure.message) == ("transient", "Out of room")

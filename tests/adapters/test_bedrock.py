@@ -80,7 +80,9 @@ async def test_a_conversation_that_switches_between_three_providers_is_never_rej
         assert server.refusals == []
         assert [exchange.status for exchange in server.requests] == [200] * 6
     held = [block for message in bodies(servers[0])[-1]["messages"] for block in message["content"]]
-    assert sum("reasoningContent" in block for block in held) == 6  # its own three turns, none of the others'
+    assert (
+        sum("reasoningContent" in block for block in held) == 6
+    )  # two in each of its three turns, none from others
 
 
 @pytest.mark.usefixtures("short_waits")

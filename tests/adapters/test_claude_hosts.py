@@ -302,7 +302,9 @@ async def test_the_vendors_own_client_holds_a_conversation_with_the_strict_serve
 
 
 def client(name: str, host: LoopbackServer) -> Any:  # Any: two classes with the same methods
-    from anthropic.lib.bedrock import AsyncAnthropicBedrock  # a quick run does without the SDK
+    from anthropic.lib.bedrock import (
+        AsyncAnthropicBedrock,
+    )  # imported here, because a quick run must not import the SDK
     from anthropic.lib.vertex import AsyncAnthropicVertex
 
     if name == "bedrock_anthropic":

@@ -193,7 +193,7 @@ def test_a_call_truncated_by_a_content_filter_is_dropped(name: str, is_streamed:
 def test_a_partial_answer_contains_no_truncated_call(name: str, came: str) -> None:
     make, reason = WIRES[name]
     stream = make([WHOLE, came], reason)[0]
-    whole = [{"p": 1}, {}] if WIRES[name][0] is gemini else [{"p": 1}]  # there calls come whole or not at all
+    whole = [{"p": 1}, {}] if WIRES[name][0] is gemini else [{"p": 1}]  # Gemini sends complete calls only
     for place in spread(range(len(stream)), [*WIRES].index(name) + bool(came)):
         decoder = decode(PROFILES[name])
         run(decoder, [stream[:place]])

@@ -74,7 +74,7 @@ def test_bytes_after_the_end_of_an_answer_are_ignored(recording: Recording) -> N
     whole = run(recording.decoder(), [recording.stream])
     stream = recording.stream + (
         b"data: [DONE]\n\n" if recording.profile is GEMINI else b""
-    )  # it has no marker
+    )  # Gemini has no end marker
     for tail in (b"data: [DONE]\n\n", b'data: {"error": {"message": "late"}}\n\n', b"\xff\x00garbage" * 100):
         assert run(recording.decoder(), [stream + tail]) == whole
         assert run(recording.decoder(), [stream, tail]) == whole

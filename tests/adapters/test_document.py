@@ -83,7 +83,9 @@ def test_a_damaged_document_is_rejected_or_read_by_the_standard_parser(
         with pytest.raises(ValueError):  # noqa: PT011  whatever the parser calls it
             load_document(broken)
     else:
-        assert plain(load_document(broken)) == wanted or b"\xff" in broken  # replacements of bytes may differ
+        assert (
+            plain(load_document(broken)) == wanted or b"\xff" in broken
+        )  # parsers may replace invalid bytes differently
 
 
 def test_a_lone_surrogate_is_read_as_in_a_small_document() -> None:

@@ -23,7 +23,7 @@ IDS = ("call_0", "call_1")  # few, so that most repeat
 
 
 class Called(NamedTuple):
-    number: int  # unlike those of all other calls; the argument that says whose call it is
+    number: int  # unique, and the argument that identifies the call
     tool: str
     id: str
 

@@ -237,7 +237,7 @@ def request_for(name: str, reader: str) -> tuple[str, Report]:
     assert check(body, PROFILES[reader]) == []
     server = strict_host(
         "gemini_2" if reader == "gemini" else reader, Script([])
-    )  # whose signatures are made up
+    )  # the signatures in this test are invented
     sent = adapter(PROFILES[reader]).request(
         rendered._segments, Settings(model="model-1", max_tokens=9), rendered._facts
     )

@@ -191,7 +191,7 @@ def test_a_large_streamed_answer_takes_memory_of_at_most_twice_its_size(
     name: str, kind: str, said: tuple[str, int]
 ) -> None:
     if kind in CALLS and name == "gemini":
-        return  # its calls come whole
+        return  # Gemini sends complete calls only
     text, length = said
     whole = sample_text(kind, text, size=SIZE // (16 if length < 100 else 2))
     pieces = [whole[at : at + length] for at in range(0, len(whole), length)]

@@ -122,7 +122,10 @@ def test_two_calls_of_one_tool_with_blank_ids_and_one_index_are_two_calls() -> N
     "deltas",
     [
         [[fragment(0, "", "f", ""), fragment(0, "", "f", B)]],  # two entries of one delta
-        [[fragment(0, "", "f", "")], [fragment(0, "", "f2", B)]],  # another tool, before the first is whole
+        [
+            [fragment(0, "", "f", "")],
+            [fragment(0, "", "f2", B)],
+        ],  # another tool, before the first call is complete
     ],
 )
 def test_a_call_without_arguments_is_not_mixed_up_with_the_next_call(deltas: list[list[Fields]]) -> None:

@@ -41,7 +41,7 @@ def validate_body(body: dict[str, Any]) -> list[types.Content]:  # Any: JSON
     """Validate a body with the vendor's types. Raises if the vendor's client could not have built it."""
     body = dict(body)
     config = {**body.pop("generationConfig", {}), "systemInstruction": body.pop("systemInstruction")}
-    # the field of the config takes functions and much else besides
+    # the field also accepts functions and several other types
     TOOL_LIST.validate_python(body.pop("tools", []))
     config |= {"toolConfig": body.pop("toolConfig", None)}
     types.GenerateContentConfig.model_validate(config)

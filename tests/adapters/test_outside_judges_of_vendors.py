@@ -96,13 +96,13 @@ def test_every_version_of_mistrals_validator_accepts_our_requests(
     validator = get_validator(TokenizerVersion(f"v{generation}"), ValidationMode.serving)
     accepted = 0
     for seed, body in enumerate(bodies("mistral", thinking, stream=False)):
-        if generation < 15:  # only models with the newest tokenizer have an effort to ask for
+        if generation < 15:  # only models with the newest tokenizer support an effort
             body = {key: value for key, value in body.items() if key != "reasoning_effort"}
         why = validation_error(body, validator)
         if generation == 3 and any(
             message.get("content") and message.get("tool_calls") for message in body["messages"]
         ):
-            assert why == BOTH  # the oldest tokenizers, which no served model has
+            assert why == BOTH  # no model in service uses the oldest tokenizers
             continue
         assert why is None, f"history({seed}): {why}"
         accepted += 1

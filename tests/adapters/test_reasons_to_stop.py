@@ -192,9 +192,9 @@ def test_an_abnormal_stop_reason_makes_the_answer_incomplete(reason: str, kind: 
         decoder = decode(PROFILES[name])
         _, message = run(decoder, [wire(WORDS, reason)])
         if name == "gemini" and reason in ("null", " "):
-            assert isinstance(message, AnswerFault)  # it has no other end marker
+            assert isinstance(message, AnswerFault)  # Gemini's stop reason is its only end marker
         elif name == "openai_responses" and kind is None:
-            assert decoder.cut_reason in (None, "length")  # as its status says
+            assert decoder.cut_reason in (None, "length")  # the status of a response decides
         else:
             assert isinstance(message, Message)
             assert (decoder.cut_reason, message.text) == (kind, "so far")

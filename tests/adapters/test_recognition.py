@@ -306,9 +306,7 @@ def distort(messages: list[Json], draw: Random) -> None:
                 target.pop(key)
             )
         case 2:
-            own = (
-                () if key == "role" else ("model", "assistant")
-            )  # which would be another role, not another format
+            own = () if key == "role" else ("model", "assistant")  # these would only be another role
             target[key] = draw.choice((*own, "ai", "human", "bot", "tool-call", "text", "gemini"))
         case 3:
             target[key] = {"value": target[key]}

@@ -22,7 +22,7 @@ from tests.session.test_settings import request_with
 TESTS = Path(__file__).parent.parent
 CASES = TESTS / "cases"
 READ = ToolSpec("read", "", Json(b'{"type":"object"}'))
-Case = dict[str, Any]  # Any: a case's own form
+Case = dict[str, Any]  # Any: each case has its own shape
 
 
 def case(name: str) -> Case:

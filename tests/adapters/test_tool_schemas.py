@@ -163,7 +163,7 @@ CHOICES = st.dictionaries(
 
 @settings(
     max_examples=extent(25, 100), suppress_health_check=list(HealthCheck)
-)  # how many fit their schema is a matter of luck
+)  # the number of arguments that fit is random
 @given(arm=ARM, choices=CHOICES, arguments=st.dictionaries(st.sampled_from("abc"), VALUES))
 def test_arguments_valid_for_a_tool_are_valid_for_the_sent_schema(
     arm: dict[str, JsonValue], choices: dict[str, JsonValue], arguments: dict[str, JsonValue]

@@ -327,7 +327,7 @@ class Walk:
         first = session.state.calls + 1
         message, whole = self.read(codec, binding, request, body, first)
         minted = [int(call.id.rpartition("_")[2]) - first + 1 for call in message.calls]
-        used = max(len(self.turn.calls), *minted, 0)  # pieces may be calls of their own
+        used = max(len(self.turn.calls), *minted, 0)  # a fragment may become a separate call
         session.write(RoundEnded(self.number, 1, pack(message) if message.blocks else None, calls=used))
         self.calls += [call.id for call in message.calls]
         for call in message.calls:
@@ -440,6 +440,6 @@ def problems_of(walk: Walk, seed: int) -> list[str]:
         walk.run()
     except WalkProblem as found:
         return [f"walk({seed}), request {len(walk.session.sent)}: {found}"]
-    except Exception as error:  # any exception: the seed is worth more than the traceback
+    except Exception as error:  # report the seed, whatever the exception
         return [f"walk({seed}) raised {type(error).__name__}: {error}"]
     return []

@@ -74,4 +74,4 @@ def _sample(kind: Any) -> Any:  # Any: a type as annotated, and a value of it
         return inner[-1]
     if origin in (Union, UnionType):
         return _sample(next(each for each in inner if each is not type(None)))
-    return _sample(kind.__supertype__)  # a NewType
+    return _sample(kind.__supertype__)  # the type is a NewType

@@ -154,7 +154,7 @@ def test_documents_and_images_beyond_the_limit_are_replaced_by_notes_and_count_a
     kinds = [kind for kind, _ in attachment_pairs(rendered)]
     assert (kinds.count("document"), len(kinds)) == (5, 20)
     assert lost == text(rendered).decode().count(NOTED) == 28 - 20
-    assert kinds[:4] == ["document", "image", "image", "image"]  # the oldest are shown
+    assert kinds[:4] == ["document", "image", "image", "image"]  # the oldest are sent
 
 
 @pytest.mark.requirement("PROMISE-4")

@@ -98,7 +98,7 @@ def test_checking_items_in_pieces_or_at_once_gives_the_same_faults() -> None:
     rows = [row for row in ROWS if isinstance(row.broken, dict) and row.judged_by is OPENAI_RESPONSES]
     for row in rows:
         assert isinstance(row.broken, dict)
-        if set(row.broken) != {"model", "store", "input"} or row.rule == "ALL-12":  # unreadable is unread
+        if set(row.broken) != {"model", "store", "input"} or row.rule == "ALL-12":  # cannot be split
             continue
         for seed in range(5):
             state, faults = initial_state(OPENAI_RESPONSES), []

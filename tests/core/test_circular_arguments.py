@@ -18,7 +18,7 @@ from tests.generated.histories import READERS
 every_dialect = pytest.mark.parametrize("name", sorted(PROFILES))
 
 
-def circular_arguments() -> dict[str, Any]:  # Any: holds itself
+def circular_arguments() -> dict[str, Any]:  # Any: contains itself
     """Return arguments with two cycles and a valid value."""
     around: list[object] = [1]
     around.append(around)

@@ -114,7 +114,7 @@ def change_record(
     record: bytes, way: tuple[int, ...], other: Any, in_message: bool = False
 ) -> bytes:  # Any: msgpack
     """Return the record with a value replaced, or its list truncated before the value (`...`)."""
-    root: Any = msgpack.decode(record)  # Any: walked by the way
+    root: Any = msgpack.decode(record)  # Any: traversed by its keys
     said: Any = msgpack.decode(root[1][3]) if in_message else root
     *path, last = way
     value = said

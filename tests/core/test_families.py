@@ -33,7 +33,7 @@ def generated_history(seed: int) -> tuple[History, Ledger]:
 
 
 HISTORIES = [generated_history(seed) for seed in range(8)]
-OTHERWISE = {"style"}  # of ids, which their pattern goes with
+OTHERWISE = {"style"}  # the style of ids must match their pattern
 STAND_IN = "c3RhbmQtaW4="
 KINDS: tuple[list[str], ...] = ([], ["image"], ["document"], ["image", "document"])
 SETS: Mapping[tuple[str, str], tuple[list[str], ...]] = {

@@ -329,7 +329,7 @@ def test_a_call_whose_result_was_compacted_away_keeps_the_real_result_from_the_l
     assert rendered.report.synthetic == ()
     session.write(Compacted(0, 2, pack(Message("user", [Text("summary of both")]))))
     session.restart(binding, plain=False)
-    assert b"REAL" not in text(session.send(binding))  # a pair that was summarised is left out whole
+    assert b"REAL" not in text(session.send(binding))  # the call and its result are both in the summary
 
 
 def test_a_lane_longer_than_its_compacted_history_requires_a_new_epoch() -> None:
@@ -413,7 +413,7 @@ def test_log_ledger_and_lanes_share_one_object_of_a_long_result(binding: Binding
 @either_dialect
 def test_rendering_at_once_and_turn_by_turn_gives_the_same_bytes(binding: Binding) -> None:
     messages: list[Message] = []
-    turns = range(STRIDE)  # of four entries and more, so that strides end in every place of a turn
+    turns = range(STRIDE)  # their lengths differ, so that a stride ends at every position of a turn
     for turn in turns:
         call = ToolCall(f"c{turn}", "weather", {"city": "Oslo"})
         messages += [

@@ -174,8 +174,8 @@ def test_the_windows_setting_accepts_only_the_values_configured_and_listed() -> 
 @pytest.mark.parametrize(
     ("provider", "model", "known"),
     [
-        ("openai", "gpt-5.6-sol", True),  # in tiers
-        ("openai", "gpt-5.2", True),  # without a price for cache writes
+        ("openai", "gpt-5.6-sol", True),  # its price has tiers
+        ("openai", "gpt-5.2", True),  # its list price has no price for cache writes
         ("aws", "eu.anthropic.claude-sonnet-4-5-20250929-v1:0", True),
         ("openai", "no-such-model", False),
         ("nobody", "gpt-5.2", False),
@@ -190,7 +190,7 @@ def test_a_listed_price_is_that_of_the_first_tier_and_unlisted_models_have_no_pr
     if known:
         assert found.price is not None
         _, info = get_snapshot().find_provider_model(model, None, provider, None)
-        prices: Any = info.get_prices(datetime.now(UTC))  # Any: its fields are made as they are needed
+        prices: Any = info.get_prices(datetime.now(UTC))  # Any: its fields are created at first use
         base = getattr(prices.input_mtok, "base", prices.input_mtok)
         assert isinstance(base, Decimal)
         assert found.price.input == float(base)

@@ -108,7 +108,7 @@ def test_text_before_between_and_after_calls_is_sent_once_and_in_order(name: str
 
 def sent_as(dialect: Dialect) -> list[str]:
     """Return the order of texts and calls that the family can express."""
-    if dialect.family == "openai_chat":  # text stands in one field, calls in another
+    if dialect.family == "openai_chat":  # text is in one field, calls are in another
         return ["alpha\n\nbeta\n\ngamma", "call", "call"]
     if dialect.turns.calls_last:  # items after a call would separate it from its result (OAR-04)
         return ["alpha", "beta", "gamma", "call", "call"]

@@ -59,7 +59,7 @@ async def test_each_message_is_encoded_once_and_decoded_once_per_lane(
         await session.switch("there")
         assert (await session.ask("So?")).text == "Three."
         made, read = dict(encoder.counts), dict(decoder.counts)
-        history = (await session._session.ask(GetState())).history  # the bytes that no user can see
+        history = (await session._session.ask(GetState())).history  # internal: the packed messages
         blocks, rest = history._packed
         kept = [*(item for block in blocks for item in block), *rest]
         events = runtime._storage.read(session.id)
@@ -72,6 +72,6 @@ async def test_each_message_is_encoded_once_and_decoded_once_per_lane(
         1,
         1,
         0,
-    ]  # its lane, and the second one's first request
+    ]  # once for each lane that contains the message
     logged = [event.message for event in events if isinstance(event, AskStarted | RoundEnded)]
     assert all(mine is theirs for mine, theirs in zip(kept, logged, strict=True))

@@ -142,8 +142,8 @@ def test_calls_get_placeholder_reasoning_whichever_render_pass_dropped_their_rea
     seal = ProviderState("reasoning_content", quote("reasoning_content"), READERS["kimi"])
     made = call("kimi", 1)
     for profile, blocks in (
-        (bound, (Text("So."), Text(" "), Thinking("hm", seal), made)),  # its prefix is another now
-        (trimmed, (made, Thinking("hm", seal))),  # nothing follows it
+        (bound, (Text("So."), Text(" "), Thinking("hm", seal), made)),  # its prefix has changed
+        (trimmed, (made, Thinking("hm", seal))),  # no block follows it
     ):
         rendered = render(History(model_message("kimi", *blocks)), Ledger(), profile, binding=READERS["kimi"])
         assert rendered.report.faults == ()

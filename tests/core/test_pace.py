@@ -107,7 +107,7 @@ def test_a_breaker_opens_after_consecutive_failures_and_admits_one_probe() -> No
     assert breaker.wait(11.9) is not None
     assert breaker.wait(12.0) is None
     assert breaker.begin_request()
-    assert breaker.wait(12.0) == 0  # another probes
+    assert breaker.wait(12.0) == 0  # another request is the probe
     assert breaker.record_failure(13.0)
     assert breaker.wait(22.0) == 1
     assert breaker.wait(23.0) is None
@@ -166,7 +166,7 @@ def test_after_a_partly_served_burst_the_limit_equals_the_number_of_served_reque
     assert places.limit == 4
     for _ in range(28):
         places.record_answer()
-    assert places.limit == 32  # quickly, up to where halving left it
+    assert places.limit == 32  # it grows quickly up to the value after the first halving
     places.record_answer()
     assert places.limit < 32.1
     places.record_crowding(0)

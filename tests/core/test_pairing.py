@@ -19,7 +19,7 @@ def result(says: str, message: int, behind: int = -1, tool: str = "", key: str =
     return TranscriptResult(key, tool, says, message, behind)
 
 
-A, B = call("a", 0), call("b", 2)  # of one id, with a message between them
+A, B = call("a", 0), call("b", 2)  # two calls with one id, and a message between them
 PAIRS: dict[str, tuple[list[TranscriptCall], list[TranscriptResult], list[int | None]]] = {
     "a single call takes the first result and keeps the next": (
         [A],

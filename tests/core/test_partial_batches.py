@@ -55,7 +55,7 @@ def test_whitespace_of_real_results_in_a_partial_batch_is_sent(name: str, failed
     for words in BLANKS:
         result = (
             ToolResult(CallId("c2"), error=words) if failed else ToolResult(CallId("c2"), words)
-        )  # the others have none
+        )  # the other calls have no real result
         first, real, last = answers(name, batch(Message("tool", [result])))
         assert (real.words, real.failed) == (words, failed)
         assert MISSING in first.words

@@ -98,7 +98,7 @@ def test_a_synthetic_result_states_its_reason_neutrally(reason: Reason) -> None:
     assert (answer.words, answer.failed) == (SYNTHETIC[reason], False)
     assert report.synthetic == (("c1", reason),)
     assert "user" not in SYNTHETIC[reason].decode()
-    assert len(set(SYNTHETIC.values())) == len(get_args(Reason)) + 1  # and of a call that is running
+    assert len(set(SYNTHETIC.values())) == len(get_args(Reason)) + 1  # one more: for a running call
 
 
 def test_the_reason_of_a_synthetic_result_comes_from_the_ledger() -> None:

@@ -125,7 +125,7 @@ def test_the_cheapest_pool_policy_counts_cached_tokens() -> None:
     fresh = {"a": Member(rates=dear), "b": Member(rates=cheap)}
     assert choose_first(pool("cheapest"), fresh, AskPosition(1)) == "b"
     warm = {"a": Member(seconds_since_use=5.0, lane_bytes=100_000, rates=dear), "b": Member(rates=cheap)}
-    assert choose_first(pool("cheapest"), warm, AskPosition(2)) == "a"  # a tenth of thrice the price
+    assert choose_first(pool("cheapest"), warm, AskPosition(2)) == "a"  # cached tokens cost 0.3, others 1.0
     cold = {
         "a": Member(seconds_since_use=CACHE_LIFE + 1, lane_bytes=100_000, rates=dear),
         "b": Member(rates=cheap),
@@ -133,7 +133,7 @@ def test_the_cheapest_pool_policy_counts_cached_tokens() -> None:
     assert choose_first(pool("cheapest"), cold, AskPosition(3)) == "b"
     assert (
         choose_first(pool("cheapest"), {"c": Member(rates=dear)}, AskPosition(1)) == "c"
-    )  # others' price is unknown
+    )  # the other members have no known price
 
 
 def test_the_least_busy_member_is_chosen_and_ties_go_to_the_first() -> None:

@@ -66,7 +66,7 @@ def test_values_stored_in_large_numbers_are_not_tracked_by_the_garbage_collector
     packed = pack(Message("assistant", BLOCKS, 1, HOME))
     events = (Opened("s", "t", None, (packed,)), AskStarted(1, packed), RequestSent(1, 1, HOME, 0, 1))
     history = extend(History(), (packed,) * 100)
-    for _ in range(4):  # once for each tuple in a tuple: they are no longer tracked then
+    for _ in range(4):  # one collection untracks one level of nested tuples
         gc.collect()
     for kept in (packed, *events, Returned(CallId("c")), history, history._packed, Text("x"), HOME):
         assert not gc.is_tracked(kept)

@@ -174,7 +174,7 @@ def test_consecutive_requests_are_rendered_together_with_their_boundaries() -> N
         live.write(Opened("s", "t"))
         for ask in range(1, 31):
             live.write(AskStarted(ask, pack(ASKED)))
-            if ask % 3 == 0:  # a model's message is the last
+            if ask % 3 == 0:  # the history ends with a message of the model
                 live.write(RoundEnded(1, 1, pack(Message("assistant", [Text("so")]))))
             live.send(binding)
         asked.clear()

@@ -129,7 +129,7 @@ def test_every_sequence_of_outcomes_follows_the_state_table_of_turns(bounds: Bou
         assert_one_retry_of_empty_answers(taken, steps)
         for before, after in pairwise(steps):
             assert isinstance(after, FOLLOWS[type(before)])
-            if isinstance(after, RenderStep):  # a handoff counts once: where its results came in
+            if isinstance(after, RenderStep):  # only the render after a batch applies its handoff
                 assert after.follows_batch is isinstance(before, BatchStep | AwaitStep)
         if ended is None:
             continue

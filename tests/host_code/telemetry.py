@@ -37,7 +37,7 @@ async def work(name: str) -> str:
     raise LookupError(name)
 
 
-async def _run_traced(tracing: Any, bomb: Bomb) -> None:  # Any: a tracing of whatever kind
+async def _run_traced(tracing: Any, bomb: Bomb) -> None:  # Any: any kind of tracing
     server = openai(*[ONE, Turn(Say("done"))] * 6)
     with anyio.fail_after(60):
         async with serve(server):

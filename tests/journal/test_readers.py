@@ -67,7 +67,7 @@ class Hold:
         self.next = threading.Event()
         self.reached, self.freed = threading.Event(), threading.Event()
 
-    def __call__(self, *args: Any) -> Any:  # Any: whatever it takes and returns
+    def __call__(self, *args: Any) -> Any:  # Any: any arguments and result
         if self.next.is_set() and not self.reached.is_set():
             self.reached.set()
             assert self.freed.wait(30)

@@ -73,7 +73,7 @@ def documented_codes() -> set[str]:
     return set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
 
 
-def drawn_kinds(strategy: SearchStrategy[Any], examples: int) -> set[str]:  # Any: whatever it is of
+def drawn_kinds(strategy: SearchStrategy[Any], examples: int) -> set[str]:  # Any: a strategy for any type
     """Return the kinds of value that a strategy draws."""
     seen: set[str] = set()
 

@@ -169,7 +169,9 @@ async def test_a_backend_that_stays_down_is_probed_and_then_avoided(
             await ask(provider, "late")
             assert len(backend.asked) == before
     in_doubt = [at for at in backend.asked if at > backend.asked[0] + 0.6]
-    assert len(backend.asked) - len(in_doubt) <= 64 + 10  # the doubt begins with the tenth failure
+    assert (
+        len(backend.asked) - len(in_doubt) <= 64 + 10
+    )  # from the tenth failure on, requests are sent one by one
     assert all(later - earlier >= 0.49 for earlier, later in pairwise(in_doubt))
     assert 9 <= len(in_doubt) <= 20
     assert ends["circuit_open"] >= 100

@@ -55,7 +55,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counts:
 
     made = Resolver.__init__
 
-    def create(*args: Any) -> None:  # Any: the arguments as they came
+    def create(*args: Any) -> None:  # Any: arguments that are passed on
         counted.resolvers += 1
         made(*args)
 

@@ -175,7 +175,7 @@ REFUSED: list[tuple[dict[str, object], str]] = [
 @pytest.mark.anyio
 @pytest.mark.parametrize(("given", "says"), REFUSED)
 async def test_an_invalid_title_or_metadata_raises_a_config_error(
-    given: Any,  # Any: as a caller may
+    given: Any,  # Any: any value that a caller may pass
     says: str,
 ) -> None:
     async with runtime_with(a=openai()) as runtime:

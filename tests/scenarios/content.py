@@ -60,7 +60,7 @@ CONTENT = (
                 {
                     "anthropic": "ANT-20",
                     "bedrock": "BED-04",
-                    "gemini": "GEM-04",  # the empty text is accepted, the call without a signature is not
+                    "gemini": "GEM-04",  # because of the missing signature, not of the text
                     "gemini_2": None,
                     "kimi": "KIM-05",
                     "openai_chat": None,
@@ -169,7 +169,7 @@ CONTENT = (
                     "anthropic": None,
                     "bedrock": None,
                 },
-                shapes={"deepseek": "U A[T+ c1 c2] R1 R2 U[N]"},  # it takes no images at all
+                shapes={"deepseek": "U A[T+ c1 c2] R1 R2 U[N]"},  # DeepSeek accepts no images
             ),
         ),
     ),

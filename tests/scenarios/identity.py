@@ -145,7 +145,7 @@ IDENTITY = (
                 {
                     "anthropic": "ANT-07",
                     "bedrock": "BED-08",
-                    "mistral": "MIS-04",  # two blanks are one id twice
+                    "mistral": "MIS-04",  # two blank ids count as one repeated id
                     "openai_responses": "OAR-S06",
                     **dict.fromkeys((*_SHORT, "openrouter", "deepseek", "kimi"), "OAC-S07"),
                     "openrouter": "OAC-S10",

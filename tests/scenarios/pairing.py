@@ -5,8 +5,7 @@ from tests.scenarios.providers import BLOCKS, LIKE_OPENAI, ORPHANED, TEMPLATED, 
 from tests.scenarios.script import Details
 
 _GEMINIS = ("gemini", "gemini_2", "vertex")
-# Where a strict host looks at the order of roles before it counts results, a user message behind a result is what it
-# names first (MIS-21).
+# This host checks the order of roles before it counts results, so it reports a user message after a result first.
 _ROLES_FIRST = {"mistral": "MIS-21"}
 
 PAIRING = (

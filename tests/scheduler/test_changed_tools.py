@@ -32,7 +32,7 @@ class SwappableToolset:
         self.find = self.make_tool(QUERY)
         self._changed, self._seen = anyio.Event(), anyio.Event()
 
-    def make_tool(self, schema: dict[str, Any], **options: Any) -> AnyTool:  # Any: of a tool
+    def make_tool(self, schema: dict[str, Any], **options: Any) -> AnyTool:  # Any: options of a tool
         async def find(**arguments: Any) -> str:
             self.ran.append(arguments)
             return "found"

@@ -36,7 +36,7 @@ PATIENCE = 10.0
 AnyTool = Tool[..., Any]  # Any: any function
 
 
-async def results_of(*tools: AnyTool, **options: Any) -> list[str]:  # Any: of `open`
+async def results_of(*tools: AnyTool, **options: Any) -> list[str]:  # Any: options of `open`
     """Return the results that the model sees for one call of each tool."""
     server = openai(Turn(*[Call(item.name, {}) for item in tools]), Turn(Say("done")))
     async with runtime_with(a=server) as runtime:

@@ -51,7 +51,7 @@ MAKERS: Mapping[str, tuple[Makes, Sequence[Json], Json]] = {
 }
 
 
-def role_blocks(body: Json) -> list[Any]:  # Any: as the wire has them
+def role_blocks(body: Json) -> list[Any]:  # Any: JSON
     """Return the blocks of a request in order, each with its role."""
     found: list[Any] = []
     for message in body.get("messages") or body.get("input") or body["contents"]:

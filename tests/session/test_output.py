@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import pydantic
 import pytest
-from typing_extensions import TypedDict  # pydantic reads no other before Python 3.12
+from typing_extensions import TypedDict  # the only one that pydantic supports before Python 3.12
 
 from actors.adapters.outputs import output_means
 from actors.adapters.request import Settings, ToolSpec

@@ -342,7 +342,7 @@ async def test_a_tool_that_an_mcp_server_adds_in_a_call_is_declared_in_the_turn(
     learn, add = Turn(Call("learn", {"name": "subtract"})), Turn(Call("add", {"one": 1, "other": 2}))
     server = anthropic(learn, add, Turn(Call("subtract", {})), DONE)
     program, *args = command()
-    options: Any = {"only": ["add", "learn", "subtract"], "approval": "allow"}  # Any: of a server
+    options: Any = {"only": ["add", "learn", "subtract"], "approval": "allow"}  # Any: options of a server
     source = mcp.stdio(program, args, name="ref", within_turn=True, waiting=60, **options)
     async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[source])

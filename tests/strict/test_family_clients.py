@@ -51,7 +51,7 @@ REASONING = ("reasoning_content", "reasoning", "reasoning_details")
 
 @asynccontextmanager
 async def openai_client(server: LoopbackServer) -> AsyncIterator[Any]:
-    # Any: the client's overloads want literal dictionaries, not the plain ones a transcript is.
+    # Any: the client's overloads accept only dictionary literals, and a transcript is a plain dictionary.
     with anyio.fail_after(60):
         async with (
             serve(server),

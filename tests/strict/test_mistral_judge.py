@@ -97,7 +97,7 @@ def validator_error(messages: list[Json], generation: int) -> str | None:
         request = ChatCompletionRequest[UATS].model_validate(made)  # type: ignore[type-arg]  # its own
         get_validator(GENERATIONS[generation], ValidationMode.serving).validate_request(request)
     except ValidationError as why:
-        # A message is tried as one of each role, so the errors of the wrong ones come along.
+        # The validator tries each role for a message, so its errors include those for the wrong roles.
         said = {error["type"]: str(error["msg"]) for error in why.errors()}
         return said.get("extra_forbidden", str(said))
     except MistralCommonException as why:

@@ -62,7 +62,7 @@ HERE = Binding("here", "openai_responses", "https://x.example", "account-1", "m"
 
 @asynccontextmanager
 async def client_of(server: ResponsesServer, retries: int = 0) -> AsyncIterator[Any]:
-    # Any: the client's overloads want literal dictionaries, not the plain ones a transcript is.
+    # Any: the client's overloads accept only dictionary literals, and a transcript is a plain dictionary.
     with anyio.fail_after(60):
         async with (
             serve(server),

@@ -158,7 +158,7 @@ async def test_a_compacted_conversation_continues() -> None:
         )
         compacted = await client.responses.compact(model="m", previous_response_id=second.id)
         assert [item.type for item in compacted.output] == ["message", "compaction"]
-        # The SDK has the type of an answer for the messages of the user, too.
+        # The SDK uses the type of an answer for user messages too.
         kept: Any = [item.model_dump(exclude_none=True, warnings=False) for item in compacted.output]
         behind = await client.responses.create(model="m", input=[*kept, {"role": "user", "content": "v"}])
     assert compacted.object == "response.compaction"

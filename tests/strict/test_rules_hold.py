@@ -215,7 +215,7 @@ def test_strict_mode_rejects_every_damaged_body_that_hosted_mode_rejects(
         assert strict.message
         assert 400 <= strict.status < 500 or strict.rule.startswith(
             "LCP-"
-        )  # llama.cpp takes some faults for its own
+        )  # llama.cpp answers some faults with a 5xx status
 
 
 def test_a_thinking_parameter_of_the_wrong_type_is_rejected() -> None:

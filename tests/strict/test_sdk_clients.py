@@ -44,7 +44,7 @@ ANSWER = Turn(Say("Rome is warmer."))
 
 @asynccontextmanager
 async def openai_client(server: OpenAIServer, retries: int = 0) -> AsyncIterator[Any]:
-    # Any: the clients' overloads want literal dictionaries, not the plain ones a transcript is.
+    # Any: the clients' overloads accept only dictionary literals, and a transcript is a plain dictionary.
     with anyio.fail_after(60):
         async with (
             serve(server),

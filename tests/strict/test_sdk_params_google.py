@@ -63,7 +63,7 @@ def values(annotation: Any) -> Iterator[Any]:
             yield arm()
 
 
-def client(*, vertex: bool) -> Any:  # the SDK's own class, of whose parts the converters ask
+def client(*, vertex: bool) -> Any:  # the SDK's class, whose attributes the converters read
     credentials = Credentials(token="token")  # type: ignore[no-untyped-call]  # not typed by its maker
     if vertex:
         return genai.Client(vertexai=True, project="p", location="global", credentials=credentials)

@@ -55,7 +55,7 @@ def path(server: LoopbackServer) -> str:
     return PATHS[OpenAIServer] if isinstance(server, OpenAIServer) else PATHS[AnthropicServer]
 
 
-async def post(server: LoopbackServer, **more: Any) -> httpx2.Response:  # any key at all may be asked
+async def post(server: LoopbackServer, **more: Any) -> httpx2.Response:  # any key may be in the request
     async with client(server) as http:
         return await http.post(path(server), json={**ASK, **more})
 
@@ -212,7 +212,7 @@ async def test_a_stalled_response_ends_when_the_client_disconnects() -> None:
             tasks.start_soon(lambda: http.post(path(server), json=ASK))
             await arrived.wait()
             tasks.cancel_scope.cancel()
-        # The only slot is free again, or this would wait for ever.
+        # This would wait forever if the only slot were not free again.
         assert (await http.post(path(server), json=ASK)).status_code == 200
 
 
@@ -377,7 +377,7 @@ async def test_a_body_that_announces_too_large_a_size_is_rejected_unread() -> No
 async def test_a_chunked_body_is_rejected_once_it_is_too_large() -> None:
     server = AnthropicServer(limits=ServerLimits(body=1000))
     piece = b"400\r\n" + b"x" * 0x400 + b"\r\n"
-    answer = await raw(server, "transfer-encoding: chunked", piece * 3)  # and never an end
+    answer = await raw(server, "transfer-encoding: chunked", piece * 3)  # without the final chunk
     assert answer.startswith(b"HTTP/1.1 413 ")
     assert server.requests[0].body == b""
 

@@ -32,7 +32,7 @@ def signed_thinking(request: Json, words: str, settings: AnthropicSettings = BOU
     return {"type": "thinking", "thinking": words, "signature": signature}
 
 
-def start(**more: Any) -> Json:  # any key at all may be under test
+def start(**more: Any) -> Json:  # any key may be under test
     request = {"model": "m", "max_tokens": 4096, "system": "s", **more}
     request["tools"] = [{"name": "read", "input_schema": {"type": "object"}}]
     request["messages"] = [{"role": "user", "content": [text("u")]}]

@@ -30,7 +30,9 @@ def usage_events(events: list[LogEvent]) -> list[SubagentUsage]:
     return [event for event in events if isinstance(event, SubagentUsage)]
 
 
-async def open_parent(runtime: Runtime, budget: Budget | None, **options: Any) -> Session:  # Any: of `open`
+async def open_parent(
+    runtime: Runtime, budget: Budget | None, **options: Any
+) -> Session:  # Any: options of `open`
     gate = Gate()
     gate.open("a")
     made = subagent("helper", "Helps.", target="b", tools=[gate.tool])

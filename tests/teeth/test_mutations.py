@@ -23,7 +23,7 @@ def test_every_mutation_can_be_applied_and_its_tests_exist() -> None:
 
 
 def test_no_mutation_introduces_an_undefined_name() -> None:
-    for mutation in MUTATIONS:  # a `NameError` would be caught in place of the misunderstanding
+    for mutation in MUTATIONS:  # otherwise its tests would fail because of a `NameError`
         with naming.case(mutation.what):
             text = _text(mutation.edit.file)
             assert undefined_names(mutation.edit.apply(text)) <= _undefined_names(mutation.edit.file)

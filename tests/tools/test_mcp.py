@@ -58,7 +58,7 @@ ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
 NOBODY = cast("Callable[[str], ToolSource]", None)
 
 
-def in_process_source(name: str = "ref", **options: Any) -> ToolSource:  # Any: of a server
+def in_process_source(name: str = "ref", **options: Any) -> ToolSource:  # Any: options of a server
     """Return a toolset for the reference server in this process."""
     made, server = check_options(name, cast("McpOptions", options))
     transport = cast("Transport", lambda _ended: reference.server)
@@ -216,7 +216,7 @@ async def test_a_server_can_sample_from_the_hosts_model_if_there_is_one() -> Non
 @ERAS
 @pytest.mark.usefixtures("protocol_mode")
 async def test_an_invalid_answer_of_a_host_callback_is_rejected_redacted() -> None:
-    def answer(_: object) -> Any:  # Any: what no host should give
+    def answer(_: object) -> Any:  # Any: an invalid answer
         return 20261123
 
     async with open_tools(in_process_source(elicit=answer, sample=answer)) as offer:

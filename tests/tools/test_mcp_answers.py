@@ -16,7 +16,7 @@ from actors.tools.mcp.results import ServerToolError, tool_output
 from actors.tools.mcp.streams import OpenRequests
 from tests.commands.at_scale import share
 
-Json = Any  # from a server
+Json = Any  # JSON from a server
 
 VERSIONS = (*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS)
 ODD: tuple[Json, ...] = (None, True, 7, "", "words", [], [1], {}, {"a": 1})

@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Async generator:ResourceWarning"),
 ]
 
-Json = Any  # a table
+Json = Any  # JSON
 
 CASES = Path(__file__).parent / "mcp_servers" / "cases"
 OBJECT = {"type": "object"}
@@ -42,13 +42,15 @@ def table(*names: str, **answers: Json) -> Json:
     return {"tools/list": {"tools": tools}, "tools/call": answers}
 
 
-def child_source(answers: Json, *args: str, **options: Any) -> ToolSource:  # Any: of a server
+def child_source(answers: Json, *args: str, **options: Any) -> ToolSource:  # Any: options of a server
     line = ["-I", "-S", raw.__file__, json.dumps(answers), *args]
     return mcp.stdio(sys.executable, line, name="raw", approval="allow", **options)
 
 
 @asynccontextmanager
-async def connect(answers: Json, way: str, **options: Any) -> AsyncIterator[SessionTools]:  # Any: of a server
+async def connect(
+    answers: Json, way: str, **options: Any
+) -> AsyncIterator[SessionTools]:  # Any: options of a server
     if way == "stdio":
         async with open_tools(child_source(answers, **options)) as offer:
             yield offer

@@ -70,7 +70,7 @@ async def crowd(sessions: int) -> tuple[list[str], int]:
                 for _ in range(sessions):
                     tasks.start_soon(ask)
         if failed:
-            return failed, server.most  # the turns in progress still wait for the others
+            return failed, server.most  # do not wait for the turns in progress, which would never end
         with anyio.fail_after(300):
             while server.now:
                 await anyio.lowlevel.checkpoint()

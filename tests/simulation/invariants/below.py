@@ -96,7 +96,7 @@ class EndedSubagents:
         late = [name for name in self._open.get(session, ()) if self._below[name].call == number]
         if late and not (
             isinstance(event, call_events.Cancelled) and event.reason == "outcome_unknown"
-        ):  # a crash
+        ):  # the session crashed
             self._problems.add("a call does not end before its subagent", f"{session}: {late}")
 
     def _on_turn_ended(self, session: str, event: events.TurnEnded) -> None:

@@ -24,7 +24,7 @@ class AnswerContent:
         self._running[session] = 0
 
     def _on_answered(self, session: str, event: events.RoundEnded) -> None:
-        if not event.round:  # a summary
+        if not event.round:  # the round of a summary
             return
         lacks = event.cut in WITHOUT_CONTENT
         self.counts["answers_without_content"] += lacks

@@ -9,7 +9,7 @@ import json
 import sys
 from typing import Any
 
-Json = Any  # a table
+Json = Any  # JSON
 
 
 def fill(result: Json) -> Json:

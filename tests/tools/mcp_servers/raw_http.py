@@ -11,7 +11,7 @@ import anyio.abc
 
 from tests.tools.mcp_servers.raw import answer
 
-Json = Any  # a table
+Json = Any  # JSON
 
 
 class RawHttp:
