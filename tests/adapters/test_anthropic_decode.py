@@ -32,7 +32,7 @@ from tests.adapters.wire_streams import (
 
 @pytest.mark.requirement("REQ-915-014")
 @given(signature=st.text(min_size=1), native=st.text(min_size=1).filter(without_placeholder))
-def test_signatures_and_native_ids_survive_byte_for_byte(signature: str, native: str) -> None:
+def test_decoding_keeps_signatures_and_provider_ids_byte_for_byte(signature: str, native: str) -> None:
     stream = anthropic_stream(
         start(0, type="thinking", thinking=""),
         delta(0, type="signature_delta", signature=signature),
@@ -106,7 +106,7 @@ def test_an_unfinished_signature_is_not_kept_from_a_partial_answer() -> None:
         (["{}[]"], "{}", "{}[]"),
     ],
 )
-def test_the_arguments_of_a_call_are_its_joined_fragments(
+def test_the_argument_fragments_of_a_call_are_joined(
     pieces: list[str], json_text: str, raw: str | None
 ) -> None:
     fragments = [delta(0, type="input_json_delta", partial_json=piece) for piece in pieces]
@@ -115,7 +115,7 @@ def test_the_arguments_of_a_call_are_its_joined_fragments(
     assert (call.json.decode(), call.raw) == (json_text, raw)
 
 
-def test_initial_arguments_are_used_only_if_no_fragment_follows() -> None:
+def test_initial_arguments_are_used_only_if_no_argument_fragment_follows() -> None:
     begun = start(0, type="tool_use", id="t", name="f", input={"a": 1})
     (call,) = answer(ANTHROPIC, anthropic_stream(begun, stop(0))).calls
     assert call.arguments == {"a": 1}
@@ -249,7 +249,7 @@ def test_an_error_inside_a_200_stream_is_classified(type_: str, kind: str, statu
     assert len(events) == 1
 
 
-def test_an_event_named_error_is_read_as_an_error_whatever_its_data() -> None:
+def test_an_event_named_error_is_treated_as_an_error_regardless_of_its_data() -> None:
     told = b'event: error\ndata: {"code":500,"message":"Out of room","type":"server_error"}\n\n'  # from llama.cpp
     _, fault = run(decode(ANTHROPIC, CLAUDE), [anthropic_stream(stop=False), told])
     assert isinstance(fault, AnswerFault)
@@ -315,7 +315,7 @@ def test_reasoning_after_a_block_that_cannot_be_sent_back_loses_its_signature() 
         {"type": "content_block_start", "content_block": {"type": "text", "text": "x"}},
     ],
 )
-def test_text_of_a_block_without_a_start_or_an_index_is_read(event: dict[str, object]) -> None:
+def test_text_of_a_block_without_a_start_event_or_an_index_is_kept(event: dict[str, object]) -> None:
     assert answer(ANTHROPIC, anthropic_stream(event)).text == "x"
 
 
@@ -328,7 +328,7 @@ def test_arguments_of_an_unopened_block_make_the_answer_incomplete() -> None:
     assert (decoder.cut_reason, decoder.left_out) == ("fault", {"stray_arguments": 1})
 
 
-def test_events_without_a_type_field_are_read_by_their_event_name() -> None:
+def test_the_event_name_is_used_if_an_event_has_no_type_field() -> None:
     stream = (
         b"event: content_block_start\ndata: "
         + json.dumps({"index": 0, "content_block": {"type": "text", "text": "x"}}).encode()
@@ -380,6 +380,6 @@ def test_a_response_body_gives_the_same_message_as_a_stream() -> None:
 @pytest.mark.parametrize(
     "body", [{}, {"content": "x"}, {"type": "error", "error": {"type": "api_error"}}, None]
 )
-def test_a_response_body_without_a_message_is_a_fault(body: object) -> None:
+def test_a_response_body_without_a_message_is_reported_as_a_fault(body: object) -> None:
     with pytest.raises(AnswerFault):
         body_answer(ANTHROPIC, body)

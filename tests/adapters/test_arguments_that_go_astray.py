@@ -150,7 +150,7 @@ def test_a_call_without_arguments_is_dropped_if_another_call_has_non_object_argu
 
 
 @pytest.mark.parametrize("given", [ONE, A])
-def test_call_arguments_sent_as_a_string_or_an_object_are_read_alike(given: object) -> None:
+def test_call_arguments_may_be_sent_as_a_string_or_an_object(given: object) -> None:
     piece = "function_call_arguments"
     item: dict[str, object] = {"type": "function_call", "id": "f", "call_id": "c", "name": "write"}
     tool = {"type": "tool_use", "id": "t", "name": "write", "input": given}
@@ -253,7 +253,7 @@ def test_an_unfinished_call_of_a_paused_answer_is_omitted(reason: str) -> None:
     assert (decoder.cut_reason, decoder.left_out) == ("paused", {"cut_call": 1})
 
 
-def test_a_gemini_part_may_contain_text_and_a_call() -> None:
+def test_a_gemini_part_may_contain_both_text_and_a_call() -> None:
     part = {"text": "So", "functionCall": {"name": "write", "args": ONE}}
     message = body_answer(GEMINI, gemini_chunk(part, finish="STOP"))[1]
     assert (message.text, [call.arguments for call in message.calls]) == ("So", [ONE])

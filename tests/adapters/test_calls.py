@@ -44,7 +44,7 @@ def test_the_index_of_a_call_may_be_a_string(index: object, slot: Slot) -> None:
 
 
 @pytest.mark.parametrize("name", ["f", None])
-def test_a_different_id_on_each_argument_fragment_starts_no_new_call(name: str | None) -> None:
+def test_argument_fragments_with_different_ids_belong_to_one_call(name: str | None) -> None:
     first, second, third = '{"a":', "[1,", "2]}"
     fragments = [fragment(0, "x", "f", first), fragment(0, "y", name, second), fragment(0, "z", name, third)]
     events, message = run(

@@ -56,7 +56,7 @@ def test_the_http_status_classifies_a_failure_with_an_unknown_error_message(
     assert failure.action == ACTIONS[failure.kind]
 
 
-def test_the_action_after_a_failure_follows_from_its_kind() -> None:
+def test_the_kind_of_a_failure_decides_how_the_runtime_reacts() -> None:
     assert ACTIONS == {
         "transient": "retry",
         "rate_limit": "retry",
@@ -197,7 +197,9 @@ def test_a_known_error_message_decides_the_kind_of_a_failure(
         (500, b"[" * 100_000, "transient", "[" * 499 + "…"),
     ],
 )
-def test_every_form_of_error_body_is_read(status: int, body: bytes, kind: str, message: str) -> None:
+def test_error_messages_are_extracted_from_error_bodies_of_every_form(
+    status: int, body: bytes, kind: str, message: str
+) -> None:
     failure = classify(status, {}, body, OPENAI_CHAT)
     assert (failure.kind, failure.message) == (kind, message)
 
@@ -249,7 +251,9 @@ def test_the_error_wrapped_by_a_gateway_is_classified() -> None:
         ({}, "try again in a moment", None),
     ],
 )
-def test_every_form_of_retry_delay_is_read(headers: dict[str, str], body: str, seconds: float | None) -> None:
+def test_every_form_of_retry_delay_is_parsed(
+    headers: dict[str, str], body: str, seconds: float | None
+) -> None:
     content = json.dumps({"error": {"message": body}}).encode()
     failure = classify(429, headers, content, OPENAI_CHAT, now=NOW)
     assert failure.retry_after == (None if seconds is None else pytest.approx(seconds))
@@ -260,7 +264,7 @@ def test_a_retry_date_is_ignored_without_a_clock() -> None:
     assert classify(503, headers, b"", OPENAI_CHAT).retry_after is None
 
 
-def test_a_retry_delay_in_the_error_details_is_read() -> None:
+def test_a_retry_delay_in_the_error_details_is_parsed() -> None:
     body = {"error": {"message": "x", "details": [{"@type": "RetryInfo", "retryDelay": "31s"}]}}
     assert classify(429, {}, json.dumps(body).encode(), OPENAI_CHAT).retry_after == 31.0
 
@@ -278,7 +282,7 @@ def test_a_retry_delay_in_the_error_details_is_read() -> None:
         (404, "x", "maybe", "next_backend"),
     ],
 )
-def test_the_x_should_retry_header_applies_except_to_our_own_faults(
+def test_the_x_should_retry_header_is_obeyed_except_for_structure_errors(
     status: int, message: str, header: str, action: str
 ) -> None:
     body = json.dumps({"error": {"message": message}}).encode()
@@ -307,7 +311,7 @@ def test_credentials_are_removed_from_error_messages(text: str) -> None:
     assert SECRET not in classify_in_answer({"error": {"message": text}}, ANTHROPIC).message
 
 
-def test_call_ids_are_kept_in_error_messages() -> None:
+def test_call_ids_are_not_redacted_in_error_messages() -> None:
     message = "ids were found without `tool_result` blocks immediately after: toolu_01AbCdEfGhIjKlMnOpQrStUv."
     assert classify_error(message).message == message
 
@@ -353,7 +357,7 @@ def test_an_error_inside_an_answer_is_classified_like_its_status() -> None:
         ),
     ],
 )
-def test_the_code_of_a_failed_response_decides_the_action(code: str, kind: str) -> None:
+def test_the_error_code_of_a_failed_response_decides_how_the_runtime_reacts(code: str, kind: str) -> None:
     assert classify_in_answer({"error": {"code": code, "message": "Words"}}, OPENAI_RESPONSES).kind == kind
 
 

@@ -123,7 +123,7 @@ async def test_a_conversation_with_thinking_and_tools_is_accepted(
         (BedrockAnthropicServer, BEDROCK, False, f"/model/{BEDROCK.replace(':', '%3A')}/invoke"),
     ],
 )
-async def test_the_path_contains_the_model_and_the_body_contains_the_version(
+async def test_the_url_path_contains_the_model_and_the_body_contains_the_api_version(
     tmp_path: Path, server: Callable[[], LoopbackServer], model: str, stream: bool, path: str
 ) -> None:
     host, file = server(), tmp_path / "actors.toml"
@@ -161,7 +161,7 @@ VERSIONS = {"vertex_anthropic": "vertex-2023-10-16", "bedrock_anthropic": "bedro
         ({"messages": []}, "ANT-25"),
     ],
 )
-def test_strict_server_and_checker_reject_the_requests_that_the_cloud_rejects(
+def test_the_strict_server_and_the_checker_reject_requests_that_the_cloud_provider_rejects(
     name: str,
     change: dict[str, Any],
     rule: str | None,  # Any: JSON
@@ -183,7 +183,7 @@ def test_only_vertex_accepts_the_stream_field_in_the_body() -> None:
 
 
 @pytest.mark.parametrize("name", VERSIONS)
-def test_a_request_body_without_a_version_breaks_rule_ant_60(name: str) -> None:
+def test_a_request_body_without_an_api_version_breaks_rule_ant_60(name: str) -> None:
     body = json.dumps({"messages": [{"role": "user", "content": "Hi."}], "max_tokens": 9}).encode()
     assert [fault.rule for fault in check(body, dialect(name))] == ["ANT-60"]
 
@@ -215,7 +215,7 @@ def read_answer(decoder: Decoder, data: bytes, size: int) -> Message:
 
 
 @pytest.mark.parametrize("size", [1, 7, 100, 10_000])
-def test_a_stream_of_binary_frames_is_read_in_pieces_of_any_size(size: int) -> None:
+def test_a_stream_of_binary_frames_may_arrive_in_pieces_of_any_size(size: int) -> None:
     decoder = decode(dialect("bedrock_anthropic"))
     message = read_answer(decoder, to_frames(*EVENTS), size)
     assert message.text == "It rains."
@@ -225,7 +225,9 @@ def test_a_stream_of_binary_frames_is_read_in_pieces_of_any_size(size: int) -> N
 
 @pytest.mark.parametrize("size", [1, 10_000])
 @pytest.mark.parametrize("payload", [b'{"bytes":"%%%"}', b"{}", b'{"bytes":7}', b"nonsense"])
-def test_a_frame_without_a_chunk_is_a_fault_and_the_text_before_it_is_kept(payload: bytes, size: int) -> None:
+def test_a_frame_without_a_chunk_is_reported_as_a_fault_and_the_text_before_it_is_kept(
+    payload: bytes, size: int
+) -> None:
     decoder, data = (
         decode(dialect("bedrock_anthropic")),
         to_frames(*EVENTS[:3]) + encode_frame(CHUNK, payload),
@@ -235,7 +237,7 @@ def test_a_frame_without_a_chunk_is_a_fault_and_the_text_before_it_is_kept(paylo
     assert decoder.partial_message().text == "It rains."
 
 
-async def test_an_exception_inside_a_stream_is_classified_by_its_kind(tmp_path: Path) -> None:
+async def test_an_aws_exception_inside_a_stream_is_classified_by_its_type(tmp_path: Path) -> None:
     host = BedrockAnthropicServer(
         [Turn(Say("It rains."))], faults={0: ErrorInStream(after_events=0, status=429, message="Slow down.")}
     )
@@ -283,7 +285,7 @@ TOOLS: Any = [{"name": "weather", "input_schema": {"type": "object"}}]  # Any: a
 @pytest.mark.long
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("name", VERSIONS)
-async def test_the_vendors_own_client_holds_a_conversation_with_the_strict_server(name: str) -> None:
+async def test_the_vendors_own_client_completes_a_conversation_with_the_strict_server(name: str) -> None:
     host = strict_server(name, SCRIPT[1:], api_key=KEY)
     ask: Any = {
         "max_tokens": 99,

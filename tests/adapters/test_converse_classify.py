@@ -33,7 +33,9 @@ def failure(status: int, kind: str, message: str = "Words.") -> Failure:
         (400, "ValidationException", "transcript", "our_bug"),
     ],
 )
-def test_the_error_header_names_the_kind_of_failure(status: int, kind: str, meant: str, action: str) -> None:
+def test_the_error_type_header_determines_the_kind_of_failure(
+    status: int, kind: str, meant: str, action: str
+) -> None:
     found = failure(status, kind)
     assert (found.kind, found.action, found.code, found.message) == (meant, action, kind, "Words.")
 
@@ -54,7 +56,9 @@ def test_the_error_header_names_the_kind_of_failure(status: int, kind: str, mean
         ),
     ],
 )
-def test_a_structure_error_is_our_bug_and_names_its_rule(message: str, rule: str) -> None:
+def test_a_structure_error_is_classified_as_a_bug_of_this_library_and_names_its_rule(
+    message: str, rule: str
+) -> None:
     for kind in ("ValidationException", ""):
         found = failure(400, kind, message)
         assert (found.kind, found.action, found.rule) == ("transcript", "our_bug", rule)
@@ -67,19 +71,19 @@ def test_a_structure_error_is_our_bug_and_names_its_rule(message: str, rule: str
         WRAPPED + "prompt is too long: 213462 tokens > 200000 maximum",
     ],
 )
-def test_a_context_overflow_requests_compaction(message: str) -> None:
+def test_a_context_overflow_triggers_compaction(message: str) -> None:
     found = failure(400, "ValidationException", message)
     assert (found.kind, found.action, found.rule) == ("overflow", "compact", "BED-12")
 
 
-def test_an_unknown_model_and_a_daily_quota_lead_to_failover() -> None:
+def test_an_unknown_model_or_an_exhausted_daily_quota_leads_to_failover() -> None:
     gone = failure(400, "ValidationException", "The provided model identifier is invalid.")
     assert (gone.kind, gone.rule) == ("config", "BED-14")
     spent = failure(429, "ThrottlingException", "Too many tokens per day, please wait before trying again.")
     assert (spent.kind, spent.action) == ("quota", "next_backend")
 
 
-def test_an_error_header_without_a_url_or_with_a_namespace_is_read_too() -> None:
+def test_an_error_type_header_may_lack_its_url_or_have_a_namespace() -> None:
     for header in ("ThrottlingException", "com.amazon.coral#ThrottlingException"):
         found = classify(429, {"x-amzn-errortype": header}, b"{}", BEDROCK)
         assert (found.kind, found.code) == ("rate_limit", "ThrottlingException")

@@ -48,7 +48,7 @@ def test_a_stream_is_decoded_to_its_message_and_events() -> None:
     assert any(isinstance(event, Finish) for event in events)
 
 
-def test_a_stream_cut_before_message_stop_is_a_fault_and_a_later_cut_loses_only_usage() -> None:
+def test_a_stream_cut_before_message_stop_is_reported_as_a_fault_and_after_it_loses_only_usage() -> None:
     end = len(b"".join(wire.WORDS))
     complete = set(wire.BLOCKS)
     for place in range(end):
@@ -72,12 +72,12 @@ def test_the_answer_does_not_depend_on_how_bytes_are_split() -> None:
         assert run(decoder(), list(cut_at_random(wire.STREAM, Random(seed)))) == whole, seed
 
 
-def test_frames_after_the_usage_are_ignored() -> None:
+def test_frames_after_the_usage_frame_are_ignored() -> None:
     for tail in (b"\xff" * 50, wire.exception("throttlingException", message="late")):
         assert message_outline(decode_answer(wire.STREAM + tail)) == wire.BLOCKS
 
 
-def test_a_flipped_bit_before_the_end_of_a_stream_is_a_fault() -> None:
+def test_a_flipped_bit_before_the_end_of_a_stream_is_reported_as_a_fault() -> None:
     end = len(b"".join(wire.WORDS))
     for place in range(0, end, 3):
         spoilt = bytearray(wire.STREAM)
@@ -104,7 +104,7 @@ def test_an_exception_inside_a_stream_is_classified_like_its_status(
     assert (failure.message, failure.code) == ("Words.", kind)
 
 
-def test_an_overflow_inside_a_stream_requests_compaction() -> None:
+def test_a_context_overflow_inside_a_stream_triggers_compaction() -> None:
     words = "The model returned the following errors: prompt is too long: 9 tokens > 8 maximum"
     failure = stream_fault(wire.HEAD + wire.exception("validationException", message=words)).failure
     assert (failure.kind, failure.rule) == ("overflow", "BED-12")
@@ -150,7 +150,7 @@ def test_reasoning_after_a_block_that_cannot_be_sent_back_loses_its_signature() 
     assert message.blocks[2] == Thinking("y")
 
 
-def test_non_object_arguments_are_kept_verbatim() -> None:
+def test_call_arguments_that_are_not_a_json_object_are_kept_verbatim() -> None:
     parts = wire.begin(0, "tooluse_A", "read") + wire.delta(0, toolUse={"input": '{"p":'}) + wire.stop(0)
     assert message_outline(decode_answer(parts + wire.message_stop()))[0][5:] == ('{"p":',)
 
@@ -165,13 +165,13 @@ def test_arguments_without_their_call_make_the_answer_incomplete() -> None:
     assert (made.cut_reason, made.left_out) == ("fault", {"stray_arguments": 1})
 
 
-def test_text_without_an_index_is_read() -> None:
+def test_text_without_a_block_index_is_kept() -> None:
     assert (
         decode_answer(wire.event("contentBlockDelta", delta={"text": "x"}) + wire.message_stop()).text == "x"
     )
 
 
-def test_blocks_between_stop_reason_and_usage_belong_to_the_answer() -> None:
+def test_blocks_between_the_stop_reason_and_the_usage_belong_to_the_answer() -> None:
     late = wire.delta(0, text="late") + wire.stop(0)
     assert decode_answer(wire.HEAD + wire.message_stop() + late + wire.metadata()).text == "late"
     assert decode_answer(wire.HEAD + wire.message_stop() + late).text == "late"
@@ -195,7 +195,7 @@ def test_a_response_body_gives_the_same_answer_as_a_stream() -> None:
 @pytest.mark.parametrize(
     "body", [{}, {"output": {}}, {"message": "no"}, [], "x", {"output": {"message": {}}}]
 )
-def test_a_response_body_without_a_message_is_a_fault(body: object) -> None:
+def test_a_response_body_without_a_message_is_reported_as_a_fault(body: object) -> None:
     _, fault = run(decode(BEDROCK, stream=False), [json.dumps(body).encode()])
     assert isinstance(fault, AnswerFault)
 

@@ -50,7 +50,7 @@ def content(*blocks: Any) -> list[Parsed]:  # Any: blocks of a transcript
     return held
 
 
-def test_bedrock_blocks_have_one_key_and_results_have_a_status() -> None:
+def test_each_bedrock_block_has_one_key_and_each_tool_result_has_a_status() -> None:
     failed = ("user", (Answer("tooluse_A", quote("boom"), True),))
     assert parse_body(sent_body())["messages"] == [
         {"role": "user", "content": [{"text": "u"}]},
@@ -72,12 +72,12 @@ def test_bedrock_blocks_have_one_key_and_results_have_a_status() -> None:
     assert b'"status":"error"' in sent_body([*ROUND[:2], failed]).body
 
 
-def test_arguments_are_sent_back_byte_for_byte() -> None:
+def test_call_arguments_are_sent_back_byte_for_byte() -> None:
     assert b'"input":{"p" : 1}' in sent_body().body
 
 
 @pytest.mark.parametrize("blank", ["", " \n", "\u00a0"])
-def test_an_empty_result_is_described_as_empty(blank: str) -> None:
+def test_an_empty_tool_result_is_sent_as_text_that_says_so(blank: str) -> None:
     (block,) = content(Answer("tooluse_A", quote(blank)))
     assert block["toolResult"]["content"] == [{"text": BEDROCK.turns.empty_result}]
 
@@ -91,7 +91,7 @@ def test_signed_and_redacted_reasoning_are_both_sent_back() -> None:
     ]
 
 
-def test_a_document_has_a_name_and_an_accompanying_text() -> None:
+def test_a_document_is_sent_with_a_name_and_an_accompanying_text() -> None:
     image, caption, document = content(
         Media("image/png", "aGk="), (Media("application/pdf", "aGk="), "document-1f2e-2")
     )
@@ -112,7 +112,7 @@ def test_encoding_messages_one_by_one_gives_the_same_bytes_as_at_once() -> None:
 
 
 @pytest.mark.parametrize(("stream", "action"), [(True, "converse-stream"), (False, "converse")])
-def test_the_path_contains_the_model_and_the_method(stream: bool, action: str) -> None:
+def test_the_url_path_contains_the_model_and_the_method(stream: bool, action: str) -> None:
     request = sent_body(settings=replace(SETTINGS, stream=stream))
     assert request.path == f"/model/us.anthropic.claude-sonnet-5%3A0/{action}"
     assert not {"model", "stream"} & parse_body(request).keys()
@@ -120,7 +120,7 @@ def test_the_path_contains_the_model_and_the_method(stream: bool, action: str) -
     assert sent_body(settings=arn).path == f"/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A%3Ax%2Fy/{action}"
 
 
-def test_called_tools_are_declared_even_when_tools_are_off() -> None:
+def test_tools_that_were_called_are_declared_even_when_tools_are_off() -> None:
     request = sent_body(called=frozenset({"write", "read"}))
     tools = [tool["toolSpec"] for tool in parse_body(request)["toolConfig"]["tools"]]
     assert [tool["name"] for tool in tools] == ["read", "write"]
@@ -152,7 +152,7 @@ def test_declared_tools_replace_the_declarations_derived_from_calls() -> None:
         ("none", "default", None, ("tool_choice",)),
     ],
 )
-def test_a_tool_choice_is_encoded_as_far_as_supported(
+def test_a_tool_choice_is_encoded_as_far_as_the_model_supports_it(
     choice: Any, thinking: Any, said: object, losses: tuple[str, ...]
 ) -> None:
     request = sent_body(settings=replace(SETTINGS, tools=(READ,), tool_choice=choice, thinking=thinking))

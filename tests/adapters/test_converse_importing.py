@@ -62,14 +62,14 @@ def test_a_valid_transcript_is_imported_without_loss() -> None:
     assert last.blocks == (Text("go"),)
 
 
-def test_a_json_result_is_imported_as_its_value() -> None:
+def test_a_json_tool_result_is_imported_as_its_value() -> None:
     (result,) = import_transcript(user(text("u")), model(use()), user(answer("t1", {"json": {"a": 1}})))[
         2
     ].results
     assert result.content == {"a": 1}
 
 
-def test_bytes_from_a_client_are_read_like_base64() -> None:
+def test_raw_bytes_from_a_client_are_imported_like_base64() -> None:
     image = {"image": {"format": "png", "source": {"bytes": png()}}}
     found = import_transcript(user(text("u"), image), model(redacted_reasoning(b"sec")))
     assert found[0].blocks[1] == Media("image/png", PIXEL)
@@ -94,7 +94,7 @@ def test_bytes_from_a_client_are_read_like_base64() -> None:
         ([user(text()), {"role": "system", "content": [text("later")]}], "mid-conversation"),
     ],
 )
-def test_irregularities_of_an_import_are_reported_and_its_render_is_accepted(
+def test_irregularities_of_a_transcript_are_reported_and_its_render_is_accepted(
     messages: list[Any], note: str
 ) -> None:
     found = import_transcript(*messages)
@@ -111,7 +111,7 @@ def test_imported_blocks_may_occur_in_any_position() -> None:
     assert kinds == [ToolCall, ToolResult, Text]
 
 
-def test_requests_that_we_encoded_round_trip_through_an_import() -> None:
+def test_an_encoded_request_can_be_imported_without_loss() -> None:
     for seed in range(extent(100, 300)):
         messages, ledger = history(seed)
         sent = json.loads(body(render_at_once(messages, ledger, READERS["bedrock"])))

@@ -129,7 +129,7 @@ def test_a_custom_call_is_decoded_from_a_stream_and_a_body() -> None:
     ]
 
 
-def test_text_arguments_for_a_json_tool_are_malformed_not_free_text() -> None:
+def test_text_arguments_for_a_json_tool_are_treated_as_malformed_json() -> None:
     free, malformed = ToolCall.free_form("a", "f", "{"), ToolCall("a", "f", raw="{")
     assert (free.text, free.is_malformed, free.arguments) == ("{", False, {"input": "{"})
     assert (malformed.text, malformed.is_malformed, malformed.arguments) == (None, True, {})

@@ -160,7 +160,7 @@ def test_a_call_with_complete_arguments_before_a_cut_is_kept(name: str, is_strea
 
 @both
 @pytest.mark.parametrize("name", ["anthropic", "openai_responses", "gemini", "bedrock"])
-def test_a_call_without_arguments_before_the_last_call_does_not_count_as_truncated(
+def test_a_call_without_arguments_is_not_treated_as_truncated_if_another_call_follows(
     name: str, is_streamed: bool
 ) -> None:
     assert arguments(read_answer(name, ["", WHOLE], WIRES[name][1], is_streamed)[1]) == [{}, {"p": 1}]

@@ -29,7 +29,7 @@ def texts(events: list[StreamEvent]) -> str:
 
 @pytest.mark.requirement("U-02", "U-03", "U-10")
 @recordings
-def test_a_recorded_answer_is_read_completely(recording: Recording) -> None:
+def test_a_recorded_answer_is_decoded_completely(recording: Recording) -> None:
     events, message = run(recording.decoder(), [recording.stream])
     assert isinstance(message, Message)
     assert message_outline(message) == recording.blocks
@@ -53,7 +53,7 @@ def test_splitting_the_bytes_of_a_stream_does_not_change_the_answer(recording: R
 
 
 @recordings
-def test_a_truncated_stream_is_a_fault_and_keeps_no_partial_call(recording: Recording) -> None:
+def test_a_truncated_stream_is_reported_as_a_fault_and_keeps_no_partial_call(recording: Recording) -> None:
     complete = {block for block in recording.blocks if block[0] == "call" or block[-1]}
     text = next(block[1] for block in recording.blocks if block[0] == "text")
     end = len(recording.stream.rstrip())
@@ -94,7 +94,7 @@ def test_closing_a_decoder_twice_gives_the_same_message_or_the_same_fault(record
 
 
 @recordings
-def test_canonical_ids_start_at_the_given_number(recording: Recording) -> None:
+def test_generated_call_ids_start_at_the_given_number(recording: Recording) -> None:
     decoder = decode(recording.profile, recording.binding, first_call=41, turn=7)
     decoder.feed(recording.stream)
     message = decoder.close()
@@ -114,7 +114,7 @@ def test_thinking_without_its_signature_is_not_kept_from_a_partial_answer(record
 @pytest.mark.parametrize(
     "noise", [b"", b"\n\n", b": x\n" * 50, b"HTTP/1.1 200 OK", b'{"error": "plain"}', b"\x00\xff"]
 )
-def test_invalid_stream_bytes_are_a_fault(profile: Dialect, noise: bytes) -> None:
+def test_invalid_stream_bytes_are_reported_as_a_fault(profile: Dialect, noise: bytes) -> None:
     _, fault = run(decode(profile), [noise])
     assert isinstance(fault, AnswerFault)
 
@@ -123,7 +123,7 @@ def test_invalid_stream_bytes_are_a_fault(profile: Dialect, noise: bytes) -> Non
 @pytest.mark.parametrize(
     "data", ["{", "[]", "3", "null", '"x"', "{}}", "[" * 5000, "1" * 5000, '{"a":' * 3000]
 )
-def test_a_non_object_event_is_a_fault(profile: Dialect, data: str) -> None:
+def test_an_event_that_is_not_a_json_object_is_reported_as_a_fault(profile: Dialect, data: str) -> None:
     _, fault = run(decode(profile), [f"data: {data}\n\n".encode()])
     assert isinstance(fault, AnswerFault)
 
@@ -143,13 +143,13 @@ def test_every_form_of_error_event_is_classified(recording: Recording, form: str
 
 
 @profiles
-def test_an_event_of_two_mebibytes_is_a_fault(profile: Dialect) -> None:
+def test_an_event_of_two_mebibytes_is_reported_as_a_fault(profile: Dialect) -> None:
     _, fault = run(decode(profile), [b"data: " + b"x" * (2 * 1024 * 1024)])
     assert isinstance(fault, StreamFault)
 
 
 @profiles
-def test_an_answer_without_an_end_is_a_fault_at_its_size_limit(profile: Dialect) -> None:
+def test_an_answer_without_an_end_is_reported_as_a_fault_at_its_size_limit(profile: Dialect) -> None:
     ping = b": keep-alive " + b"x" * 1000 + b"\n"
     decoder = decode(profile)
     _, fault = run(decoder, [ping * 1000] * 40)
@@ -207,7 +207,9 @@ def test_any_bytes_are_decoded_or_raise_a_stream_fault(profile: Dialect, noise: 
 
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("name", sorted(PROFILES))
-def test_an_answer_above_its_size_limit_is_a_fault_in_every_form(name: str, stream: bool) -> None:
+def test_an_answer_above_the_size_limit_is_reported_as_a_fault_in_every_wire_format(
+    name: str, stream: bool
+) -> None:
     decoder = decode(PROFILES[name], stream=stream, max_bytes=300)
     decoder.feed(b":" * 11)  # less than a frame's prelude
     with pytest.raises(StreamFault, match="larger than 300 bytes"):
@@ -274,7 +276,7 @@ def with_another(value: object, data: st.DataObject) -> object:
         (ANTHROPIC, b'data: {"type":"message_delta","usage":{}}\n\ndata: {"type":"message_stop"}\n\n'),
     ],
 )
-def test_an_end_marker_alone_is_a_fault(profile: Dialect, stream: bytes) -> None:
+def test_a_stream_with_only_an_end_marker_is_reported_as_a_fault(profile: Dialect, stream: bytes) -> None:
     _, fault = run(decode(profile), [stream])
     assert isinstance(fault, AnswerFault)
     assert fault.failure.action == "retry"
@@ -292,7 +294,7 @@ def test_an_end_marker_alone_is_a_fault(profile: Dialect, stream: bytes) -> None
         (ANTHROPIC, {"content": None}),
     ],
 )
-def test_a_response_body_without_content_is_a_fault(profile: Dialect, body: object) -> None:
+def test_a_response_body_without_content_is_reported_as_a_fault(profile: Dialect, body: object) -> None:
     _, fault = run(decode(profile, stream=False), [dump_json(body)])
     assert isinstance(fault, AnswerFault)
     assert fault.failure.action == "retry"
@@ -305,7 +307,7 @@ def test_a_response_body_without_content_is_a_fault(profile: Dialect, body: obje
         (ANTHROPIC, b'data: {"type":"message_start"}\n\ndata: {"type":"message_stop"}\n\n'),
     ],
 )
-def test_an_empty_answer_of_the_model_is_not_a_fault(profile: Dialect, stream: bytes) -> None:
+def test_an_empty_answer_from_the_model_is_not_a_fault(profile: Dialect, stream: bytes) -> None:
     _, message = run(decode(profile), [stream])
     assert isinstance(message, Message)
     assert message.blocks == ()

@@ -82,7 +82,7 @@ def read_answer(name: str, *calls: Call) -> tuple[Decoder, list[tuple[str, objec
 
 
 @wires
-def test_a_call_repeated_in_a_body_is_one_call(name: str) -> None:
+def test_a_call_repeated_in_a_body_counts_as_one_call(name: str) -> None:
     decoder, calls = read_answer(name, ("x", "f", A), ("y", "g", B), ("x", "f", A))
     assert calls == [("f", A), ("g", B)]
     assert (decoder.cut_reason, decoder.left_out) == (None, {"repeated_call": 1})

@@ -54,7 +54,7 @@ def long_texts(value: Value) -> int:
 
 @settings(max_examples=share(2400), suppress_health_check=list(HealthCheck), deadline=None)
 @given(VALUES, st.booleans(), st.sampled_from([(",", ":"), (" , ", "\n:\t")]))
-def test_a_parsed_document_has_the_values_that_a_standard_json_parser_reads(
+def test_the_lazy_json_parser_returns_the_same_values_as_a_standard_parser(
     value: Value, escaped: bool, separators: tuple[str, str]
 ) -> None:
     data = json.dumps(value, ensure_ascii=escaped, separators=separators).encode()
@@ -71,7 +71,7 @@ def test_only_long_non_ascii_strings_are_left_undecoded(escaped: bool) -> None:
 
 @settings(max_examples=share(1600), suppress_health_check=list(HealthCheck), deadline=None)
 @given(VALUES, st.data())
-def test_a_damaged_document_is_rejected_or_read_by_the_standard_parser(
+def test_a_damaged_json_document_is_rejected_or_passed_to_the_standard_parser(
     value: Value, data: st.DataObject
 ) -> None:
     whole = json.dumps(value, ensure_ascii=False).encode()
@@ -88,11 +88,11 @@ def test_a_damaged_document_is_rejected_or_read_by_the_standard_parser(
         )  # parsers may replace invalid bytes differently
 
 
-def test_a_lone_surrogate_is_read_as_in_a_small_document() -> None:
+def test_a_lone_surrogate_is_parsed_as_in_a_small_json_document() -> None:
     data = b'["' + b"a" * 11 + b"\\ud83d\\ude00" * 5 + b'\\ud83d"]'
     assert plain(load_document(data)) == json.loads(data)
 
 
-def test_a_long_string_of_escapes_is_read_in_one_pass() -> None:
+def test_a_long_string_of_escapes_is_parsed_in_one_pass() -> None:
     value = ["\\" * 200_000 + "é", '"' * 100_000 + "é"]
     assert plain(load_document(json.dumps(value).encode())) == value

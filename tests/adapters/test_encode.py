@@ -62,7 +62,7 @@ def test_openai_gets_parts_for_several_texts_or_an_image() -> None:
     ]
 
 
-def test_anthropic_continues_an_open_message_and_flags_errors() -> None:
+def test_anthropic_text_after_a_result_joins_the_same_message_and_errors_are_flagged() -> None:
     entries = (("assistant", (CALL,)), ("user", (FAILED,)), ("user", (Text("go"),)))
     assert _messages("anthropic", ("user", (Text("u"),)), *entries) == [
         {"role": "user", "content": [{"type": "text", "text": "u"}]},
@@ -174,7 +174,7 @@ def test_contradictory_settings_are_rejected_with_a_one_line_error(
 
 @pytest.mark.requirement("REQ-915-037", "REQ-915-036")
 @pytest.mark.parametrize("name", ["openai", "anthropic"])
-def test_an_adapter_repairs_nothing_and_the_checker_rejects_its_request(name: str) -> None:
+def test_an_adapter_encodes_an_invalid_transcript_unrepaired_and_the_checker_rejects_it(name: str) -> None:
     """A transcript with an unanswered call is encoded unchanged: validity is the renderer's responsibility."""
     codec = adapter(dialect(name))
     segment = recording_family(dialect(name), ("user", (Text("u"),)), ("assistant", (CALL,)))
@@ -217,7 +217,7 @@ def test_anthropic_results_without_a_valid_call_id_are_reported() -> None:
 
 
 @pytest.mark.requirement("U-07")
-def test_a_wire_result_without_an_id_is_not_paired_by_guessing() -> None:
+def test_an_imported_result_without_an_id_is_not_paired_by_guessing() -> None:
     wire = [
         {"role": "user", "content": "u"},
         {

@@ -99,7 +99,7 @@ def test_the_signature_of_a_call_comes_directly_before_it() -> None:
     assert list(message.blocks) == [Text("t"), sealed_thinking("cw=="), *made]
 
 
-def test_absent_and_non_object_arguments_are_accepted() -> None:
+def test_missing_arguments_and_arguments_that_are_not_an_object_are_accepted() -> None:
     parts: list[Fields] = [
         {"functionCall": {"name": "read"}},
         {"functionCall": {"name": "read", "args": [1]}},
@@ -125,7 +125,7 @@ def test_a_partial_call_is_never_returned_as_a_call(given: Fields) -> None:
     assert "in pieces" in found.failure.message
 
 
-def test_usage_figures_of_a_later_chunk_replace_earlier_figures() -> None:
+def test_token_counts_in_a_later_chunk_replace_earlier_counts() -> None:
     figures = {"promptTokenCount": 9, "toolUsePromptTokenCount": 1, "cachedContentTokenCount": 4}
     events, _ = decode_stream(
         gemini_chunk({"text": "a"}, usageMetadata=figures),
@@ -144,19 +144,19 @@ def test_thoughts_become_thinking_blocks() -> None:
 
 
 @pytest.mark.parametrize("reason", ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS"])
-def test_a_malformed_call_is_a_model_fault_and_not_in_the_history(reason: str) -> None:
+def test_a_malformed_call_is_classified_as_a_model_error_and_is_not_stored(reason: str) -> None:
     empty = {"candidates": [{"finishReason": reason, "index": 0}]}
     assert (fault(empty).failure.kind, fault(empty).failure.action) == ("model_fault", "retry")
     assert fault(gemini_chunk({"text": "I call"}, finish=reason)).failure.code == reason
     assert isinstance(decode_body(empty), AnswerFault)
 
 
-def test_a_missing_signature_reported_inside_a_200_answer_is_our_bug() -> None:
+def test_a_missing_signature_reported_with_status_200_is_classified_as_a_bug_of_this_library() -> None:
     found = fault({"candidates": [{"finishReason": "MISSING_THOUGHT_SIGNATURE"}]})
     assert (found.failure.kind, found.failure.action) == ("transcript", "our_bug")
 
 
-def test_a_blocked_prompt_is_a_refusal() -> None:
+def test_a_blocked_prompt_is_classified_as_a_refusal() -> None:
     blocked = {
         "promptFeedback": {"blockReason": "PROHIBITED_CONTENT"},
         "usageMetadata": {"promptTokenCount": 3},
@@ -167,7 +167,7 @@ def test_a_blocked_prompt_is_a_refusal() -> None:
     assert found.failure.action == "give_up"
 
 
-def test_a_safety_stop_is_a_refusal_only_if_the_answer_has_no_text() -> None:
+def test_a_safety_stop_is_classified_as_a_refusal_only_if_the_answer_has_no_text() -> None:
     assert fault({"candidates": [{"finishReason": "SAFETY"}]}).failure.kind == "refusal"
     for reason in ("SAFETY", "OTHER"):
         _, message = decode_stream(gemini_chunk({"text": "so far"}), gemini_chunk(finish=reason))

@@ -58,7 +58,7 @@ def request(settings: Settings, profile: Dialect = GEMINI) -> tuple[Request, Any
 # ---- contents
 
 
-def test_tool_results_precede_text_within_one_content() -> None:
+def test_tool_results_precede_text_within_one_gemini_content() -> None:
     entries = (
         ("user", (Text("u"),)),
         ("assistant", (Text("t"), CALL)),
@@ -161,7 +161,7 @@ def test_thought_summaries_are_never_sent_back() -> None:
     )
 
 
-def test_adjacent_model_texts_share_a_content_but_stay_separate_parts() -> None:
+def test_adjacent_model_texts_share_one_gemini_content_but_stay_separate_parts() -> None:
     said = [Message("assistant", [Text("a")]), Message("assistant", [sealed_thinking("b25l"), Text("b")])]
     _, content, _ = sent_body([U, *said, GO])
     assert content["parts"] == [{"text": "a"}, {"text": "b", "thoughtSignature": "b25l"}]
@@ -197,7 +197,7 @@ def test_an_id_is_sent_only_to_the_gemini_api_that_made_it(reader: str, origin: 
 # ---- settings
 
 
-def test_model_and_streaming_are_in_the_path() -> None:
+def test_the_url_path_contains_the_model_and_the_streaming_method() -> None:
     assert request(Settings(model="gemini-3-pro"))[0].path == (
         "/v1beta/models/gemini-3-pro:streamGenerateContent?alt=sse"
     )
@@ -255,7 +255,7 @@ def test_a_profile_that_accepts_json_schema_gets_tool_schemas_unchanged() -> Non
         (GEMINI, {}, None, ()),
     ],
 )
-def test_thinking_is_requested_by_level_or_budget(
+def test_thinking_is_requested_as_a_level_or_as_a_budget(
     profile: Dialect, asked: dict[str, Any], config: object, losses: tuple[str, ...]
 ) -> None:
     made, body = request(Settings(model="m", **asked), profile)
@@ -296,13 +296,13 @@ def subset(schema: object) -> tuple[Any, tuple[str, ...]]:  # Any: JSON
         ({"$ref": "https://x.example/schema"}, {"type": "OBJECT"}, ("$ref",)),
     ],
 )  # fmt: skip
-def test_a_schema_is_reduced_to_geminis_subset_and_losses_are_named(
+def test_a_schema_is_reduced_to_geminis_subset_and_the_omitted_keywords_are_reported(
     schema: object, made: object, lost: tuple[str, ...]
 ) -> None:
     assert subset(schema) == (made, lost)
 
 
-def test_a_recursive_schema_is_cut() -> None:
+def test_a_recursive_reference_in_a_schema_is_dropped() -> None:
     node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}, "n": {"type": "integer"}}}
     made, lost = project_schema(dump({"$ref": "#/$defs/node", "$defs": {"node": node}}))  # type: ignore[dict-item]  # any JSON
     assert made is not None
@@ -313,7 +313,7 @@ def test_a_recursive_schema_is_cut() -> None:
     assert lost == ("$ref",)
 
 
-def test_a_tool_without_parameters_declares_none() -> None:
+def test_a_tool_without_parameters_is_declared_without_a_schema() -> None:
     assert project_schema(Json(b'{"type":"object","properties":{}}')) == (None, ())
 
 

@@ -43,7 +43,7 @@ def pairs(messages: list[Message]) -> dict[str, object]:
     }
 
 
-def test_a_complete_conversation_is_read() -> None:
+def test_a_complete_conversation_is_imported() -> None:
     messages, odd = import_transcript(
         user({"text": "u"}),
         model(
@@ -60,7 +60,7 @@ def test_a_complete_conversation_is_read() -> None:
     assert odd == []
 
 
-def test_the_system_instruction_of_a_request_body_is_read() -> None:
+def test_the_system_instruction_of_a_request_body_is_imported() -> None:
     body = {"systemInstruction": {"parts": [{"text": "Be brief."}]}, "contents": [user({"text": "u"})]}
     history, _ = from_wire(body, "gemini")
     assert (history.system, len(history)) == ("Be brief.", 1)
@@ -74,14 +74,14 @@ def test_the_system_instruction_of_a_request_body_is_read() -> None:
         [result(output="2", id="b"), result(output="1"), result("run", "3")],
     ],
 )
-def test_responses_pair_by_id_or_by_position_and_name(answers: list[Json]) -> None:
+def test_function_responses_are_paired_by_id_or_by_position_and_name(answers: list[Json]) -> None:
     called = model(call(args={"n": 1}), call(args={"n": 2}, id="b"), call("run", {"n": 3}))
     messages, odd = import_transcript(user({"text": "u"}), called, user(*answers))
     assert pairs(messages) == {"1": "1", "2": "2", "3": "3"}
     assert odd == []
 
 
-def test_calls_of_one_name_in_two_turns_keep_their_own_results() -> None:
+def test_calls_of_one_tool_in_two_turns_keep_their_own_results() -> None:
     messages, _ = import_transcript(
         model(call(args={"n": 1})),
         user(result(output="1")),
@@ -91,7 +91,7 @@ def test_calls_of_one_name_in_two_turns_keep_their_own_results() -> None:
     assert pairs(messages) == {"1": "1", "2": "2"}
 
 
-def test_errors_are_recognised_and_responses_with_several_keys_are_kept() -> None:
+def test_error_responses_are_recognised_and_responses_with_several_keys_are_kept() -> None:
     failed = {"functionResponse": {"name": "read", "response": {"error": "boom"}}}
     several = {"functionResponse": {"name": "run", "response": {"output": 1, "more": 2}}}
     messages, _ = import_transcript(model(call(), call("run")), user(failed, several))

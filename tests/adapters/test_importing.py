@@ -87,7 +87,7 @@ def text(words: str) -> Wire:
     return {"type": "text", "text": words}
 
 
-def test_a_valid_chat_transcript_has_no_findings() -> None:
+def test_importing_a_valid_chat_transcript_reports_nothing() -> None:
     imported = openai(
         {"role": "system", "content": "Be brief."},
         {"role": "developer", "content": [text("Be kind.")]},
@@ -110,7 +110,7 @@ def test_a_valid_chat_transcript_has_no_findings() -> None:
     assert [item.call_id for item in imported.ledger.interactions()] == ["hist_tool_1", "hist_tool_2"]
 
 
-def test_a_valid_anthropic_transcript_has_no_findings() -> None:
+def test_importing_a_valid_anthropic_transcript_reports_nothing() -> None:
     imported = anthropic(
         user([text("u")]),
         assistant(
@@ -131,7 +131,7 @@ def test_a_valid_anthropic_transcript_has_no_findings() -> None:
 
 
 @pytest.mark.requirement("REQ-915-014")
-def test_seals_and_native_ids_are_kept_verbatim_with_an_unknown_origin() -> None:
+def test_signatures_and_ids_of_an_imported_transcript_are_kept_with_an_unknown_origin() -> None:
     imported = anthropic(
         assistant(
             {"type": "thinking", "thinking": "hm", "signature": "sig+/é=="}, *tool_use_blocks("toolu/é 1")
@@ -374,7 +374,7 @@ SCENARIOS: dict[str, tuple[History, list[str], list[str]]] = {
 
 @pytest.mark.requirement("REQ-915-047")
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_broken_transcript_is_read_without_repair(name: str) -> None:
+def test_a_broken_transcript_is_imported_without_repair(name: str) -> None:
     imported, expected, remarks = SCENARIOS[name]
     assert outline(imported) == expected
     assert len(imported.report.notes) == len(remarks)
@@ -423,7 +423,7 @@ def test_a_result_may_be_any_value() -> None:
         assert result.content == value
 
 
-def test_a_request_body_is_read_with_its_system_prompt() -> None:
+def test_a_request_body_is_imported_with_its_system_prompt() -> None:
     body = {"model": "m", "system": [text("one"), text("two")], "messages": [user("u")]}
     imported, _ = from_wire(body, "anthropic")
     assert (imported.system, outline(imported)) == ("one\ntwo", ["user: 'u'"])
@@ -439,7 +439,7 @@ class Returned:
         return self._plain
 
 
-def test_objects_of_a_vendors_client_are_read_like_dicts() -> None:
+def test_message_objects_of_a_vendors_client_are_imported_like_dicts() -> None:
     imported = openai(
         user("u"), Returned({**calling_message("a"), "function_call": None, "audio": None}), tool_message("a")
     )
@@ -495,7 +495,7 @@ messages = st.one_of(
 
 @pytest.mark.parametrize("name", ["gemini", "vertex", "gemini_2"])
 @pytest.mark.parametrize("holder", ["messages", ""])
-def test_messages_with_content_are_not_read_as_gemini_contents(name: str, holder: str) -> None:
+def test_messages_with_a_content_key_are_not_mistaken_for_gemini_contents(name: str, holder: str) -> None:
     said = [{"role": "user"}, {"role": "user", "content": "Hi."}]
     transcript = {holder: said} if holder else said
     with pytest.raises(

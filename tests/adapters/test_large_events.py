@@ -29,7 +29,7 @@ def repeated_text_events(text: str) -> Iterator[Json]:
 
 
 @pytest.mark.parametrize("letter", ["x", "\N{GRINNING FACE}"])
-def test_text_repeated_by_the_last_events_is_read_once(letter: str) -> None:
+def test_text_repeated_in_the_last_events_of_a_stream_is_decoded_once(letter: str) -> None:
     text = letter * (1_200_000 // len(letter.encode()))
     decoder = decode(dialect("openai_responses"))
     for event in repeated_text_events(text):
@@ -37,7 +37,7 @@ def test_text_repeated_by_the_last_events_is_read_once(letter: str) -> None:
     assert [block.text for block in decoder.close().blocks if isinstance(block, Text)] == [text]
 
 
-def test_the_last_events_count_towards_the_size_limit() -> None:
+def test_the_last_events_of_a_stream_count_towards_the_size_limit() -> None:
     decoder = decode(dialect("openai_responses"), max_bytes=3_000_000)
     *events, last = (
         f"data: {json.dumps(event)}\n\n".encode() for event in repeated_text_events("x" * 900_000)
@@ -77,7 +77,7 @@ def test_a_json_document_with_too_many_values_is_rejected(begin: bytes, data: by
 
 
 @pytest.mark.parametrize("letter", ["", "\N{GRINNING FACE}"])
-def test_a_string_of_brackets_and_commas_is_one_value(letter: str) -> None:
+def test_a_string_of_brackets_and_commas_counts_as_one_json_value(letter: str) -> None:
     text = letter + '[{,"\\' * 400_000
     decoder = decode(dialect("openai_responses"))
     for event in repeated_text_events(text):

@@ -260,7 +260,7 @@ def test_a_provider_specific_part_is_sent_to_other_providers_as_a_text_note(name
     assert dict(report.losses).get("native", 0) == gone
 
 
-def test_a_signed_part_keeps_its_signature_so_that_later_thinking_stays_valid() -> None:
+def test_a_signed_part_keeps_its_signature_so_later_thinking_stays_valid() -> None:
     signed = {**RAN, "thoughtSignature": "c2ln"}
     parts: list[Fields] = [signed, {"text": "Four.", "thoughtSignature": "bW9yZQ=="}]
     decoder = decode(PROFILES["gemini"], OWNERS["gemini"], stream=False)
@@ -323,7 +323,7 @@ def test_after_a_second_message_start_event_only_later_parts_are_kept() -> None:
     assert [block_outline(block)[1] for block in decoder.close().blocks] == ["web_search_tool_result"]
 
 
-def test_the_number_of_unknown_kinds_of_parts_is_bounded() -> None:
+def test_the_number_of_recorded_unknown_part_types_is_limited() -> None:
     for value in ({"a": 1}, [1]):
         decoder = decode(PROFILES["openai_chat"])
         _, message = run(
@@ -340,7 +340,7 @@ def test_the_number_of_unknown_kinds_of_parts_is_bounded() -> None:
     "said",
     [{"reasoning": "Hm."}, {"reasoning_content": "Hm."}, {"reasoning": "Hm.", "reasoning_content": "Hm."}],
 )
-def test_reasoning_is_read_once_from_either_or_both_field_names(name: str, said: Fields) -> None:
+def test_reasoning_that_appears_in_two_fields_is_decoded_once(name: str, said: Fields) -> None:
     stream = openai_stream(chunk(said), chunk({"content": "Hi."}), chunk({}, "stop"))
     body = {
         "choices": [{"message": {"role": "assistant", "content": "Hi.", **said}, "finish_reason": "stop"}]
@@ -360,7 +360,7 @@ def test_reasoning_is_read_once_from_either_or_both_field_names(name: str, said:
 
 @pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
 @pytest.mark.parametrize("said", ["reasoning", "reasoning_content"])
-def test_reasoning_is_sent_in_the_field_that_the_profile_names(
+def test_reasoning_is_sent_in_the_field_that_the_profile_specifies(
     field: Literal["reasoning", "reasoning_content"], said: str
 ) -> None:
     ollama = PROFILES["ollama"]

@@ -205,7 +205,7 @@ def test_a_value_of_an_unexpected_type_is_reported(name: str) -> None:
 
 
 @pytest.mark.requirement("PROMISE-13")
-def test_reasoning_in_several_fields_is_read_once_and_conflicts_are_reported() -> None:
+def test_reasoning_in_several_fields_is_imported_once_and_conflicts_are_reported() -> None:
     details = [{"type": "reasoning.text", "text": "Hm."}, {"type": "reasoning.encrypted", "data": "gAAA"}]
     said = {"role": "assistant", "content": "t", "reasoning": "Hm.", "reasoning_content": "Hm."}
     history, _ = from_wire([{**said, "reasoning_details": details}], "openai")

@@ -76,7 +76,7 @@ def test_an_arguments_object_is_extracted_from_a_longer_text(pieces: tuple[str, 
 @pytest.mark.parametrize(
     "text", ["{}" + json.dumps({"p": LONG}), OBJECT + LONG, OBJECT * 3 + OBJECT[:-1], json.dumps([LONG])]
 )
-def test_arguments_text_without_exactly_one_object_is_kept_verbatim(text: str) -> None:
+def test_arguments_text_that_does_not_contain_exactly_one_object_is_kept_verbatim(text: str) -> None:
     _, (call,) = decode_stream(*(text[at : at + 30_000] for at in range(0, len(text), 30_000)))
     assert (call.json, call.raw) == (b"{}", text)
 

@@ -80,7 +80,7 @@ def test_a_partial_tool_name_does_not_count_as_a_call_if_the_declared_tools_are_
     assert calls_of(read_fragments(*pieces, tools=frozenset({"f", "g"}))) == [("f", "{}"), ("g", B)]
 
 
-def test_a_second_id_for_the_same_tool_may_continue_the_first_call() -> None:
+def test_argument_fragments_with_a_second_id_may_continue_a_call_of_the_same_tool() -> None:
     decoder = read_fragments(fragment(0, "x", "f"), fragment(0, "y", "f", B))
     assert (calls_of(decoder), decoder.cut_reason) == ([("f", B)], "fault")
 

@@ -106,7 +106,7 @@ def test_a_request_without_caching_equals_the_cached_request_without_its_marks(n
 
 
 @pytest.mark.parametrize("name", MARKED)
-def test_every_cache_mark_requests_a_lifetime_of_an_hour_if_configured(name: str) -> None:
+def test_every_cache_mark_requests_a_one_hour_lifetime_if_configured(name: str) -> None:
     first = render_conversation(name, *ASKED)
     second = render_conversation(name, *ASKED, *WENT_ON, after=first)
     made = request(name, second, cache="long")
@@ -135,7 +135,7 @@ def test_only_requests_to_models_with_a_cache_get_cache_marks(name: str, model: 
     assert ("cache" in made.losses) != taken  # an unsupported lifetime is reported
 
 
-def test_media_at_the_end_of_a_message_carry_the_cache_mark() -> None:
+def test_media_at_the_end_of_a_message_get_the_cache_mark() -> None:
     photo = Message("user", [Text("Look:"), Media("image/png", png_base64())])
     made = request("openrouter", render_conversation("openrouter", photo))
     assert marks(made.body) == ["messages.0.content.0", "messages.1.content.1"]
@@ -152,7 +152,7 @@ def test_adding_a_cache_mark_copies_only_the_segment_that_contains_it() -> None:
 
 @pytest.mark.requirement("PROMISE-14")
 @pytest.mark.parametrize("name", MARKED)
-def test_the_end_of_the_previous_request_gets_a_cache_mark_however_long_the_new_messages_are(
+def test_the_end_of_the_previous_request_always_gets_a_cache_mark(
     name: str,
 ) -> None:
     first = render_conversation(name, *ASKED)
@@ -172,7 +172,7 @@ def test_the_end_of_the_previous_request_gets_a_cache_mark_however_long_the_new_
 
 @pytest.mark.requirement("PROMISE-14")
 @pytest.mark.parametrize("name", PROFILES)
-def test_a_cache_key_is_sent_to_hosts_that_route_requests_by_it(name: str) -> None:
+def test_a_cache_key_is_sent_to_hosts_that_use_it_to_route_requests(name: str) -> None:
     body = json.loads(request(name, render_conversation(name, *ASKED), "lane-1").body)
     assert body.get("prompt_cache_key") == ("lane-1" if name in KEYED else None)
     assert "prompt_cache_retention" not in body
@@ -188,7 +188,7 @@ def test_a_longer_cache_lifetime_is_requested_where_supported(name: str) -> None
     assert check(made.body, dialect(name)) == []
 
 
-def test_a_cache_key_is_unique_and_opaque() -> None:
+def test_a_cache_key_is_unique_and_reveals_nothing() -> None:
     binding = Binding("claude", "anthropic", "https://host.example", "account-1", "m")
     named = lane_key("s", binding)
     assert named == lane_key("s", binding)

@@ -136,7 +136,7 @@ def test_a_call_without_arguments_is_not_mixed_up_with_the_next_call(deltas: lis
 
 
 @pytest.mark.parametrize("together", [True, False])
-def test_calls_of_one_tool_at_index_0_are_separated_by_their_ids(together: bool) -> None:
+def test_calls_at_the_same_index_are_separated_by_their_ids(together: bool) -> None:
     whole = [fragment(0, name, "f", text) for name, text in (("x", A), ("y", ""), ("z", A))]
     ends = [fragment(0, "y", text=B[:3]), fragment(0, "y", text=B[3:])]
     deltas = [[*whole, *ends]] if together else [[piece] for piece in (*whole, *ends)]
@@ -173,7 +173,7 @@ def test_a_call_starts_when_its_name_is_known_and_ends_once() -> None:
 
 
 @pytest.mark.parametrize("more", [1, 2])
-def test_a_call_ends_once_although_arguments_follow_the_finish_reason(more: int) -> None:
+def test_a_call_ends_once_even_if_arguments_follow_the_finish_reason(more: int) -> None:
     stream = openai_stream(
         calls(fragment(0, "x", "f", '{"a"')),
         *(chunk({}, "tool_calls") for _ in range(more)),
@@ -187,7 +187,7 @@ def test_a_call_ends_once_although_arguments_follow_the_finish_reason(more: int)
     assert message.calls[0].arguments == {"a": 1}
 
 
-def test_a_finished_call_is_kept_when_the_stream_breaks_off_later() -> None:
+def test_a_finished_call_is_kept_if_the_stream_breaks_off_later() -> None:
     decoder = decode(OPENAI_CHAT)
     decoder.feed(openai_stream(calls(fragment(0, "x", "f", A)), chunk({}, "tool_calls"), done=False))
     with pytest.raises(AnswerFault):
@@ -230,7 +230,7 @@ def test_valid_arguments_of_a_stream_keep_their_bytes() -> None:
     assert call.json == text.encode()
 
 
-def test_a_character_split_across_deltas_is_joined() -> None:
+def test_a_character_split_across_two_deltas_is_joined() -> None:
     stream = openai_stream(
         b'data: {"choices":[{"delta":{"content":"a\\ud83d"}}]}\n\n',
         b'data: {"choices":[{"delta":{"content":"\\ude00b\\udc00"}}]}\n\n',
@@ -242,7 +242,7 @@ def test_a_character_split_across_deltas_is_joined() -> None:
     assert events == [TextDelta("a"), TextDelta("😀b\ufffd"), TextDelta("c")]
 
 
-def test_parts_are_in_order_of_appearance() -> None:
+def test_the_parts_of_a_message_keep_their_order_in_the_stream() -> None:
     stream = openai_stream(
         chunk({"reasoning": "hm"}),
         chunk({"content": "one"}),
@@ -260,14 +260,14 @@ def test_parts_are_in_order_of_appearance() -> None:
     ]
 
 
-def test_two_hundred_calls_are_kept_and_ten_thousand_are_a_fault() -> None:
+def test_an_answer_may_have_two_hundred_calls_but_not_ten_thousand() -> None:
     deltas = [calls(fragment(number, f"c{number}", "f", "{}")) for number in range(10_000)]
     assert len(answer(OPENAI_CHAT, openai_stream(*deltas[:200])).calls) == 200
     _, fault = run(decode(OPENAI_CHAT), [openai_stream(*deltas)])
     assert isinstance(fault, AnswerFault)
 
 
-def test_a_deprecated_function_call_and_a_refusal_are_read() -> None:
+def test_a_deprecated_function_call_and_a_refusal_are_decoded() -> None:
     stream = openai_stream(
         chunk({"function_call": {"name": "f", "arguments": '{"a"'}}),
         chunk({"function_call": {"arguments": ":1}"}}),
@@ -302,7 +302,7 @@ def test_an_empty_deprecated_function_call_next_to_a_tool_call_adds_no_call() ->
     assert message_outline(answer(OPENAI_CHAT, stream)) == (("call", "hist_tool_1", "f", A, '"x"'),)
 
 
-def test_the_last_usage_wins_with_its_cache_figures() -> None:
+def test_the_last_usage_chunk_with_its_cached_tokens_counts() -> None:
     first = chunk({"content": "x"}, usage={"prompt_tokens": 1, "completion_tokens": 1})
     last = {
         "choices": [],
@@ -319,7 +319,7 @@ def test_the_last_usage_wins_with_its_cache_figures() -> None:
 
 
 @pytest.mark.parametrize("usage", [{"prompt_cache_hit_tokens": 5}, {"cached_tokens": 5}])
-def test_cache_figures_of_compatible_servers_are_read(usage: dict[str, object]) -> None:
+def test_cached_token_counts_of_compatible_servers_are_decoded(usage: dict[str, object]) -> None:
     decoder = decode(OPENAI_CHAT)
     decoder.feed(openai_stream({"choices": [{"delta": {}, "usage": {"prompt_tokens": 9, **usage}}]}))
     assert decoder.usage == Usage(9, 0, 5, 0)
@@ -396,7 +396,7 @@ def test_an_error_inside_a_200_stream_is_classified(
     assert fault.status == status
 
 
-def test_an_event_named_error_is_read_as_an_error() -> None:
+def test_an_event_named_error_is_treated_as_an_error() -> None:
     _, fault = run(decode(OPENAI_CHAT), [b'event: error\ndata: {"message":"overloaded_error"}\n\n'])
     assert isinstance(fault, AnswerFault)
 
@@ -417,7 +417,7 @@ def test_a_null_error_field_is_not_an_error() -> None:
     assert answer(OPENAI_CHAT, openai_stream(chunk({"content": "x"}, error=None))).text == "x"
 
 
-def test_only_the_first_choice_is_read() -> None:
+def test_only_the_first_choice_is_decoded() -> None:
     other = {
         "choices": [{"index": 1, "delta": {"content": "other"}}, {"index": 0, "delta": {"content": "mine"}}]
     }
@@ -450,6 +450,6 @@ def test_a_response_body_gives_the_same_message_as_a_stream() -> None:
 @pytest.mark.parametrize(
     "body", [{}, {"choices": []}, {"choices": [{"message": None}]}, {"error": {"message": "x"}}, []]
 )
-def test_a_response_body_without_a_message_is_a_fault(body: object) -> None:
+def test_a_response_body_without_a_message_is_reported_as_a_fault(body: object) -> None:
     with pytest.raises(AnswerFault):
         body_answer(OPENAI_CHAT, body)

@@ -59,7 +59,7 @@ def ours(pieces: list[bytes]) -> list[ServerEvent]:
     return [event for piece in pieces for event in parser.feed(piece)]
 
 
-def test_random_frames_in_random_pieces_are_read_as_botocore_reads_them() -> None:
+def test_random_frames_in_random_pieces_are_decoded_as_by_botocore() -> None:
     for seed in range(400):
         random = Random(seed)
         stream = b"".join(a_frame(random) for _ in range(random.randrange(1, 6)))
@@ -68,7 +68,7 @@ def test_random_frames_in_random_pieces_are_read_as_botocore_reads_them() -> Non
         assert ours(pieces) == theirs(stream) != [], seed
 
 
-def test_a_truncated_stream_gives_its_complete_frames() -> None:
+def test_the_complete_frames_of_a_truncated_stream_are_returned() -> None:
     random = Random(1)
     stream = b"".join(a_frame(random) for _ in range(4))
     for place in range(len(stream)):
@@ -100,7 +100,7 @@ def test_a_flipped_bit_is_rejected_where_botocore_rejects_it() -> None:
         (pack(">II", 1 << 24, 0) + pack(">I", crc32(pack(">II", 1 << 24, 0))), "larger than"),
     ],
 )
-def test_a_malformed_frame_is_a_fault(stream: bytes, why: str) -> None:
+def test_a_malformed_frame_is_reported_as_a_fault(stream: bytes, why: str) -> None:
     with pytest.raises(StreamFault, match=why):
         FrameParser(MAX_FRAME).feed(stream)
 
@@ -115,7 +115,7 @@ def test_complete_frames_before_a_fault_are_returned_first() -> None:
         parser.feed(good)
 
 
-def test_exception_and_error_frames_become_an_event_with_their_kind() -> None:
+def test_exception_and_error_frames_become_an_event_with_the_error_type() -> None:
     parser = FrameParser(MAX_FRAME)
     told = parser.feed(
         encode_frame(

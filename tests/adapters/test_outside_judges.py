@@ -68,7 +68,7 @@ def _with_item_ids(body: dict[str, Any]) -> None:  # Any: JSON
 
 @pytest.mark.requirement("PROMISE-1", "REQ-915-036")
 @pytest.mark.parametrize("name", list(REQUESTS))
-def test_every_body_validates_against_the_vendors_request_type(name: str) -> None:
+def test_every_request_body_validates_against_the_vendors_request_type(name: str) -> None:
     judged, named, said = 0, 0, set[str]()
     for seed, body in _bodies(name, COUNT):
         _with_item_ids(body)
@@ -93,7 +93,7 @@ def test_the_vendors_type_rejects_an_unknown_key_and_a_wrong_type(name: str) -> 
 
 @pytest.mark.requirement("PROMISE-1", "REQ-915-006", "REQ-915-007", "REQ-915-008")
 @pytest.mark.parametrize("name", PAIRING)
-def test_an_external_checker_of_pairing_and_adjacency_finds_no_faults_in_our_requests(name: str) -> None:
+def test_an_external_checker_of_call_pairing_finds_no_faults_in_our_requests(name: str) -> None:
     provider = name.removesuffix("_chat")
     judged = 0
     for seed, body in _bodies(name, COUNT):

@@ -161,7 +161,7 @@ def test_every_mistral_body_validates_against_its_sdk() -> None:
 
 @pytest.mark.requirement("PROMISE-1", "REQ-915-006", "REQ-915-036")
 @pytest.mark.parametrize("name", VENDORS)
-def test_bodies_of_other_vendors_are_openai_bodies_plus_their_fields(name: str) -> None:
+def test_requests_to_other_vendors_are_openai_requests_plus_vendor_fields(name: str) -> None:
     forces = dialect(name).request
     is_named = forces.forced_choice == "yes" and forces.named_choice
     is_named = is_named and dialect(name).model.forced_choice != "never"

@@ -54,7 +54,7 @@ def test_every_error_page_is_reduced_to_one_line(text: str) -> None:
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_names_its_target_without_its_query(status: int) -> None:
+def test_the_error_about_a_redirect_shows_its_target_url_without_the_query(status: int) -> None:
     told = {"Location": "https://api.test/v1/chat?key=sk-0123456789"}
     for body in (b"", b"<html><title>Moved</title></html>"):
         failure = classify(status, told, body, OPENAI_CHAT)

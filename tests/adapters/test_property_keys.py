@@ -113,7 +113,7 @@ def test_a_host_that_accepts_any_key_gets_the_original_keys(name: str, model: st
     assert sent_schema(made, name) == LIST
 
 
-def test_renamed_keys_are_the_same_in_every_process() -> None:
+def test_an_invalid_key_gets_the_same_new_name_in_every_process() -> None:
     code = (
         "from actors.core.schemas.property_keys import property_key; "
         f"print(property_key({LONG!r}, {PATTERN!r}), end='')"
@@ -169,7 +169,7 @@ def test_a_renamed_key_never_collides_with_an_original_key() -> None:
     assert len(parse(made.schema)["properties"]) == 2  # type: ignore[index,call-overload,arg-type]  # JSON
 
 
-def test_lookarounds_are_dropped_for_hosts_that_build_grammars() -> None:
+def test_patterns_with_lookarounds_are_dropped_for_hosts_that_compile_schemas_to_grammars() -> None:
     for name in ("llama_cpp", "vllm", "ollama"):
         made = request(SEND, name)
         properties = sent_schema(made, name)["properties"]
@@ -187,7 +187,7 @@ def test_a_pattern_without_lookarounds_is_kept(pattern: str) -> None:
     assert host_schema(schema, "plain") == (schema, (), {})
 
 
-def test_lookarounds_are_dropped_from_an_output_schema_too() -> None:
+def test_patterns_with_lookarounds_are_dropped_from_an_output_schema_too() -> None:
     form = dump(
         {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(?=a)b$"}}, "required": ["a"]}
     )
@@ -300,7 +300,7 @@ def test_renaming_keys_leaves_all_remaining_bytes_unchanged(text: Any) -> None: 
     assert there.startswith(b'{\n "a_b_1": ')
 
 
-def test_a_call_with_a_duplicate_key_keeps_the_models_arguments() -> None:
+def test_a_call_with_a_duplicate_key_is_sent_back_with_the_models_own_arguments() -> None:
     me = Binding("b", "anthropic", "https://a.example", "", "m")
     decoder = decode(dialect("anthropic"), me, stream=False, keys={"list": {"a_b_1": "a b"}})
     call = {"type": "tool_use", "id": "toolu_1", "name": "list", "input": {"a_b_1": 1, "a b": 2}}

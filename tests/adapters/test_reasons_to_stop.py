@@ -133,7 +133,7 @@ def test_an_empty_answer_fails_with_its_stop_reason(
 
 @pytest.mark.parametrize("held", [WORDS, CALL])
 @pytest.mark.parametrize(("name", "wire", "reason", "kind"), REASONS)
-def test_text_before_an_abnormal_stop_is_kept_except_next_to_an_unreadable_call(
+def test_text_before_an_abnormal_stop_is_kept_unless_the_answer_has_an_unreadable_call(
     name: str, wire: Callable[[str, str], bytes], reason: str, kind: str, held: str
 ) -> None:
     message = decoded(name, wire(held, reason))
@@ -145,7 +145,7 @@ def test_text_before_an_abnormal_stop_is_kept_except_next_to_an_unreadable_call(
 
 
 @pytest.mark.parametrize("held", [NOTHING, THOUGHT, BLANK, WORDS, CALL])
-def test_an_ordinary_stop_reason_is_never_a_failure(held: str) -> None:
+def test_an_ordinary_stop_reason_is_never_classified_as_a_failure(held: str) -> None:
     for name, wire, reason in (
         ("openai_chat", chat, "length"),
         ("anthropic", anthropic, "max_tokens"),
@@ -156,7 +156,7 @@ def test_an_ordinary_stop_reason_is_never_a_failure(held: str) -> None:
         assert isinstance(decoded(name, wire(held, reason)), Message)
 
 
-def test_a_missing_signature_is_our_bug_even_next_to_a_call() -> None:
+def test_a_missing_signature_is_a_bug_of_this_library_even_if_the_answer_has_a_call() -> None:
     fault = decoded("gemini", gemini(CALL, "MISSING_THOUGHT_SIGNATURE"))
     assert isinstance(fault, AnswerFault)
     assert fault.failure.action == "our_bug"

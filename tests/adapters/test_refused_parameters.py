@@ -252,14 +252,14 @@ def test_a_rejected_value_is_distinguished_from_an_unsupported_parameter(
 
 
 @pytest.mark.parametrize(("name", "error"), OTHERS)
-def test_errors_about_other_problems_name_no_parameter(
+def test_errors_about_other_problems_are_not_attributed_to_a_parameter(
     name: str,
     error: dict[str, Any],  # Any: as above
 ) -> None:
     assert failure(name, error).kind not in ("parameter", "media")
 
 
-def test_a_list_of_rejected_fields_names_the_parameter() -> None:
+def test_the_rejected_parameter_is_found_in_a_list_of_rejected_fields() -> None:
     detail = [
         {
             "type": "extra_forbidden",

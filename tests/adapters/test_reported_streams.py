@@ -28,7 +28,7 @@ def stream(case: dict[str, Any]) -> bytes:  # Any: JSON
 
 @pytest.mark.parametrize("knows_tools", [True, False])
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-def test_a_stream_from_a_bug_report_is_read_with_its_intended_content(path: Path, knows_tools: bool) -> None:
+def test_a_stream_from_a_bug_report_is_decoded_to_its_intended_content(path: Path, knows_tools: bool) -> None:
     case = json.loads(path.read_text())
     expected = case["expected"]
     decoder = decode(PROFILES[case["dialect"]], tools={"write", "manual"} if knows_tools else None)

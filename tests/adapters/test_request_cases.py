@@ -36,7 +36,7 @@ def test_every_request_case_is_used_by_a_test() -> None:
     assert [path.stem for path in sorted(CASES.glob("*.json")) if path.stem not in written] == []
 
 
-def test_effort_with_tools_is_not_sent_to_models_that_reject_it() -> None:
+def test_the_effort_setting_is_not_sent_with_tools_to_models_that_reject_it() -> None:
     given = case("chat-effort-and-tools")
     made = [
         request_with(
@@ -56,7 +56,7 @@ def test_temperature_is_not_sent_to_models_that_reject_it(name: str) -> None:
     assert {"temperature": [json.loads(each.body).get("temperature") for each in made]} == given["expected"]
 
 
-def test_deepseek_messages_have_reasoning_if_tools_are_declared() -> None:
+def test_every_deepseek_model_message_has_reasoning_if_tools_are_declared() -> None:
     given = case("deepseek-reasoning-without-calls")
     history, ledger = from_wire(given["messages"], "deepseek")
     rendered = render(history, ledger, dialect("deepseek"))
@@ -94,7 +94,7 @@ def test_an_invalid_property_raises_a_one_line_error_when_its_tool_is_declared()
         Tool.from_schema(given["name"], "", given["parameters"], print)
 
 
-def test_lookarounds_are_not_sent_to_hosts_that_build_grammars() -> None:
+def test_patterns_with_lookarounds_are_not_sent_to_hosts_that_compile_schemas_to_grammars() -> None:
     given = case("grammar-lookaround")
     body, losses = body_with(given, "llama_cpp")
     assert not re.search(r"\(\?[!=<]", json.dumps(body))

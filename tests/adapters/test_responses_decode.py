@@ -77,7 +77,7 @@ def test_a_body_and_its_stream_give_the_same_answer() -> None:
     assert decode_stream(*whole, completed_event(usage=usage)) == message
 
 
-def test_an_item_that_occurs_only_in_its_end_event_is_read_completely() -> None:
+def test_an_item_that_appears_only_in_its_end_event_is_decoded_completely() -> None:
     events, message = run(
         decode(OPENAI_RESPONSES), [responses_stream(item_done(0, **words("Hi.")), item_done(1, **CALL))]
     )
@@ -87,12 +87,12 @@ def test_an_item_that_occurs_only_in_its_end_event_is_read_completely() -> None:
     assert CallDone(message.calls[0].id) in events
 
 
-def test_a_stream_of_only_the_last_event_is_read_completely() -> None:
+def test_a_stream_that_consists_of_only_the_last_event_is_decoded_completely() -> None:
     message = decode_stream(completed_event(output=[words("Hi."), CALL]))
     assert [block[0] for block in message_outline(message)] == ["text", "call"]
 
 
-def test_the_output_of_the_last_event_is_not_read_again() -> None:
+def test_the_output_in_the_last_event_does_not_duplicate_streamed_items() -> None:
     message = decode_stream(
         item_done(1, **words("Hi.")),
         item_done(2, **CALL),
@@ -119,7 +119,7 @@ def test_a_delta_without_ids_belongs_to_the_latest_item_of_its_kind() -> None:
     assert decode_stream(delta, delta, completed_event()).text == "HiHi"
 
 
-def test_the_end_event_of_an_item_decides_its_arguments() -> None:
+def test_the_arguments_in_the_end_event_of_an_item_take_precedence() -> None:
     message = decode_stream(
         item_added(0, **function_call("fc_1", "call_A", "read", "")),
         item_delta("function_call_arguments", 0, "fc_1", '{"p": 9'),
@@ -164,7 +164,7 @@ def test_reasoning_with_an_invalid_id_is_kept_without_it(item_id: str) -> None:
     assert again == {"type": "reasoning", "summary": SUMMARY, "encrypted_content": "gAAA+/==é"}
 
 
-def test_encrypted_content_is_read_only_from_the_end_of_its_item() -> None:
+def test_encrypted_content_is_taken_only_from_the_end_event_of_its_item() -> None:
     stream = responses_stream(item_added(0, **reasoning_item(encrypted_content="part")), done=False)
     decoder = decode(OPENAI_RESPONSES)
     run(decoder, [stream])
@@ -222,7 +222,7 @@ def test_the_input_of_a_custom_tool_is_kept_verbatim() -> None:
     assert not message.calls[0].is_malformed
 
 
-def test_items_of_the_providers_own_tools_keep_their_place() -> None:
+def test_items_of_the_providers_own_tools_keep_their_position() -> None:
     search = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
     message = decode_stream(
         item_added(0, **search), item_done(0, **search), item_done(1, **words("Hi.")), completed_event()
@@ -307,11 +307,11 @@ def test_an_error_inside_an_answer_is_classified_however_it_is_wrapped(code: str
 
 
 @pytest.mark.parametrize("status", ["cancelled", "queued", "in_progress", "zzz"])
-def test_an_unfinished_response_is_a_fault(status: str) -> None:
+def test_an_unfinished_response_is_reported_as_a_fault(status: str) -> None:
     assert fault(body={"status": status, "output": []}).failure.action == "retry"
 
 
-def test_a_stream_that_ends_with_only_done_is_a_fault() -> None:
+def test_a_stream_that_ends_with_only_done_is_reported_as_a_fault() -> None:
     stream = responses_stream(item_done(0, **words("Hi.")), done=False) + b"data: [DONE]\n\n"
     _, found = run(decode(OPENAI_RESPONSES), [stream])
     assert isinstance(found, AnswerFault)
@@ -320,7 +320,7 @@ def test_a_stream_that_ends_with_only_done_is_a_fault() -> None:
 
 
 @pytest.mark.parametrize("body", [{}, {"object": "response"}, {"status": "completed", "output": None}])
-def test_a_response_body_without_output_is_a_fault(body: object) -> None:
+def test_a_response_body_without_output_is_reported_as_a_fault(body: object) -> None:
     assert fault(body=body).failure.kind == "transient"
 
 

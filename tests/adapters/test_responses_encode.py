@@ -90,7 +90,7 @@ def test_a_message_is_encoded_as_consecutive_items() -> None:
     ]
 
 
-def test_a_user_message_of_more_than_one_text_is_a_list_of_parts() -> None:
+def test_a_user_message_with_several_texts_is_encoded_as_a_list_of_parts() -> None:
     image, linked = Media("image/png", data="aGk="), Media("image/*", url="https://x.example/a.png")
     document, there = (
         Media("application/pdf", data="aGk="),
@@ -209,7 +209,7 @@ def encode_settings(**settings: Any) -> tuple[Wire, tuple[str, ...]]:  # Any: fi
     return body, request.losses
 
 
-def test_a_request_is_stateless_and_includes_encrypted_reasoning() -> None:
+def test_a_responses_request_is_stateless_and_asks_for_encrypted_reasoning() -> None:
     body, losses = encode_settings(stream=False)
     assert body == {
         "model": "m",

@@ -43,7 +43,7 @@ def import_transcript(*items: object) -> History:
     return history
 
 
-def test_a_valid_transcript_has_no_findings() -> None:
+def test_importing_a_valid_transcript_reports_nothing() -> None:
     imported = import_transcript(
         {"role": "developer", "content": "Be brief."},
         user("u"),
@@ -84,7 +84,9 @@ def test_imported_reasoning_keeps_its_encrypted_content_with_the_origin_imported
         ({"input": [user("u")], "model": "m"}, None, ["user: 'u'"]),
     ],
 )
-def test_a_body_is_read_with_its_instructions(body: Wire, system: str | None, said: list[str]) -> None:
+def test_a_responses_body_is_imported_with_its_instructions(
+    body: Wire, system: str | None, said: list[str]
+) -> None:
     imported, _ = from_wire(body, "responses")
     assert (outline(imported), imported.system) == (said, system)
 
@@ -116,7 +118,7 @@ def test_unsupported_items_are_kept_as_labelled_text(odd: object, note: str) -> 
     assert imported.report.notes == (f"input[1]: {note} kept as text",)
 
 
-def test_server_tool_items_are_model_text_not_calls() -> None:
+def test_items_of_server_tools_are_imported_as_model_text_and_not_as_calls() -> None:
     search = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"query": "x"}}
     mcp = {"type": "mcp_call", "id": "mcp_1", "name": "lookup", "arguments": "{}", "output": "found"}
     image = {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": "AAAA"}
@@ -158,7 +160,7 @@ def test_calls_without_outputs_and_outputs_without_calls_are_imported_without_re
 
 @pytest.mark.requirement("REQ-915-048")
 @pytest.mark.parametrize("status", ["in_progress", "incomplete"])
-def test_a_call_without_its_output_has_an_unknown_outcome(status: str) -> None:
+def test_an_imported_call_without_its_output_has_an_unknown_outcome(status: str) -> None:
     imported = import_transcript(
         call("a"), {"type": "function_call_output", "call_id": "a", "status": status}
     )

@@ -65,7 +65,7 @@ def test_any_bytes_parse_the_same_in_one_piece_and_in_many(pieces: list[bytes]) 
     assert parse_events([data]) == parse_events(one_by_one(data)) == parse_events(pieces)
 
 
-def test_an_event_above_its_size_limit_is_a_fault_in_any_pieces() -> None:
+def test_an_event_above_its_size_limit_is_reported_as_a_fault_in_any_pieces() -> None:
     big = b"data: " + b"x" * 100
     for chunks in ([big + b"\n\n"], one_by_one(big), [b"data: " + b"x" * 40 + b"\n"] * 3, [b"y" * 101]):
         with pytest.raises(StreamFault, match="larger than 100 bytes"):
@@ -94,7 +94,7 @@ def test_a_byte_order_mark_may_precede_a_large_data_line(size: int) -> None:
     assert len(event.data) == 2 * MEBIBYTE
 
 
-def test_a_flood_of_json_outside_events_is_bounded() -> None:
+def test_the_amount_of_json_outside_sse_events_is_limited() -> None:
     parser = EventParser(max_event=100)
     with pytest.raises(StreamFault, match="larger than 100 bytes"):
         parser.feed(b'[\n"x",\n\n' * 30)
@@ -105,7 +105,7 @@ def test_a_flood_of_comments_inside_one_event_is_skipped() -> None:
     assert parser.feed(b"data: a\n" + b": keep-alive\n" * 1000 + b"data: b\n\n") == [ServerEvent("", "a\nb")]
 
 
-def test_comments_in_large_events_are_allowed_but_other_lines_are_bounded() -> None:
+def test_sse_data_may_be_large_but_all_other_lines_together_are_limited() -> None:
     data = b"data: " + b"x" * 2 * MEBIBYTE + b"\n: keep-alive\n\n"
     assert [len(event.data) for event in parse_events([data], EventParser(3 * MEBIBYTE))] == [2 * MEBIBYTE]
     for line in (b"x" * 2 * MEBIBYTE, b'{"error": 1}\n' * 100_000, b": " + b"x" * 2 * MEBIBYTE):

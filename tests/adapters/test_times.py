@@ -50,7 +50,7 @@ NONSENSE = (
 
 
 @pytest.mark.parametrize(("value", "seconds"), FORMS)
-def test_every_format_of_a_retry_or_reset_time_is_read(value: str, seconds: float) -> None:
+def test_every_format_of_a_retry_or_reset_time_is_parsed(value: str, seconds: float) -> None:
     assert seconds_until(value, NOW) == pytest.approx(seconds, abs=1e-4)
 
 
@@ -60,7 +60,7 @@ def test_an_invalid_retry_or_reset_time_is_ignored(value: str) -> None:
 
 
 @given(value=st.one_of(st.text(max_size=30), st.floats().map(str), st.integers().map(str)))
-def test_retry_and_reset_times_are_limited_to_between_now_and_a_month_ahead(value: str) -> None:
+def test_retry_and_reset_times_are_clamped_to_the_next_month(value: str) -> None:
     read = seconds_until(value, NOW)
     assert read is None or 0 <= read <= MOST_AHEAD
 
@@ -73,7 +73,7 @@ def test_a_retry_date_is_compared_with_the_clock_of_the_server_that_sent_it(valu
 
 
 @pytest.mark.parametrize("reset", ["1800000060", "1800000060000", "60", "60s", "1m", "2027-01-15T08:01:00Z"])
-def test_the_reset_time_of_a_rate_limit_is_read_in_every_form(reset: str) -> None:
+def test_the_reset_time_of_a_rate_limit_is_parsed_in_every_form(reset: str) -> None:
     told = {
         "x-ratelimit-limit-requests": "100",
         "x-ratelimit-remaining-requests": "0",
@@ -83,7 +83,7 @@ def test_the_reset_time_of_a_rate_limit_is_read_in_every_form(reset: str) -> Non
     assert classify(429, told, b"", OPENAI_CHAT, now=NOW).retry_after == pytest.approx(0.6)
 
 
-def test_a_used_up_daily_quota_is_available_only_after_its_full_reset_time() -> None:
+def test_a_used_up_daily_quota_is_available_again_only_after_its_full_reset_time() -> None:
     told = {"x-ratelimit-limit": "50", "x-ratelimit-remaining": "0", "x-ratelimit-reset": "5h2m0s"}
     assert seconds_until_quota(told, NOW) == 18_120.0
 

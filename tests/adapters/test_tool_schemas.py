@@ -37,7 +37,7 @@ def request(settings: Settings, profile: Dialect) -> Request:
     return adapter(profile).request(Segments(), settings)
 
 
-def test_a_root_union_merges_properties_and_intersects_required() -> None:
+def test_the_arms_of_a_root_union_are_merged_and_their_required_lists_intersected() -> None:
     root, lost = sent_schema(
         {
             "type": "object",

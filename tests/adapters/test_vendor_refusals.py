@@ -90,7 +90,7 @@ OTHERS: list[tuple[str, int, object, str, str | None]] = [
 
 
 @pytest.mark.parametrize(("name", "status", "body", "rule"), TRANSCRIPT)
-def test_a_rejected_transcript_is_our_bug_and_names_the_rule(
+def test_a_rejected_transcript_is_classified_as_a_bug_of_this_library_and_names_the_rule(
     name: str, status: int, body: object, rule: str | None
 ) -> None:
     failure = classify(status, {}, json.dumps(body).encode(), dialect(name))

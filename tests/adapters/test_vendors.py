@@ -163,7 +163,7 @@ def test_a_model_message_with_only_reasoning_is_not_sent() -> None:
         assert dict(rendered.report.losses)["thinking"] == 1
 
 
-def test_partial_reasoning_is_not_kept() -> None:
+def test_reasoning_of_a_partial_answer_is_not_kept() -> None:
     decoder = decode(dialect("kimi"), KIMI)
     decoder.feed(openai_stream(chunk({"reasoning_content": "Hm"}), chunk({"content": "I"}), done=False))
     assert decoder.partial_message().blocks == (Text("I"),)
@@ -258,7 +258,7 @@ def _pinned_binding(upstream: str, backend: str = "pinned") -> Binding:
     return replace(ROUTER, backend=backend, upstream=upstream)
 
 
-def test_reasoning_of_a_pinned_upstream_is_sent_only_with_the_same_pin() -> None:
+def test_reasoning_from_a_pinned_upstream_is_sent_only_to_the_same_pinned_upstream() -> None:
     stream = openai_stream(
         chunk({"reasoning_details": WHOLE}, provider="One"),
         calls(fragment(0, "call_1", "read", "{}")),
@@ -295,7 +295,7 @@ CHUNKS = openai_stream(
 )
 
 
-def test_thinking_chunks_precede_their_content() -> None:
+def test_mistral_thinking_chunks_precede_the_text_chunks() -> None:
     message = decode_answer(MISTRAL, CHUNKS)
     told = replay_message(message, MISTRAL)
     assert told["content"] == [
@@ -307,7 +307,7 @@ def test_thinking_chunks_precede_their_content() -> None:
     assert elsewhere["content"] == "I look."
 
 
-def test_complete_calls_and_usage_on_the_last_chunk_are_read() -> None:
+def test_complete_calls_and_usage_in_the_last_chunk_are_decoded() -> None:
     decoder = decode(dialect("mistral"), MISTRAL)
     decoder.feed(CHUNKS)
     assert [(call.name, call.arguments) for call in decoder.close().calls] == [
@@ -353,7 +353,7 @@ def test_mistral_gets_a_model_message_between_a_tool_result_and_a_user_message()
     assert b"".join(second.lane._segments).startswith(b"".join(first.lane._segments))
 
 
-def test_hosts_with_chat_templates_get_alternating_roles() -> None:
+def test_hosts_with_strict_chat_templates_get_alternating_roles() -> None:
     history = [Message("assistant", [Text("a")]), Message("assistant", [Text("b")]), GO, GO]
     for name in ("vllm", "llama_cpp", "ollama"):
         roles = roles_of(render(History(history), Ledger(), dialect(name)))
@@ -529,7 +529,7 @@ def test_vendor_specific_reasoning_of_a_transcript_is_imported(
     assert history[0].blocks == blocks
 
 
-def test_mistrals_content_chunks_are_read() -> None:
+def test_mistrals_content_chunks_are_imported() -> None:
     parts = [
         {"type": "image_url", "image_url": "https://a.example/i.png"},
         {"type": "document_url", "document_url": "https://a.example/d.pdf"},

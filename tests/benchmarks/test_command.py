@@ -77,7 +77,9 @@ def test_goal_names_are_case_insensitive(capsys: pytest.CaptureFixture[str]) -> 
     assert [row["goal"] for row in figures if row["note"] == "not selected"] == ["A2"]
 
 
-def test_runs_are_compared_only_on_one_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_benchmark_runs_are_compared_only_if_they_ran_on_one_machine(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     row = Figure("A1", "asked", "openai_chat", "ms", 3.0, 2.0, 1.0)
     report = measure([Measure("A1", "asked", lambda _: [row])], Extent(quick=True))
     told = json.loads(report.json())

@@ -29,7 +29,7 @@ from tests.renderer.marks import without_marks
 QUICK = Extent(quick=True, backends=("asyncio",))
 
 
-def test_measurements_of_the_repository_are_rows_of_the_same_table(
+def test_measurements_of_the_repository_appear_as_rows_of_the_same_table(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     goals = [measure.goal for measure in MEASURES]
@@ -62,7 +62,7 @@ def test_a_measurement_gives_figures_that_are_compared_with_its_goal(
 
 
 @pytest.mark.parametrize("name", many.WORKS)
-def test_many_sessions_are_measured_to_the_end_of_every_turn(
+def test_a_measurement_of_many_sessions_waits_for_the_end_of_every_turn(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(many, "MODEL_LATENCY", 0.0001)
@@ -104,7 +104,7 @@ def test_the_memory_of_idle_sessions_is_measured_after_their_actors_were_dropped
     assert memory.measure("asked_sessions", 10, "asyncio").tracked < 10
 
 
-def test_the_duration_of_the_tests_is_taken_from_the_last_full_run(tmp_path: Path) -> None:
+def test_the_reported_duration_of_the_tests_comes_from_the_last_full_run(tmp_path: Path) -> None:
     times = tmp_path / "times"
     assert [(row.value, row.is_met) for row in recorded_rows(times)] == [(None, None), (None, None)]
     times.write_text("299\tThe README's tests\n60\tStyle\n1201\tAll\n")
@@ -114,7 +114,7 @@ def test_the_duration_of_the_tests_is_taken_from_the_last_full_run(tmp_path: Pat
     ]
 
 
-def test_a_figure_is_compared_with_its_goal_as_a_multiple_of_the_baseline() -> None:
+def test_the_ratio_of_a_figure_to_its_baseline_is_compared_with_its_goal() -> None:
     over = Figure("A1", "asked", "case", "ms", limit=2.0, value=3.0, baseline=1.0)
     assert (over.score, over.is_met) == (3.0, False)
     assert Figure("A1", "asked", "case", "ms", limit=2.0, value=3.0, baseline=1.5).is_met is True
@@ -143,7 +143,7 @@ def test_a_generated_block_has_the_documented_number_and_size_of_messages() -> N
     assert content_bytes(messages) > 10_000
 
 
-def test_no_two_conversations_share_a_text() -> None:
+def test_no_two_generated_conversations_share_a_text() -> None:
     said = [
         {
             block.json

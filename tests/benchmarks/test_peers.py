@@ -141,7 +141,7 @@ def test_concurrent_turns_run_at_the_same_time(program: Path) -> None:
         assert library.turns(url, 3, stream=True, at_once=True) > 0
 
 
-def test_a_streamed_text_counts_only_if_complete(program: Path) -> None:
+def test_a_benchmarked_stream_counts_only_if_its_text_is_complete(program: Path) -> None:
     program.write_text(BY_HAND)
     with serving(words=5) as url, process.run_libraries([STAND_IN]) as (library,):
         assert library.event_us(url, 5) > 0
@@ -180,7 +180,7 @@ def test_turns_without_executed_calls_are_not_measured(program: Path, url: str) 
         library.turns(url, 1, stream=False)
 
 
-def test_a_failed_installation_reports_the_message_of_pip(
+def test_a_failed_installation_reports_pips_error_message(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Uses this interpreter's pip, which finds nothing; a new environment takes seconds to create."""
@@ -311,7 +311,9 @@ def test_a_comparison_without_peer_libraries_names_the_command_that_measures_the
 
 
 @pytest.mark.parametrize("more", [False, True])
-def test_a_render_counts_only_if_complete(program: Path, tmp_path: Path, more: bool) -> None:
+def test_a_benchmarked_render_counts_only_if_it_is_complete(
+    program: Path, tmp_path: Path, more: bool
+) -> None:
     result = {"role": "tool", "tool_call_id": "c1", "content": "x" * 1000}
     history = tmp_path / "history.json"
     history.write_text(json.dumps({"messages": [result] * 10, "more": [result] * 2}))

@@ -104,12 +104,12 @@ def test_a_row_has_the_median_and_the_spread_of_its_passes() -> None:
         msgspec.structs.replace(MACHINE, cores=4),
     ],
 )
-def test_runs_of_two_machines_are_not_compared(other: Machine) -> None:
+def test_runs_on_two_different_machines_are_not_compared(other: Machine) -> None:
     with pytest.raises(IncomparableReports, match="two machines: Some CPU"):
         compare(report(ROW), report(ROW, machine=other))
 
 
-def test_runs_of_one_machine_are_compared_despite_new_software() -> None:
+def test_runs_on_one_machine_are_compared_even_if_software_versions_differ() -> None:
     newer = msgspec.structs.replace(MACHINE, python="CPython 3.12.1", system="Linux 6.2")
     (change,) = compare(report(ROW), report(ROW, machine=newer))
     assert (change.factor, change.verdict) == (1.0, "same")

@@ -93,7 +93,7 @@ async def test_a_last_line_without_newline_is_read() -> None:
             assert [await keyboard.read_line() for _ in range(5)] == ["a", "b", "", "café", None]
 
 
-async def test_waiting_for_an_input_line_can_be_cancelled() -> None:
+async def test_waiting_for_a_line_of_input_can_be_cancelled() -> None:
     reading, writing = os.pipe()
     try:
         with anyio.move_on_after(0) as scope:

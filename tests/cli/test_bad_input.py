@@ -58,7 +58,7 @@ def test_an_unusable_option_is_reported_in_one_line(
 
 
 @pytest.mark.anyio
-async def test_an_unreachable_host_gives_exit_code_6() -> None:
+async def test_a_command_with_an_unreachable_provider_gives_exit_code_6() -> None:
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
     port = listener.extra(anyio.abc.SocketAttribute.local_port)
     await listener.aclose()  # the port is free again
@@ -102,7 +102,7 @@ def test_an_error_in_actors_toml_names_the_position_and_never_the_value(
         ("1 / 0", "ZeroDivisionError"),
     ],
 )
-def test_a_tool_that_cannot_be_offered_gives_exit_code_3(source: str, says: str, tmp_path: Path) -> None:
+def test_a_tool_that_no_provider_accepts_gives_exit_code_3(source: str, says: str, tmp_path: Path) -> None:
     (tmp_path / "tools.py").write_text(source)
     done = actors_now("run", "x", "-m", "openai:gpt", "--tools", str(tmp_path / "tools.py"), env=KEY)
     assert (done.code, done.out) == (3, "")

@@ -214,7 +214,9 @@ async def test_sigterm_ends_the_chat(phase: str, tmp_path: Path, anyio_backend_n
 
 
 @each_phase(2)
-async def test_a_closed_window_ends_the_chat(phase: str, tmp_path: Path, anyio_backend_name: str) -> None:
+async def test_closing_the_terminal_window_ends_the_chat(
+    phase: str, tmp_path: Path, anyio_backend_name: str
+) -> None:
     make, reach = PHASES[phase]
     scene = make()
     async with _chat(scene, tmp_path, "--backend", anyio_backend_name) as chat:
@@ -398,7 +400,9 @@ def _has_queued(chat: Terminal, number: int) -> Callable[[], bool]:
     return lambda: chat.screen_text.count("queued until this turn ends") == number
 
 
-async def test_queued_lines_are_asked_after_a_cancelled_turn(tmp_path: Path, anyio_backend_name: str) -> None:
+async def test_queued_input_lines_are_sent_after_a_cancelled_turn(
+    tmp_path: Path, anyio_backend_name: str
+) -> None:
     scene = _scene(Turn(Call("wait", {})), Turn(Say("First kept.")), Turn(Say("Second kept.")))
     async with _chat(scene, tmp_path, "--backend", anyio_backend_name) as chat:
         await _until("calls wait()")(chat, scene)

@@ -43,7 +43,7 @@ def dim(text: str) -> str:
 CALL = ToolCallEvent(5, 1, 1, CallId("c1"), "weather", {"city": "Oslo\x1b[2J"})
 
 
-def test_text_is_shown_as_it_arrives_and_its_last_line_is_completed() -> None:
+def test_streamed_text_is_shown_as_it_arrives_and_ends_with_a_newline() -> None:
     assert _output_of(TextEvent("One\nTw", 1, 1, 0)) == "One\nTw"
     said = MessageEvent(1, 1, 1, Message("assistant", (Text("One\nTwo."),)))
     assert _output_of(TextEvent("One\nTw", 1, 1, 0), TextEvent("o.", 1, 1, 6), said) == "One\nTwo.\n"
@@ -103,5 +103,5 @@ def test_a_call_cancelled_while_it_waits_for_an_approval_is_shown_as_never_run()
     assert " cancelled before it ran" in output.text
 
 
-def test_columns_are_aligned() -> None:
+def test_the_columns_of_a_printed_table_are_aligned() -> None:
     assert [*align_columns([("a", "bb"), ("ccc", "")])] == ["a    bb", "ccc"]

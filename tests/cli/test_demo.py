@@ -68,7 +68,9 @@ def test_the_demo_begins_with_a_history_that_both_providers_refuse(
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("columns", [60, 72, 100])
-def test_the_demo_fits_its_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_output_of_the_demo_fits_the_width_of_the_terminal(
+    columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("NO_COLOR", "1")
     terminal = Terminal()

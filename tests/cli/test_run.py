@@ -83,7 +83,9 @@ async def test_the_prompt_may_come_from_standard_input(arguments: list[str], sen
     assert json.loads(server.requests[0].body)["messages"][0]["content"][0]["text"] == sent
 
 
-def test_a_silent_pipe_is_ignored(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_pipe_on_standard_input_that_sends_nothing_is_ignored(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     reading, writing = os.pipe()
     try:
         assert not _has_input(reading, 0)
@@ -143,7 +145,7 @@ async def test_any_dialect_can_be_chosen_for_a_backend(name: str, monkeypatch: p
 
 
 @pytest.mark.alternating
-async def test_an_empty_answer_is_reported() -> None:
+async def test_the_run_command_reports_an_empty_answer() -> None:
     server = OpenAIServer([Turn(), Turn(Think("I could read."))])
     async with serve(server):
         done = await actors("run", "x", "--base-url", server.base_url, "-m", "m")
@@ -154,7 +156,7 @@ async def test_an_empty_answer_is_reported() -> None:
     )
 
 
-def test_an_unparsed_call_is_reported() -> None:
+def test_the_run_command_reports_a_call_written_as_text() -> None:
     result = AskResult(
         "<tool_call>{}", "complete", Binding("server", "openai_chat"), (), 2, Usage(), incomplete="unparsed"
     )

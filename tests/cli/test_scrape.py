@@ -59,7 +59,7 @@ async def test_every_metric_is_printed(tmp_path: Path) -> None:
     assert rows["first_token_seconds"][:4] == ["backend=a", "model=gpt", "2", "mean"]
 
 
-def test_labels_of_metrics_are_escaped() -> None:
+def test_special_characters_in_metric_labels_are_escaped() -> None:
     text = '# TYPE actors_quarantined gauge\nactors_quarantined{tool="a\\n\\"b\x1b[2J"} 1.0\nother 2.0\n'
     assert scrape.read_metrics(text.splitlines()).values == {
         "quarantined": {(("tool", 'a\n"b\x1b[2J'),): 1.0}

@@ -327,7 +327,7 @@ def test_an_error_about_an_unwritable_export_file_names_the_file(tmp_path: Path)
     assert (refused.code, refused.complaint) == (2, f"Cannot use {where}: no such file or directory")
 
 
-def test_a_file_that_is_not_a_journal_gives_exit_code_9(tmp_path: Path) -> None:
+def test_opening_a_file_that_is_not_a_journal_gives_exit_code_9(tmp_path: Path) -> None:
     (tmp_path / "kept.db").write_bytes(b"some words" * 1000)
     refused = run_sessions(tmp_path, "list")
     assert (refused.code, "some words" in refused.complaint) == (9, False)

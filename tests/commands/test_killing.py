@@ -26,7 +26,7 @@ SAMPLE = (
 
 
 @pytest.mark.requirement("PROMISE-6", "PROMISE-7")
-def test_after_any_kill_another_process_continues_without_loss_or_repetition(
+def test_after_a_kill_at_any_point_another_process_continues_without_loss_or_repetition(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     status, printed = run("tests.commands.killing", *SAMPLE)
@@ -38,7 +38,7 @@ def test_after_any_kill_another_process_continues_without_loss_or_repetition(
 
 
 @pytest.mark.parametrize("line", [["--at"], ["--only"], ["--only", "lod"]])
-def test_an_empty_or_unknown_selection_of_kills_is_refused(
+def test_an_empty_or_unknown_selection_of_kill_points_is_refused(
     line: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["tests.commands.killing", *line])

@@ -71,6 +71,6 @@ def test_a_separate_program_ends_correctly_without_error_output(capfd: pytest.Ca
 
 @pytest.mark.requirement("PROMISE-12")
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_runtime_that_is_never_left_keeps_no_process_alive(backend: str) -> None:
+def test_a_runtime_that_is_never_exited_does_not_keep_the_process_alive(backend: str) -> None:
     status, _ = forked.run("tests.commands.shutdowns", "--one", "never_left", backend, *TOOLS, timeout=60)
     assert status == 0

@@ -182,7 +182,7 @@ def test_an_error_about_a_missing_key_names_its_environment_variable(
 
 
 @pytest.mark.parametrize("key", [f"{CANARY}\r\nX-Evil: 1", f"{CANARY} x", f"{CANARY}é", f"{CANARY}\0"])
-def test_a_key_that_no_header_can_hold_is_refused_and_not_shown(key: str) -> None:
+def test_a_key_that_is_not_a_valid_header_value_is_refused_and_not_shown(key: str) -> None:
     with pytest.raises(ConfigError, match="OPENAI_API_KEY contains characters") as refused:
         load(None, {"OPENAI_API_KEY": key}).resolve("openai:m")
     assert "CANARY" not in str(refused.value)
@@ -364,7 +364,7 @@ def test_an_invalid_file_is_refused_with_a_one_line_error_that_names_the_positio
     assert "input_value" not in everything
 
 
-def test_an_unreadable_file_is_refused_by_name(tmp_path: Path) -> None:
+def test_the_error_about_an_unreadable_configuration_file_names_the_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"Cannot read .*none\.toml: no such file or directory"):
         load(tmp_path / "none.toml", {})
     with pytest.raises(ConfigError, match="is a directory"):
@@ -406,7 +406,7 @@ def test_an_invalid_backend_built_in_code_does_not_show_its_key() -> None:
     assert "CANARY" not in str(refused.value)
 
 
-def test_settings_are_frozen(config: Config) -> None:
+def test_configuration_objects_are_immutable(config: Config) -> None:
     with pytest.raises(ValidationError):
         backend(config, "claude").model = "other"
     with pytest.raises(AttributeError):
@@ -439,7 +439,7 @@ VARIABLES = {"TOKEN": "t-1", "AWS_ACCESS_KEY_ID": "AKIA1", "AWS_SECRET_ACCESS_KE
         ('{ aws = "eu-west-1" }', Aws("eu-west-1", AwsKeys("AKIA1", SecretStr("s-1")))),
     ],
 )
-def test_auth_is_a_key_bearer_token_command_or_aws_signature(
+def test_the_auth_setting_is_a_key_a_bearer_token_a_command_or_an_aws_signature(
     tmp_path: Path, auth: str, credential: object
 ) -> None:
     path = tmp_path / "actors.toml"
@@ -463,7 +463,7 @@ def test_auth_is_a_key_bearer_token_command_or_aws_signature(
         ),
     ],
 )
-def test_an_ambiguous_or_empty_auth_is_refused_with_a_one_line_error(
+def test_an_ambiguous_or_empty_auth_setting_is_refused_with_a_one_line_error(
     tmp_path: Path, auth: str, message: str
 ) -> None:
     path = tmp_path / "actors.toml"
@@ -512,7 +512,9 @@ def test_an_upstream_is_part_of_the_binding(tmp_path: Path) -> None:
         (ROUTED + 'upstream = ""\n', "[backends.r] upstream"),
     ],
 )
-def test_an_upstream_is_refused_if_requests_cannot_name_it(tmp_path: Path, text: str, message: str) -> None:
+def test_an_upstream_setting_is_refused_if_requests_of_the_dialect_cannot_contain_it(
+    tmp_path: Path, text: str, message: str
+) -> None:
     with pytest.raises(ConfigError) as refused:
         load(write_config(tmp_path, text), ENVIRON)
     assert message in str(refused.value)
@@ -653,7 +655,7 @@ def test_a_backend_is_resolved_again_only_if_its_variables_change() -> None:
         config.backend("openai:gpt")
 
 
-def test_a_list_of_names_that_is_cut_states_the_number_of_omitted_names() -> None:
+def test_a_truncated_list_of_names_states_how_many_names_are_omitted() -> None:
     names = [f"backend{number:03}" for number in range(100)]
     assert hint("zz", names, "it has") == f"it has: {', '.join(names[:40])} and 60 more"
     assert hint("zz", [], "it has") == "it has: none"

@@ -100,7 +100,7 @@ def test_every_kind_of_backend_has_a_strict_server() -> None:
 @pytest.mark.requirement("U-02", "U-09", "U-11", "U-12")
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize("kind", SERVERS)
-async def test_every_provider_gives_equal_events_and_history_streamed_or_not(
+async def test_every_provider_gives_the_same_events_and_history_with_and_without_streaming(
     tmp_path: Path, kind: str, stream: bool
 ) -> None:
     server = SERVERS[kind](

@@ -25,7 +25,9 @@ NOVA = Binding("gpt", "openai_chat", model="gpt-6-nova")
 
 
 @pytest.mark.parametrize("provider", ["gpt", "openai", "*"])
-def test_a_models_table_names_a_backend_a_kind_or_every_provider(tmp_path: Path, provider: str) -> None:
+def test_a_models_table_applies_to_one_backend_or_one_kind_or_every_provider(
+    tmp_path: Path, provider: str
+) -> None:
     found = facts(tmp_path, f'[models."{provider}:gpt-6*"]\nchat_tools = "effort_none"\n', NOVA)
     assert (found.chat_tools, found.sampling) == ("effort_none", "never")
 

@@ -53,7 +53,7 @@ def test_a_misspelt_argument_is_reported_with_the_nearest_field() -> None:
     ]
 
 
-def test_a_field_that_is_already_present_is_not_suggested() -> None:
+def test_a_field_that_is_already_set_is_not_suggested() -> None:
     assert argument_errors({"item": "x", "itm": "y", "address": {"street": "s"}}) == [
         ("itm", "no such field")
     ]

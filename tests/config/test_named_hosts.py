@@ -135,7 +135,7 @@ async def test_an_azure_deployment_needs_an_api_version(tmp_path: Path, query: s
     assert (result.status, [exchange.status for exchange in host.requests]) == ("failed", [404])
 
 
-def test_azure_refuses_a_cache_key_and_is_never_sent_one() -> None:
+def test_no_cache_key_is_sent_to_azure_because_azure_refuses_it() -> None:
     body = b'{"model":"m","messages":[{"role":"user","content":"Hi."}]%b}'
     assert validate(body % b"", "azure") is None
     refusal = validate(body % b',"prompt_cache_key":"k"', "azure")

@@ -158,7 +158,7 @@ def test_documents_and_images_beyond_the_limit_are_replaced_by_notes_and_count_a
 
 
 @pytest.mark.requirement("PROMISE-4")
-def test_media_once_sent_stay_media_and_notes_stay_notes_in_later_requests() -> None:
+def test_attachments_and_notes_that_were_sent_stay_unchanged_in_later_requests() -> None:
     simulated, before = session(), b""
     for number in range(9):
         simulated.write(AskStarted(number, pack(human(page(number)))))

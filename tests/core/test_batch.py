@@ -60,7 +60,7 @@ def problem(answer: Refused | Denied) -> Any:  # Any: JSON
 
 
 @pytest.mark.requirement("REQ-915-031", "U-10")
-def test_every_call_is_scheduled_and_the_valid_ones_run_in_call_order() -> None:
+def test_every_call_is_scheduled_and_valid_calls_run_in_call_order() -> None:
     made = [call(1), call(2, "nobody"), call(3), call(4, "read", {})]
     planned = classify_calls(*made)
     assert [(ran.call.id, dict(ran.arguments)) for ran in planned.run] == [

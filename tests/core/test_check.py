@@ -43,7 +43,7 @@ PLACES = [
 
 @pytest.mark.requirement("REQ-915-040")
 @pytest.mark.parametrize(("body", "dialect", "ids", "words"), PLACES)
-def test_a_fault_names_its_path_and_calls(
+def test_a_reported_fault_contains_its_json_path_and_the_ids_of_its_calls(
     body: Json, dialect: Dialect, ids: tuple[str, ...], words: str
 ) -> None:
     (fault,) = check(encode_request(body), dialect)

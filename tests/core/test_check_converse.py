@@ -104,7 +104,7 @@ def test_the_request_checker_reports_faults_of_any_json_without_an_exception(
         assert len(str(fault)) < 1000
 
 
-def test_an_image_url_is_a_fault_if_the_provider_accepts_only_bytes() -> None:
+def test_an_image_url_is_reported_as_a_fault_if_the_provider_accepts_only_bytes() -> None:
     said = [Message("user", [Text("Look:"), Media("image/png", url="https://a.example/i.png")])]
     with_image = {name: record_walk(said, dialect(name))[0][0][1][1] for name in ("bedrock", "anthropic")}
     assert isinstance(with_image["anthropic"], Media)
@@ -117,7 +117,7 @@ def test_calls_in_a_lane_are_accepted_before_the_request_declares_their_tools() 
     assert faults == finish_check(state) == []
 
 
-def test_bedrock_ids_begin_with_tooluse() -> None:
+def test_call_ids_sent_to_bedrock_begin_with_tooluse() -> None:
     made = Projection(RenderState(), BEDROCK, None).id_and_name(ToolCall("x" * 300, "read"))[0]
     assert made.startswith("tooluse_")
     assert len(made) == len("tooluse_") + 22
@@ -159,7 +159,9 @@ def test_limits_and_unique_names_of_attachments_apply_across_fragments() -> None
         ((*ROUND[:2], user(answer(), text(" "))), "messages[2].content[1]: the text is blank"),
     ],
 )
-def test_a_fault_names_its_path_and_call(messages: tuple[Json, ...], words: str) -> None:
+def test_a_reported_fault_contains_its_json_path_and_the_id_of_its_call(
+    messages: tuple[Json, ...], words: str
+) -> None:
     (fault,) = check(json.dumps(body(*messages)).encode(), BEDROCK)
     assert str(fault).startswith(words)
     assert fault.call_ids == (

@@ -264,7 +264,7 @@ OPENED = b'{"role":"user","content":[{"type":"text","text":"go"}'
         (ANTHROPIC, b'{"role":"user","content":[', b',{"type":"text","text":"go"}'),
     ],
 )
-def test_a_fragment_that_does_not_continue_the_request_is_a_fault_and_keeps_the_check_state(
+def test_a_fragment_that_does_not_continue_the_request_is_reported_as_a_fault_and_changes_no_state(
     dialect: Dialect, first: bytes, bad: bytes
 ) -> None:
     state, faults = check_fragment(initial_state(dialect), first)
@@ -279,7 +279,7 @@ def test_an_empty_fragment_does_not_change_the_check_state() -> None:
     assert check_fragment(state, b"") == (state, [])
 
 
-def test_an_unanswered_call_is_a_fault_only_in_a_completed_request() -> None:
+def test_a_call_without_a_result_is_reported_as_a_fault_only_in_a_complete_request() -> None:
     state, faults = check_fragment(initial_state(ANTHROPIC), "".join(block_pieces(LONG_BLOCKS[:2])).encode())
     assert faults == []
     assert [fault.rule for fault in finish_check(state)] == ["ANT-01", "ANT-27"]

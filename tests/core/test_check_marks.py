@@ -70,7 +70,7 @@ def test_cache_marks_of_one_hour_must_precede_those_of_five_minutes() -> None:
     assert rules_of_bedrock(messages=said, toolConfig=late, system=[{"text": "a"}, HOUR_POINT]) == ["BED-10"]
 
 
-def test_a_cache_mark_on_thinking_or_blank_text_is_a_fault() -> None:
+def test_a_cache_mark_on_thinking_or_blank_text_is_reported_as_a_fault() -> None:
     thought = {"type": "thinking", "thinking": "t", "signature": "s", "cache_control": MARK}
     said = [*messages(text()), {"role": "assistant", "content": [thought, text()]}, *messages(text())]
     assert anthropic(messages=said) == ["ANT-34"]
@@ -79,7 +79,7 @@ def test_a_cache_mark_on_thinking_or_blank_text_is_a_fault() -> None:
 
 
 @pytest.mark.parametrize("mark", [{"type": "forever"}, {"type": "ephemeral", "ttl": "2h"}, "yes"])
-def test_a_malformed_cache_mark_is_a_fault(mark: object) -> None:
+def test_a_malformed_cache_mark_is_reported_as_a_fault(mark: object) -> None:
     marked = messages({**text(), "cache_control": mark})
     assert anthropic(messages=marked) == ["ALL-02"]
     assert rules("openrouter", messages=marked) == ["ALL-02"]

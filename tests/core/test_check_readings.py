@@ -197,7 +197,7 @@ def test_the_fast_parser_accepts_all_fragments_that_the_encoders_produce(name: s
 @pytest.mark.parametrize(
     "end", ["end", "\n\t\tlast", "\\ end\\", "a b c", ' "d"', "é ô", "\n\tab" * 5 + "cd", "x" * 80]
 )
-def test_the_fast_parser_accepts_a_long_string_whatever_its_last_characters_are(end: str) -> None:
+def test_the_fast_parser_accepts_a_long_string_regardless_of_its_last_characters(end: str) -> None:
     literal = json.dumps("word " * 150 + end, ensure_ascii=False).encode()
     for dialect, head in ((OPENAI_CHAT, b""), (ANTHROPIC, b'[{"type":"text","text":')):
         fragment = b'{"role":"user","content":' + head, literal, b"}"

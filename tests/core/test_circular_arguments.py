@@ -81,7 +81,7 @@ def test_circular_arguments_are_cut_only_at_the_cycle(name: str) -> None:
 @pytest.mark.requirement("REQ-915-038", "REQ-915-005")
 @every_dialect
 @pytest.mark.parametrize("kind", sorted(HOSTILE))
-def test_hostile_arguments_become_an_object_that_providers_accept(name: str, kind: str) -> None:
+def test_hostile_arguments_are_converted_to_an_object_that_providers_accept(name: str, kind: str) -> None:
     body, arguments = sent_arguments(HOSTILE[kind], name)
     assert isinstance(arguments, dict)
     assert arguments

@@ -32,14 +32,14 @@ from tests.generated.strategies import events
 
 @examples(1000)
 @given(events())
-def test_every_event_round_trips(event: LogEvent) -> None:
+def test_encoding_and_decoding_any_log_event_returns_the_same_event(event: LogEvent) -> None:
     record = encode_event(event)
     assert decode_event(record) == event
     assert encode_event(decode_event(record)) == record
 
 
 @pytest.mark.requirement("PROMISE-6")
-def test_the_log_of_a_generated_session_round_trips() -> None:
+def test_encoding_and_decoding_a_generated_log_returns_the_same_log() -> None:
     for seed in range(share(960)):
         for event in simulate(*history(seed), seed).log:
             record = encode_event(event)

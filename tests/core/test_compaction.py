@@ -162,7 +162,7 @@ def test_a_summary_lists_the_calls_that_the_models_text_omits(session: Simulated
 
 
 @pytest.mark.requirement("REQ-915-026", "PROMISE-2")
-def test_a_second_summary_names_the_calls_of_the_first_summary(session: Simulated) -> None:
+def test_a_second_summary_lists_the_calls_of_the_first_summary(session: Simulated) -> None:
     assert compact(session, Compaction(keep_turns=1), "First.")
     assert compact(session, Compaction(keep_turns=0), "Second.")
     (only,) = session.state.history.since(0)
@@ -286,7 +286,7 @@ def test_reported_tokens_are_valid_until_the_next_compaction() -> None:
     assert session.state.measured == ReportedRequest(CLAUDE)
 
 
-def test_the_learned_token_ratio_is_bounded_and_the_longest_answer_size_decays() -> None:
+def test_the_learned_bytes_per_token_are_bounded_and_the_longest_answer_size_decays() -> None:
     learned = Calibration()
     for _ in range(20):
         learned.record_report(10_000, Usage(1, 800))

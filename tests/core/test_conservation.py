@@ -206,7 +206,7 @@ def test_of_five_calls_with_one_real_result_four_get_synthetic_results(binding: 
 @pytest.mark.requirement("REQ-915-011")
 @either_dialect
 @pytest.mark.parametrize("known", range(6))
-def test_k_real_results_of_n_calls_leave_n_minus_k_synthetic_results(binding: Binding, known: int) -> None:
+def test_each_call_without_a_real_result_gets_one_synthetic_result(binding: Binding, known: int) -> None:
     results = [ToolResult(f"c{number}", f"R{number}.") for number in range(5, 5 - known, -1)]
     rendered = render_at_once(batch(5, *results), Ledger(), binding)
     assert len(rendered.report.synthetic) == 5 - known
@@ -359,7 +359,7 @@ def test_calls_with_repeated_or_empty_ids_get_distinct_ids(binding: Binding) -> 
 
 
 @pytest.mark.requirement("REQ-915-025")
-def test_thinking_calls_results_and_text_may_share_a_message() -> None:
+def test_one_message_may_contain_thinking_calls_results_and_text() -> None:
     mixed = Message(
         "assistant",
         [

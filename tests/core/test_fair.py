@@ -59,7 +59,7 @@ def test_busy_tenants_are_served_in_proportion_to_their_weights(
         assert abs(served[tenant] - 600 * weight / whole) <= 2 + weight / min(weights.values())
 
 
-def test_sessions_of_a_tenant_share_equally_whatever_their_backlog() -> None:
+def test_sessions_of_a_tenant_share_equally_regardless_of_their_backlog() -> None:
     queue: FairQueue[str] = FairQueue({})
     for _ in range(100):
         queue.put("t", "greedy", "greedy")
@@ -82,7 +82,7 @@ def test_tenants_with_higher_costs_are_served_less_often() -> None:
     assert 8 <= served["dear"] <= 12
 
 
-def test_an_idle_tenant_accumulates_no_credit() -> None:
+def test_a_tenant_gains_no_priority_by_being_idle() -> None:
     queue: FairQueue[str] = FairQueue({})
     for _ in range(50):
         queue.put("busy", "s", "busy")

@@ -32,7 +32,7 @@ def images(draw: st.DrawFn) -> tuple[str, int, int, bytes]:
 
 
 @given(made=images(), label=st.sampled_from(TYPES))
-def test_three_image_parsers_agree_on_type_and_size_whatever_the_media_type_label(
+def test_three_image_parsers_agree_on_type_and_size_regardless_of_the_declared_type(
     made: tuple[str, int, int, bytes], label: str
 ) -> None:
     kind, width, height, data = made

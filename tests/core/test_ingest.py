@@ -461,7 +461,7 @@ def test_json_values_are_ingested_unchanged(value: JsonValue) -> None:
 
 
 @pytest.mark.requirement("REQ-915-038", "PROMISE-3")
-def test_the_same_value_gives_the_same_bytes_whatever_the_hash_seed() -> None:
+def test_the_same_value_gives_the_same_bytes_under_any_hash_seed() -> None:
     program = textwrap.dedent(
         """
         import hashlib

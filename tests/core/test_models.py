@@ -35,7 +35,7 @@ def body(name: str, **settings: Any) -> Any:  # Any: as above, and JSON
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.sample[0])
-def test_each_sample_model_name_matches_its_own_row_of_the_model_table(row: ModelRow) -> None:
+def test_each_sample_model_name_matches_the_expected_row_of_the_model_table(row: ModelRow) -> None:
     assert [find_row(name, MAKERS) for name in row.sample] == [row] * len(row.sample)
 
 
@@ -275,7 +275,7 @@ def test_native_call_ids_are_sent_back_to_vertex_from_gemini_3_on() -> None:
     assert (newer.ids.native_passthrough, older.ids.native_passthrough) == (True, False)
 
 
-def test_model_overrides_apply_in_order_and_the_last_one_wins() -> None:
+def test_model_overrides_apply_in_order_and_the_last_override_wins() -> None:
     user, learned = {"stops": True, "efforts": ["low"]}, {"efforts": ["high"]}
     facts = for_model(dialect("openai_responses"), "gpt-6-astra", (user, learned)).model
     assert (facts.stops, facts.efforts, facts.chat_tools) == (True, ("high",), "never")

@@ -50,7 +50,7 @@ def test_distinct_ids_are_projected_to_distinct_valid_ids(dialect: Dialect, ids:
 
 
 @pytest.mark.parametrize("name", [name for name in PROFILES if name not in MINTING])
-def test_no_wire_id_is_created_if_the_protocol_pairs_by_position(name: str) -> None:
+def test_no_call_id_is_sent_if_the_protocol_pairs_results_by_position(name: str) -> None:
     made = projection(PROFILES[name], READERS[name])
     assert [made.id_and_name(ToolCall(call_id, "read"))[0] for call_id in ("a", "b")] == ["", ""]
 

@@ -151,7 +151,7 @@ def test_valid_arguments_are_unchanged_and_repaired_arguments_are_valid(
         assert compiled.is_valid(reading.value)
 
 
-def test_the_search_for_argument_repairs_and_its_report_are_bounded() -> None:
+def test_the_search_for_argument_repairs_and_the_list_of_repairs_are_bounded() -> None:
     few = only_repair({"x": ["1"] * 100}, check(INTEGERS))
     assert few is not None
     assert len(few.repairs) == MOST_NAMED

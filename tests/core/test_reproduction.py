@@ -59,7 +59,7 @@ def chat(*, answered: bool) -> dict[str, Any]:
     }
 
 
-def test_a_reproduction_keeps_only_the_fault() -> None:
+def test_a_redacted_reproduction_of_a_request_keeps_only_the_fault() -> None:
     body = chat(answered=False)
     (wanted,) = {fault.rule for fault in check(json.dumps(body).encode(), dialect("openai_chat"))}
     found = reproduce_rejection(body, "openai_chat", rule=wanted)
@@ -75,7 +75,7 @@ def test_a_reproduction_keeps_only_the_fault() -> None:
         assert wanted not in rules
 
 
-def test_a_reproduction_without_a_known_fault_keeps_the_complete_structure() -> None:
+def test_a_redacted_reproduction_without_a_known_fault_keeps_the_complete_structure() -> None:
     body = chat(answered=True)
     found = reproduce_rejection(body, "openai_chat", why=f"messages.3: unexpected '{CANARY}' of call_1")
     assert not found.is_minimal
@@ -96,7 +96,7 @@ SAID = st.recursive(
 
 
 @given(said=SAID, name=st.sampled_from(sorted(PROFILES)), key=st.sampled_from(["content", "args", "parts"]))
-def test_a_reproduction_contains_no_content_whatever_its_shape(said: Any, name: str, key: str) -> None:
+def test_a_redacted_reproduction_never_contains_conversation_content(said: Any, name: str, key: str) -> None:
     body = {"model": "m", "messages": [{"role": "user", key: said}], "input": {"a": said}, "contents": [said]}
     assert CANARY not in reproduce_without_fault(body, name).request.decode()
 

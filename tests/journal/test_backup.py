@@ -66,7 +66,9 @@ class Writer(threading.Thread):
                 self._on_event()
 
 
-async def test_a_backup_has_every_event_acknowledged_before_it_began(path: Path, copy: Path) -> None:
+async def test_a_backup_contains_every_event_acknowledged_before_the_backup_began(
+    path: Path, copy: Path
+) -> None:
     begun = {name: threading.Event() for name in WRITERS}
     writers = {name: Writer(path, name, begun[name].set) for name in WRITERS}
     async with runtime_with(a=openai(Turn(Say("Yes."))), storage=SqliteStorage(path, patience=60)) as runtime:

@@ -170,7 +170,7 @@ def test_fsck_finds_wrong_blob_counts(table: str, tmp_path: Path) -> None:
     assert any("sessions use blob" in each.what for each in damage_of(path))
 
 
-def test_salvage_after_a_flipped_bit_yields_a_prefix_of_each_log(tmp_path: Path) -> None:
+def test_salvaging_a_file_with_a_flipped_bit_yields_a_prefix_of_each_log(tmp_path: Path) -> None:
     source, path, random, lost = tmp_path / "source.db", tmp_path / "sessions.db", Random(3), 0
     write_journal(source).close()
     data, whole = source.read_bytes(), {session: log(session) for session in SESSIONS}

@@ -128,7 +128,7 @@ async def test_an_event_after_a_refused_event_is_refused(blocking: bool) -> None
             assert await ref.ask(Append("s", 1, (to("a"),))) == 1
 
 
-async def test_a_read_sees_every_event_sent_before_it() -> None:
+async def test_a_read_includes_every_event_sent_before_the_read() -> None:
     storage = Slow()
     read: list[LogEvent] = []
     with anyio.fail_after(60):
@@ -149,7 +149,7 @@ async def test_a_read_sees_every_event_sent_before_it() -> None:
     assert read == [to("a"), to("b")]
 
 
-async def test_a_claim_follows_events_sent_earlier_to_its_session() -> None:
+async def test_a_claim_of_a_session_is_processed_after_events_sent_earlier() -> None:
     storage, fences = Slow(), list[int]()
     with anyio.fail_after(60):
         async with System() as system, anyio.create_task_group() as tasks:

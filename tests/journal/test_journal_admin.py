@@ -72,7 +72,7 @@ class Full(MemoryStorage):
         return super().append(entries)
 
 
-async def test_looking_up_a_session_does_not_unblock_its_writes_after_a_refused_event() -> None:
+async def test_after_a_refused_event_writes_stay_blocked_even_if_the_session_is_looked_up() -> None:
     storage = Full()
     fence = storage.claim("one").fence
     async with System() as system:
@@ -106,7 +106,7 @@ async def test_only_sessions_that_meet_every_condition_are_deleted(storage: Stor
         assert stored_ids(storage) == {"two"}
 
 
-async def test_a_negative_age_is_refused() -> None:
+async def test_a_negative_age_limit_for_deletion_is_refused() -> None:
     async with runtime_with(a=openai()) as runtime:
         with pytest.raises(ConfigError, match="takes an age of 0 or more, not -1 day"):
             await runtime.journal.delete(older_than=timedelta(days=-1))

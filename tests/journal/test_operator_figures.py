@@ -38,7 +38,7 @@ async def test_stats_report_file_sizes_and_commit_times(path: Path) -> None:
         assert (sizes.file_bytes, sizes.log_bytes, sizes.checkpoint_lag_bytes) == (*sizes_of(path), 0)
 
 
-async def test_a_journal_without_files_has_no_sizes() -> None:
+async def test_a_journal_without_files_reports_no_file_sizes() -> None:
     async with runtime_with(a=openai(Turn(Say("Yes.")))) as runtime:
         await (await runtime.open("a")).ask("Well?")
         journal = runtime.stats().journal

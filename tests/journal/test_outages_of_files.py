@@ -78,7 +78,7 @@ async def test_a_session_continues_after_any_file_fault_during_a_turn(fault: str
 
 @pytest.mark.requirement("PROMISE-6", "PROMISE-12")
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_leaving_the_runtime_during_a_file_fault_keeps_durable_events(
+async def test_exiting_the_runtime_during_a_file_fault_keeps_durable_events(
     fault: str, tmp_path: Path
 ) -> None:
     storage, gate = file(tmp_path), Gate()

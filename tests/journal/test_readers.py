@@ -154,7 +154,7 @@ async def test_reading_exporting_or_listing_logs_does_not_block_sessions(
 
 
 @pytest.mark.anyio
-async def test_leaving_the_runtime_during_a_read_leaks_no_descriptor(
+async def test_exiting_the_runtime_during_a_read_leaks_no_descriptor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = SqliteStorage(tmp_path / "sessions.db")

@@ -194,7 +194,7 @@ def test_a_deletion_that_waits_to_record_its_fencing_number_does_not_affect_new_
 
 
 @pytest.mark.parametrize("is_deleted_again", [True, False])
-def test_a_row_left_by_a_killed_deletion_is_removed_later(
+def test_a_row_that_remains_after_a_killed_deletion_is_removed_later(
     hosts: tuple[PostgresStorage, PostgresStorage], monkeypatch: pytest.MonkeyPatch, is_deleted_again: bool
 ) -> None:
     host, other = hosts

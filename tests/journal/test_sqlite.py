@@ -249,7 +249,7 @@ storage.delete("one")
 """
 
 
-def test_opening_a_file_removes_deleted_data_left_by_a_crash(
+def test_opening_a_file_removes_deleted_data_that_remained_after_a_crash(
     tmp_path: Path,
 ) -> None:
     """The lease of a dead process is also released."""

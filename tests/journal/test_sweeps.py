@@ -156,7 +156,7 @@ def _two_hosts(kind: str, request: pytest.FixtureRequest) -> tuple[Storage, Stor
 
 @KINDS
 @pytest.mark.requirement("PROMISE-11", "PROMISE-12")
-async def test_leaving_the_runtime_during_a_sweep_logs_no_crash(
+async def test_exiting_the_runtime_during_a_sweep_logs_no_crash(
     storage: Storage, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     is_sweeping, delete, close = anyio.Event(), storage.delete, storage.close

@@ -324,7 +324,7 @@ async def test_a_failing_child_crashes_its_actor_and_cancels_its_siblings() -> N
         assert events == ["started", "sibling ended", "started"]
 
 
-async def test_a_cancelled_child_is_no_failure() -> None:
+async def test_the_cancellation_of_a_child_task_does_not_count_as_a_failure() -> None:
     """A23."""
     async with checked_system() as system:
         ref = system.spawn(Probe, "probe")
@@ -553,7 +553,7 @@ async def test_an_actor_may_be_stopped_while_it_waits_for_its_restart() -> None:
         assert system.account.dead == {"poison": 1, "stopped": 1}
 
 
-async def test_drain_rejects_new_messages_and_finishes_running_work() -> None:
+async def test_draining_an_actor_system_rejects_new_messages_and_finishes_running_work() -> None:
     """A31: mail, messages from handlers, children, and senders that wait for space."""
     async with checked_system() as system:
         notes: list[object] = []
@@ -587,7 +587,7 @@ async def test_drain_rejects_new_messages_and_finishes_running_work() -> None:
         assert system.cells == {}
 
 
-async def test_drain_stops_work_that_outlasts_its_grace_period() -> None:
+async def test_draining_an_actor_system_stops_work_that_outlasts_the_grace_period() -> None:
     """A31."""
     async with checked_system(patience=0.02) as system:
         ref = system.spawn(Probe, "probe")
@@ -618,7 +618,7 @@ async def test_the_last_dead_letters_are_kept_and_all_are_counted() -> None:
         )
 
 
-async def test_watchers_are_notified_once_even_if_the_actor_has_ended() -> None:
+async def test_watchers_of_an_actor_are_notified_once_even_if_it_has_already_ended() -> None:
     """A33: an exception of one watcher affects no other."""
     ends: list[str] = []
     async with checked_system() as system:
@@ -656,7 +656,7 @@ async def spawn_idle(system: System, name: str) -> tuple[list[Ref[Note]], float]
     return refs, (len(gc.get_objects()) - objects) / len(refs)
 
 
-async def test_idle_actors_cost_no_task_and_few_objects() -> None:
+async def test_an_idle_actor_has_no_task_and_few_objects() -> None:
     """A34: an idle actor consists of its object, its cell and one address.
 
     The smallest of three counts excludes objects of other threads and of first uses.

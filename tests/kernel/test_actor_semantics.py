@@ -41,7 +41,7 @@ async def test_messages_of_one_sender_are_handled_in_order() -> None:
         assert await ref.ask(GetNotes()) == tuple(range(100))
 
 
-async def test_messages_sent_by_a_handler_are_handled_after_it_in_order() -> None:
+async def test_messages_sent_by_a_handler_are_handled_in_order_after_the_handler_returns() -> None:
     """A1 and A2: no handler runs inside another, not even one of the same actor."""
     order: list[str] = []
     async with checked_system() as system:
@@ -158,7 +158,7 @@ async def test_an_idle_actor_handles_a_message_before_send_returns() -> None:
         assert notes == [1, 2, 3]
 
 
-async def test_an_asker_yields_regularly_although_its_answers_come_at_once() -> None:
+async def test_a_task_whose_asks_are_answered_at_once_still_yields_regularly() -> None:
     """A6: at least every 64th message is queued for the next iteration of the loop."""
     turns, asks = 0, 10 * STRETCH
     async with checked_system() as system:
@@ -184,7 +184,7 @@ async def _send(ref: Ref[Probed], what: str) -> None:
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("turns", range(8))
-async def test_a_natively_cancelled_sender_has_sent_once_or_not_at_all(turns: int) -> None:
+async def test_a_natively_cancelled_send_delivers_its_message_once_or_not_at_all(turns: int) -> None:
     """A7: for each iteration of the loop in which the cancellation may arrive."""
     async with checked_system() as system:
         ref = system.spawn(Probe, "probe", capacity=1)
@@ -202,7 +202,7 @@ async def test_a_natively_cancelled_sender_has_sent_once_or_not_at_all(turns: in
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_asks_with_a_native_timeout_end_once_whatever_the_timing() -> None:
+async def test_an_ask_with_a_native_timeout_ends_exactly_once() -> None:
     """A7 and A9: native timeouts that coincide with the answer."""
     async with checked_system() as system:
         ref = system.spawn(Probe, "probe")
@@ -375,7 +375,7 @@ async def test_no_message_overtakes_senders_that_wait_for_mailbox_space() -> Non
         assert sorted(map(str, seen[2:])) == ["fourth", "third"]
 
 
-async def test_the_control_queue_is_bounded_separately() -> None:
+async def test_the_queue_of_control_commands_has_its_own_size_limit() -> None:
     """A12."""
     async with checked_system() as system:
         ref = system.spawn(Probe, "probe", capacity=2)
@@ -600,7 +600,7 @@ async def test_the_deadlines_of_answered_asks_are_removed() -> None:
         assert len(system.deadlines._heap) < 200
 
 
-async def test_a_name_stays_reserved_until_its_actor_has_ended() -> None:
+async def test_the_name_of_an_actor_stays_reserved_until_the_actor_has_ended() -> None:
     """A30."""
     async with checked_system() as system:
         ref = system.spawn(Probe, "probe", restart=AT_ONCE)

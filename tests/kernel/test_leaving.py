@@ -136,7 +136,7 @@ async def test_an_ask_is_answered_although_the_child_task_for_it_never_began() -
 
 @ASYNCIO
 @pytest.mark.requirement("PROMISE-12")
-async def test_a_cancelled_program_does_not_wait_for_a_shielded_step_of_leaving_the_system() -> None:
+async def test_a_cancelled_program_does_not_wait_for_a_shielded_shutdown_step() -> None:
     """A39: trio's run would wait for it, as for any task."""
     released = anyio.Event()
 
@@ -150,7 +150,7 @@ async def test_a_cancelled_program_does_not_wait_for_a_shielded_step_of_leaving_
     released.set()
 
 
-async def test_an_error_in_a_step_of_leaving_a_system_is_raised_after_all_steps() -> None:
+async def test_an_error_in_a_shutdown_step_is_raised_after_all_steps() -> None:
     """A39."""
     done: list[str] = []
 
@@ -255,7 +255,7 @@ async def assert_nothing_else_runs() -> None:
 @pytest.mark.parametrize("work", [swallows, shields, leaves_a_group_open_and_goes_on])
 @pytest.mark.requirement("PROMISE-12")
 @pytest.mark.usefixtures("short_graces")
-async def test_leaving_a_system_does_not_wait_for_host_code_that_never_ends(work: Work) -> None:
+async def test_exiting_an_actor_system_does_not_wait_for_host_code_that_never_ends(work: Work) -> None:
     """A41."""
     with anyio.fail_after(60):
         async with System() as system:

@@ -34,13 +34,15 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
             "test_an_ask_that_exceeds_its_timeout_fails_and_closes_every_call",
         ),
         "provider/test_provider.py": ("test_a_silent_server_is_abandoned_after_its_timeout",),
-        "transport/test_faults.py": ("test_useless_bytes_do_not_prolong_a_timeout",),
+        "transport/test_faults.py": ("test_bytes_without_content_do_not_extend_a_timeout",),
     },
     "provider: disconnect at every byte": {
         "commands/test_cut_sessions.py": (
             "test_an_ask_with_a_cut_answer_ends_once_and_runs_no_partial_call",
         ),
-        "adapters/test_decode_cuts.py": ("test_a_truncated_stream_is_a_fault_and_keeps_no_partial_call",),
+        "adapters/test_decode_cuts.py": (
+            "test_a_truncated_stream_is_reported_as_a_fault_and_keeps_no_partial_call",
+        ),
         "adapters/test_every_dialect_cut.py": (
             "test_a_truncated_answer_is_complete_or_a_fault_without_partial_calls",
         ),
@@ -94,19 +96,19 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "process: kill -9 at any crossing": {
         "commands/test_killing.py": (
-            "test_after_any_kill_another_process_continues_without_loss_or_repetition",
+            "test_after_a_kill_at_any_point_another_process_continues_without_loss_or_repetition",
         ),
         "runtime/test_durability.py": ("test_a_durable_event_survives_kill_9_at_any_step_of_a_write",),
     },
     "process: SIGSTOP, SIGCONT": {
         "runtime/test_takeover.py": (
-            "test_a_stopped_host_writes_nothing_to_sessions_taken_over_meanwhile",
+            "test_a_host_that_was_suspended_writes_nothing_to_sessions_taken_over_meanwhile",
             "test_a_runtime_resumed_after_a_stop_ends_only_the_sessions_taken_over",
             "test_racing_claims_get_increasing_fencing_numbers_and_logs_keep_the_order_of_claims",
         ),
         "commands/test_fencing.py": (
-            "test_exactly_one_of_many_concurrent_openers_gets_a_session",
-            "test_exactly_one_of_two_processes_gets_a_session",
+            "test_only_one_of_many_concurrent_open_calls_gets_the_session",
+            "test_only_one_of_two_competing_processes_gets_the_session",
         ),
     },
     "process: SIGTERM or SIGINT, once and twice": {
@@ -137,11 +139,11 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
     "tool: raises anything": {
-        "scheduler/test_isolation.py": ("test_whatever_a_tool_does_affects_only_the_result_of_its_call",),
+        "scheduler/test_isolation.py": ("test_a_misbehaving_tool_affects_only_the_result_of_its_call",),
         "commands/test_bad_tools.py": ("test_a_bad_tool_in_one_session_changes_nothing_in_the_others",),
     },
     "tool: returns anything": {
-        "scheduler/test_isolation.py": ("test_whatever_a_tool_does_affects_only_the_result_of_its_call",),
+        "scheduler/test_isolation.py": ("test_a_misbehaving_tool_affects_only_the_result_of_its_call",),
         "scheduler/test_large_results.py": (
             "test_other_sessions_continue_while_a_large_result_is_converted",
             "test_a_result_is_cut_at_its_limit_with_a_visible_mark",
@@ -155,13 +157,13 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
     "tool: changes its arguments, or later what it returned": {
-        "scheduler/test_isolation.py": ("test_whatever_a_tool_does_affects_only_the_result_of_its_call",),
+        "scheduler/test_isolation.py": ("test_a_misbehaving_tool_affects_only_the_result_of_its_call",),
         "core/test_ingest.py": ("test_changing_a_value_later_does_not_change_its_ingested_json",),
     },
     "tool: starts tasks, threads or processes and returns": {
         "scheduler/test_tools_at_the_edge.py": (
             "test_a_tool_that_leaves_a_task_group_open_affects_no_other_session",
-            "test_threads_and_processes_left_by_a_tool_are_not_waited_for",
+            "test_the_runtime_does_not_wait_for_threads_and_processes_that_a_tool_started",
         ),
     },
     "tool: calls back into its own session": {
@@ -191,7 +193,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "journal/test_outages_of_files.py": (
             "test_a_session_continues_after_any_file_fault_during_a_turn",
-            "test_leaving_the_runtime_during_a_file_fault_keeps_durable_events",
+            "test_exiting_the_runtime_during_a_file_fault_keeps_durable_events",
         ),
         "journal/test_journal.py": ("test_an_event_after_a_refused_event_is_refused",),
         "journal/test_slow_journal.py": (

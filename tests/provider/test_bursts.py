@@ -258,7 +258,7 @@ class RateLimitedBackend(Backend):
 @pytest.mark.trio
 @pytest.mark.usefixtures("same_order")
 @pytest.mark.parametrize("repeat", range(20))
-async def test_four_attempts_outlast_a_rate_limit_that_names_no_delay(
+async def test_four_attempts_outlast_a_rate_limit_without_a_retry_delay(
     autojump_clock: MockClock, repeat: int
 ) -> None:
     backend = RateLimitedBackend()

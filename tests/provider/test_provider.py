@@ -199,7 +199,7 @@ async def test_an_error_that_a_retry_cannot_fix_is_not_retried(
 
 
 @pytest.mark.trio
-async def test_a_rate_limit_that_names_no_delay_has_as_many_attempts_as_other_errors(
+async def test_a_rate_limit_without_a_retry_delay_is_retried_as_often_as_other_errors(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     recovered, waits = await generate([error_response(429)] * 3 + [GOOD])
@@ -545,7 +545,7 @@ async def test_a_bug_in_one_round_fails_only_that_round() -> None:
 @pytest.mark.alternating
 @EVERYWHERE
 @pytest.mark.parametrize("name", PROFILES)
-async def test_a_server_that_answers_a_streaming_request_with_a_json_body_is_understood(
+async def test_a_json_body_in_answer_to_a_streaming_request_is_accepted(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = strict_server(name, [Turn(Say("Wait."), Call("work", {"name": "a"})), Turn(Say("Done."))])
@@ -557,7 +557,7 @@ async def test_a_server_that_answers_a_streaming_request_with_a_json_body_is_und
 
 
 @EVERYWHERE
-async def test_an_error_document_with_status_200_is_reported_in_its_own_words() -> None:
+async def test_the_message_of_an_error_document_with_status_200_is_reported() -> None:
     told = b'{"error":{"message":"The model is overloaded.","type":"overloaded_error"}}'
     async with runtime_with(a=openai(ANSWER, faults={0: Garbage(told)})) as runtime:
         answer = await (await runtime.open("a")).ask("Tell me.", check=False)

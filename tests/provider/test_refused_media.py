@@ -265,7 +265,7 @@ async def test_a_refused_image_stays_a_note_after_the_session_is_rebuilt_and_com
 
 
 @pytest.mark.requirement("PROMISE-1")
-async def test_a_refusal_of_media_in_a_request_without_media_is_counted_as_our_bug() -> None:
+async def test_a_media_refusal_of_a_request_without_media_is_counted_as_a_bug_of_this_library() -> None:
     server = host("openai_chat", Turn(Say("Here.")), faults={0: Status(400, message=WORDS["openai_chat"])})
     async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")

@@ -114,7 +114,7 @@ async def test_patterns_are_omitted_after_a_host_rejects_one() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_schema_with_a_lookaround_pattern_works_on_a_host_that_builds_grammars() -> None:
+async def test_a_tool_with_a_lookaround_pattern_works_on_a_host_that_compiles_schemas_to_grammars() -> None:
     fields = {"id": {"type": "string", "pattern": "^(?!0)"}, "day": {"type": "string", "pattern": "^[0-9]$"}}
     schema: Any = {"type": "object", "properties": fields, "required": ["id", "day"]}  # JSON
     answers = [Turn(Call("list", {"id": "a", "day": "Monday"})), Turn(Call("list", {"id": "a", "day": "1"}))]

@@ -222,7 +222,7 @@ async def test_a_session_can_be_passivated_and_activated_after_a_crash(which: st
 
 
 @pytest.mark.parametrize("used", [False, True])
-async def test_a_passivated_session_is_closed_when_its_runtime_is_left(used: bool) -> None:
+async def test_a_passivated_session_is_closed_when_its_runtime_exits(used: bool) -> None:
     async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a")
         if used:

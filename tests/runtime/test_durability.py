@@ -58,7 +58,7 @@ def test_the_log_of_a_process_that_is_not_killed_is_complete(tmp_path: Path) -> 
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-7")
-async def test_calls_are_not_repeated_after_a_crash() -> None:
+async def test_tool_calls_are_not_repeated_after_a_crash() -> None:
     runs: list[str] = []
     running = anyio.Event()
 

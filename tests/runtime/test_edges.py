@@ -122,7 +122,7 @@ async def test_a_running_round_is_stopped_when_its_session_ends() -> None:
                 await anyio.lowlevel.checkpoint()
 
 
-async def test_iterating_over_a_stream_after_its_with_block_yields_nothing() -> None:
+async def test_iterating_over_a_stream_after_its_async_with_block_yields_nothing() -> None:
     server = OpenAIServer([Turn(Say("words"))])
     with anyio.fail_after(60):
         async with serve(server), Runtime(environ={"OPENAI_BASE_URL": server.base_url}) as runtime:

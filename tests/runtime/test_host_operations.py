@@ -89,7 +89,7 @@ async def test_a_natively_cancelled_close_leaves_no_turn_open() -> None:
 
 
 @pytest.mark.requirement("PROMISE-12", "PROMISE-10")
-async def test_leaving_the_runtime_ends_running_turns_in_the_log() -> None:
+async def test_exiting_the_runtime_ends_running_turns_in_the_log() -> None:
     gate, storage = Gate(), MemoryStorage()
     silent = anthropic(faults={0: Stall()})
     async with runtime_with(a=openai(WORK), silent=silent, storage=storage) as runtime:
@@ -271,7 +271,7 @@ async def test_a_log_that_cannot_be_deleted_raises_a_journal_error() -> None:
         assert list(runtime.sessions) == []
 
 
-async def test_leaving_the_runtime_while_sessions_release_their_logs_crashes_no_actor(
+async def test_exiting_the_runtime_while_sessions_release_their_logs_crashes_no_actor(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The mailbox of the journal is full, and the journal then ends, which releases all logs."""
@@ -296,7 +296,7 @@ async def test_leaving_the_runtime_while_sessions_release_their_logs_crashes_no_
     assert [stored.owner for stored in storage.sessions()] == [None, None]
 
 
-async def test_the_view_of_sessions_may_change_during_iteration() -> None:
+async def test_sessions_may_be_opened_and_closed_while_the_program_iterates_over_them() -> None:
     async with runtime_with(a=openai()) as runtime:
         known = runtime.sessions
         for number in range(4):
@@ -390,7 +390,7 @@ async def test_a_thread_may_call_through_the_event_loop() -> None:
 # ---- a cancel that comes too late
 
 
-async def test_a_cancel_that_comes_too_late_returns_false() -> None:
+async def test_cancelling_an_ask_that_has_just_ended_returns_false() -> None:
     storage = HeldStorage(TurnEnded)
     async with runtime_with(a=openai(Turn(Say("done"))), storage=storage) as runtime:
         session = await runtime.open("a")

@@ -116,7 +116,7 @@ async def test_a_finished_task_keeps_no_frames_and_raises_a_new_error_each_time(
     assert not hasattr(task, "_work")
 
 
-async def test_a_task_cancelled_by_leaving_the_runtime_raises_shutting_down(
+async def test_a_task_cancelled_by_exiting_the_runtime_raises_shutting_down(
     crashes: list[str],
 ) -> None:
     errors, begun = list[ActorsError](), anyio.Event()
@@ -237,7 +237,7 @@ async def test_a_half_written_cancelled_backup_is_removed_and_unlocked(
             assert [each.name for each in folder.iterdir()] == ["copy.db"]
 
 
-async def test_a_backup_interrupted_by_leaving_the_runtime_raises(tmp_path: Path) -> None:
+async def test_a_backup_interrupted_by_exiting_the_runtime_raises(tmp_path: Path) -> None:
     storage, errors = Endless(), list[ActorsError]()
 
     async def back_up(runtime: Runtime) -> None:

@@ -368,7 +368,7 @@ async def test_a_session_stays_usable_if_no_other_host_serves_at_the_address(
     assert (await session.ask("Again.")).text == "Answer to Again."
 
 
-async def test_a_host_that_ends_during_the_hand_over_does_not_get_the_session(
+async def test_a_host_that_shuts_down_during_the_hand_over_does_not_get_the_session(
     journal: MakeStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage, other = journal(), journal()

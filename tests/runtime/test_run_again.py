@@ -88,7 +88,7 @@ async def test_a_call_that_is_not_idempotent_is_not_run_again() -> None:
         assert len(runs.keys) == 1
 
 
-async def test_a_call_that_always_crashes_is_started_three_times_at_most() -> None:
+async def test_a_call_that_always_crashes_its_process_is_started_at_most_three_times() -> None:
     runs, server = Runs(9), openai(WORK)
     async with runtime_with(a=server, seconds=30) as runtime:
         session = await _crash_during_call(runtime, runs, "idempotent", crashes=3)

@@ -161,7 +161,7 @@ async def open_two_sessions(runtime: Runtime, gate: Gate) -> tuple[Session, ...]
 
 
 @pytest.mark.requirement("PROMISE-8", "PROMISE-11")
-async def test_leaving_a_runtime_ends_all_running_turns() -> None:
+async def test_exiting_a_runtime_ends_all_running_turns() -> None:
     gate, ends = Gate(), list[str]()
     work, silent = openai(WORK), anthropic(faults={0: Stall()})
 
@@ -212,7 +212,7 @@ async def test_an_error_or_cancellation_inside_a_runtime_stops_its_turns_and_pro
     _assert_nothing_runs()
 
 
-async def test_leaving_a_runtime_does_not_wait_for_a_blocked_thread() -> None:
+async def test_exiting_a_runtime_does_not_wait_for_a_blocked_thread() -> None:
     begun, released = threading.Event(), threading.Event()
 
     def work(name: str) -> str:
@@ -477,7 +477,7 @@ async def test_a_session_that_crashes_too_often_is_closed() -> None:
         assert (await other.ask("Hello.")).status == "complete"
 
 
-async def test_a_runtime_needs_no_configuration() -> None:
+async def test_a_runtime_works_without_a_configuration_file() -> None:
     async with Runtime(Config(FileSettings(), {})) as runtime:
         with pytest.raises(UnknownTarget):
             await runtime.open("nowhere")
@@ -500,7 +500,7 @@ async def test_system_prompt_and_tools_are_in_every_request() -> None:
     assert all(len(body["tools"]) == 1 for body in sent)
 
 
-async def test_a_preview_opens_no_backend_and_an_ask_beyond_the_backend_limit_fails() -> None:
+async def test_a_preview_opens_no_backend_but_an_ask_beyond_the_backend_limit_fails() -> None:
     server = openai()
     async with serve(server):
         limits = RuntimeLimits(backends=1)

@@ -369,7 +369,7 @@ def test_a_released_session_is_claimed_again_without_an_event_loop() -> None:
         assert runtime.claim("one").ask("Bye.").text == "Bye."
 
 
-def test_leaving_a_sync_stream_stops_no_turn_and_leaving_a_session_releases_it() -> None:
+def test_closing_a_sync_stream_early_stops_no_turn_and_exiting_a_session_releases_it() -> None:
     left = threading.Event()
 
     @tool

@@ -131,7 +131,7 @@ def test_a_killed_host_is_taken_over_without_loss_or_repetition(children: list[C
 
 
 @pytest.mark.requirement("PROMISE-6")
-def test_a_stopped_host_writes_nothing_to_sessions_taken_over_meanwhile(
+def test_a_host_that_was_suspended_writes_nothing_to_sessions_taken_over_meanwhile(
     where: str, children: list[Child], mine: Storage
 ) -> None:
     stopped, _ = children

@@ -10,7 +10,7 @@ STREAMS = (
             "tests/provider/test_provider.py"
             "::test_a_stream_that_breaks_inside_a_call_is_retried_and_the_call_runs_once",
             "tests/provider/test_failover.py::test_a_failover_after_a_broken_stream_runs_none_of_its_tool_calls",
-            "tests/adapters/test_decode_cuts.py::test_a_truncated_stream_is_a_fault_and_keeps_no_partial_call",
+            "tests/adapters/test_decode_cuts.py::test_a_truncated_stream_is_reported_as_a_fault_and_keeps_no_partial_call",
             "tests/adapters/test_openai_chat_decode.py::test_an_error_inside_a_200_stream_is_classified",
             "tests/adapters/test_anthropic_decode.py::test_an_error_inside_a_200_stream_is_classified",
         ),
@@ -46,7 +46,7 @@ STREAMS = (
         "the model writes a call that its own provider cannot read",
         proofs=(
             "tests/adapters/test_gemini_decode.py"
-            "::test_a_malformed_call_is_a_model_fault_and_not_in_the_history",
+            "::test_a_malformed_call_is_classified_as_a_model_error_and_is_not_stored",
             "tests/scenarios/test_streams.py::test_an_unreadable_call_is_retried_and_not_kept",
             "tests/scenarios/test_streams.py::test_a_turn_fails_after_a_few_unreadable_calls",
         ),

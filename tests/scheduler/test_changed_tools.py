@@ -93,7 +93,7 @@ def swapping_tool(bench: SwappableToolset, other: AnyTool) -> AnyTool:
 @pytest.mark.alternating
 @pytest.mark.parametrize("blocks", [False, True], ids=["async", "blocking"])
 @pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
-async def test_a_call_of_a_tool_that_changed_meanwhile_does_not_run(
+async def test_a_call_does_not_run_if_its_tool_changed_after_the_request(
     other: dict[str, Any], blocks: bool
 ) -> None:
     """Case tool-changed-under-a-call."""

@@ -249,7 +249,7 @@ TOOLS: list[Tool[..., Any]] = [  # Any: any function
 
 @SERVERS
 @pytest.mark.requirement("PROMISE-8", "REQ-915-038", "REQ-915-005")
-async def test_whatever_a_tool_does_affects_only_the_result_of_its_call(make_server: MakeServer) -> None:
+async def test_a_misbehaving_tool_affects_only_the_result_of_its_call(make_server: MakeServer) -> None:
     gate = Gate()
     gate.open("a")
     server = make_server(

@@ -353,7 +353,7 @@ def late_coroutine_tool() -> Iterator[
 
 @pytest.mark.requirement("PROMISE-12")
 @pytest.mark.usefixtures("short_graces")
-async def test_a_coroutine_returned_after_the_runtime_was_left_is_closed() -> None:
+async def test_a_coroutine_returned_after_the_runtime_exited_is_closed() -> None:
     taken = THREADS.taken
     with late_coroutine_tool() as (work, begun, released, made):
         async with runtime_with(a=openai(ONE)) as runtime:
@@ -629,7 +629,7 @@ async def test_a_failed_thread_start_leaks_no_slot_and_ends_no_session(
 # ---- threads and processes that a tool leaves behind
 
 
-async def test_threads_and_processes_left_by_a_tool_are_not_waited_for() -> None:
+async def test_the_runtime_does_not_wait_for_threads_and_processes_that_a_tool_started() -> None:
     """A thread and a process outlive the call and the runtime; later output of the thread is in no result."""
     released, said = threading.Event(), ["first"]
     threads, processes = list[threading.Thread](), list[subprocess.Popen[bytes]]()

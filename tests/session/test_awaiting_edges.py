@@ -95,7 +95,7 @@ async def test_a_resumed_turn_ends_when_its_time_is_up() -> None:
         )
 
 
-async def test_leaving_the_runtime_keeps_a_waiting_turn_open_in_its_log() -> None:
+async def test_exiting_the_runtime_keeps_a_waiting_turn_open_in_its_log() -> None:
     storage = MemoryStorage()
     async with runtime_with(a=openai(ASKING), storage=storage) as runtime:
         session = await runtime.open("a", tools=[LOOK], id="waits")

@@ -20,7 +20,7 @@ def test_media_are_created_from_bytes_or_a_url() -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("make_server", [openai, anthropic])
-async def test_parts_are_sent_in_order(make_server: Any) -> None:  # Any: a server
+async def test_the_parts_of_a_user_message_are_sent_in_order(make_server: Any) -> None:  # Any: a server
     server = make_server(Turn(Say("a cat")))
     async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")

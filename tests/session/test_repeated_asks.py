@@ -191,7 +191,7 @@ async def test_an_answer_whose_turn_end_is_not_in_the_log_is_requested_again() -
     assert server.refusals == []
 
 
-async def test_an_ask_cancelled_by_leaving_its_runtime_continues_when_repeated(tmp_path: Path) -> None:
+async def test_an_ask_cancelled_by_exiting_its_runtime_continues_when_repeated(tmp_path: Path) -> None:
     path, gate = tmp_path / "sessions.db", Gate()
     server = openai(Turn(Call("work", {"name": "one"})), Turn(Say("Done.")))
     async with serving(server) as start:

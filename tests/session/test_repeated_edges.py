@@ -115,7 +115,7 @@ class SlowPauseStorage(SqliteStorage):
         return super().append(entries)
 
 
-async def test_a_turn_that_pauses_while_its_runtime_is_left_still_waits(tmp_path: Path) -> None:
+async def test_a_turn_that_pauses_while_its_runtime_exits_still_waits(tmp_path: Path) -> None:
     path, gate = tmp_path / "sessions.db", Gate()
     tools = [replace(gate.tool, approval="ask")]
     async with serving(openai(Turn(Call("work", {"name": "one"})))) as start:

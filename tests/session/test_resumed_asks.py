@@ -197,7 +197,7 @@ async def test_a_turn_continues_if_actors_crash_after_its_last_decision(which: s
 
 
 @pytest.mark.parametrize("queued", ["ask", "compact"])
-async def test_leaving_the_runtime_drops_asks_queued_after_a_waiting_turn(
+async def test_exiting_the_runtime_drops_asks_queued_after_a_waiting_turn(
     queued: str,
 ) -> None:
     server, storage = openai(Turn(Call("look", {})), Turn(Say("It is Oslo."))), MemoryStorage()

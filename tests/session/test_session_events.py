@@ -149,7 +149,7 @@ async def test_an_unknown_sequence_number_raises_unknown_seq(after: int) -> None
 
 
 @pytest.mark.requirement("PROMISE-8", "PROMISE-12")
-async def test_leaving_the_runtime_ends_subscriptions() -> None:
+async def test_exiting_the_runtime_ends_subscriptions() -> None:
     ends: list[str] = []
     server = openai(Turn(Say("ok")))
     async with anyio.create_task_group() as tasks, runtime_with(a=server) as runtime:

@@ -157,7 +157,7 @@ def test_ask_settings_and_their_log_record_have_the_same_fields() -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("make_server", [openai, anthropic])
-async def test_settings_apply_to_one_ask_and_are_logged(
+async def test_settings_passed_to_an_ask_apply_only_to_that_ask_and_are_logged(
     make_server: Any,
 ) -> None:  # Any: a type of server
     server = make_server(Turn(Say("short")), Turn(Say("long")))

@@ -106,7 +106,7 @@ def assert_is_sent_in_its_field(name: str, model: str, setting: str) -> None:
         place = place[key]
 
 
-def test_all_lists_and_types_of_settings_have_the_same_names() -> None:
+def test_every_list_and_type_of_settings_contains_the_same_setting_names() -> None:
     assert {*VALUES} == {*REQUEST_SETTINGS}
     assert {*setting_names("ask")} == {*AskSettings.__annotations__}
     assert {*setting_names("ask"), "output"} == {*Asked.__struct_fields__}

@@ -201,7 +201,7 @@ async def test_the_mistral_client_raises_its_own_errors() -> None:
 
 
 @pytest.mark.parametrize(("short", "prefix"), [(False, "functions."), (True, "")])
-async def test_kimi_numbers_its_ids_across_the_conversation(short: bool, prefix: str) -> None:
+async def test_kimi_numbers_call_ids_consecutively_across_the_conversation(short: bool, prefix: str) -> None:
     server = KimiServer(Script([CALLS, CALLS]), short_ids=short)
     request: Json = {"model": "m", "messages": [USER], "tools": TOOLS}
     async with openai_client(server) as client:

@@ -258,7 +258,7 @@ def test_settings_that_only_the_encoders_avoid_are_accepted_by_server_and_checke
     assert check(json.dumps(body).encode(), dialect(host)) == []
 
 
-def test_a_forced_tool_is_a_fault_while_kimi_thinks() -> None:
+def test_forcing_a_tool_is_rejected_while_kimi_thinking_is_enabled() -> None:
     body = {"model": "kimi-k2.6", "messages": [{"role": "user", "content": "Read it."}], "tools": FUNCTIONS}
     faults = check(json.dumps(body | {"tool_choice": "required"}).encode(), dialect("kimi"))
     assert [fault.rule for fault in faults] == ["KIM-10"]

@@ -260,7 +260,7 @@ async def test_a_crash_of_a_subagent_fails_its_call(actor: str) -> None:
         assert isinstance(runtime._storage.read("trip-c1")[-1], Closed)
 
 
-async def test_leaving_the_runtime_ends_the_calls_and_then_the_turn_of_a_subagent() -> None:
+async def test_exiting_the_runtime_ends_the_calls_and_then_the_turn_of_a_subagent() -> None:
     gate = Gate()
     made = subagent("helper", "Helps.", target="b", tools=[gate.tool])
     async with runtime_with(a=parent_server(), b=child_server()) as runtime:

@@ -83,7 +83,7 @@ def test_deleting_the_last_statement_of_a_block_leaves_pass() -> None:
     assert_same(apply_edit("Meter.add", "self.total += amount", ""), "self.total += amount", "pass")
 
 
-def test_an_edit_applies_whatever_the_format_comments_and_neighbouring_code() -> None:
+def test_an_edit_applies_regardless_of_formatting_comments_and_neighbouring_code() -> None:
     other = SOURCE.replace("        # a comment\n", "        other = (\n            1\n        )\n").replace(
         "if amount < self.limit and", "if (  # here\n            amount  <  self . limit) and"
     )

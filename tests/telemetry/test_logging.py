@@ -184,7 +184,7 @@ def _assert_unforged(log: str, lead: str) -> None:
 
 
 @given(text=TEXTS)
-def test_no_text_can_forge_a_plain_log_line_or_control_the_terminal(text: str) -> None:
+def test_untrusted_text_cannot_forge_a_log_line_or_control_the_terminal(text: str) -> None:
     with capture_output(logging.Formatter("LEAD %(levelname)s %(message)s")) as told:
         _log_untrusted_text(text)
     log = told.getvalue()
@@ -202,7 +202,7 @@ _LINE = rf"[A-Z]+ (?:[a-z_]+=(?:{_LITERAL}|\[.*\]|\{{.*\}}) ?)+"
 
 
 @given(text=TEXTS)
-def test_no_text_can_forge_a_structlog_event_in_any_renderer(text: str) -> None:
+def test_untrusted_text_cannot_forge_a_structlog_event_in_any_renderer(text: str) -> None:
     for name, renderer in RENDERERS.items():
         written = RecordLines()
         with case(name), configure_structlog(renderer(), written) as seen:

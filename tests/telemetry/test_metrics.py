@@ -123,7 +123,7 @@ async def ask_quietly(session: Session, words: str) -> None:
 
 @pytest.mark.anyio
 @pytest.mark.usefixtures("short_waits")
-async def test_every_figure_for_alerts_is_in_the_stats_and_in_prometheus(tmp_path: Path) -> None:
+async def test_every_metric_that_alerts_need_is_in_the_stats_and_in_prometheus(tmp_path: Path) -> None:
     async with busy_runtime(tmp_path) as (runtime, stats, samples):
         assert stats.asks == {**AskCounts().outcomes, "complete": 4, "failed": 1, "refused": 1}
         assert value(samples, "actors_asks_total", outcome="complete") == 4
@@ -189,7 +189,7 @@ def alert_queries() -> list[tuple[str, str]]:
     return re.findall(r"alert: (\w+)\n\s+expr: (.+)\n", PAGE.read_text())
 
 
-def test_a_legend_names_only_labels_that_its_query_groups_by() -> None:
+def test_a_dashboard_legend_uses_only_labels_that_its_query_groups_by() -> None:
     for title, query in dashboard_queries():
         with case(title):
             grouped = [
@@ -307,7 +307,7 @@ def test_tools_are_counted_by_name_up_to_a_limit() -> None:
     assert stats["tool3"].seconds.counts[0.25] == stats["tool3"].seconds.counts[10.0] == 1
 
 
-def test_a_histogram_counts_each_duration_in_one_bucket() -> None:
+def test_a_histogram_counts_each_duration_in_exactly_one_bucket() -> None:
     counts = DurationCounts()
     buckets = counts.counts
     for seconds in (*BOUNDS, 0.0, 1e9):

@@ -234,7 +234,7 @@ async def test_equal_tool_names_of_two_servers_are_disambiguated() -> None:
         assert await call(offer, "two_x__add", one=2, other=3) == "5"
 
 
-def test_unusable_tools_are_left_out_and_names_are_made_valid(
+def test_unusable_mcp_tools_are_omitted_and_invalid_tool_names_are_changed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     connection = ServerTools(McpServer("any"))
@@ -524,7 +524,7 @@ def is_alive(pid: int) -> bool:
     return True
 
 
-async def test_a_child_process_ends_with_its_session() -> None:
+async def test_the_process_of_an_mcp_server_ends_with_its_session() -> None:
     model = openai(Turn(Call("pid", {})), Turn(Say("ok")))
     async with collect_notes() as notes, runtime_with(a=model, limits=RuntimeLimits()) as runtime:
         server = child_source(notes)  # also starts the forking process

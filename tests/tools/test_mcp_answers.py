@@ -147,7 +147,7 @@ def test_lines_received_in_pieces_of_any_size_yield_the_same_messages(size: int)
     assert read == [number for number, message in enumerate(messages) if len(json.dumps(message)) <= 1_500]
 
 
-def test_the_limit_of_json_values_ignores_the_content_of_strings() -> None:
+def test_the_limit_on_json_values_ignores_brackets_and_commas_in_strings() -> None:
     limits = McpLimits(max_values=1_000)
     commas = "," * 100_000
     assert limits.excess_error(json.dumps({"result": {"text": commas}}).encode()) is None

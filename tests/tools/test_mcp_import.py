@@ -53,7 +53,7 @@ def test_the_thread_of_the_event_loop_never_imports_the_mcp_sdk(backend: str) ->
 
 
 @pytest.mark.anyio
-async def test_the_loop_runs_during_the_import_and_concurrent_uses_share_it() -> None:
+async def test_the_event_loop_runs_during_the_import_of_the_mcp_sdk_and_concurrent_uses_share_it() -> None:
     loading, done = HeldImport(), 0
 
     async def use() -> None:
@@ -76,7 +76,7 @@ async def test_the_loop_runs_during_the_import_and_concurrent_uses_share_it() ->
 
 
 @pytest.mark.anyio
-async def test_an_import_continues_if_its_caller_is_cancelled_and_serves_the_next_use() -> None:
+async def test_an_import_of_the_mcp_sdk_continues_if_its_caller_is_cancelled() -> None:
     loading = HeldImport()
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
@@ -92,7 +92,7 @@ async def test_an_import_continues_if_its_caller_is_cancelled_and_serves_the_nex
 
 
 @pytest.mark.anyio
-async def test_each_use_raises_a_failed_import_and_the_next_use_repeats_it() -> None:
+async def test_a_failed_import_of_the_mcp_sdk_is_raised_and_the_next_use_retries_it() -> None:
     loading, raised = HeldImport(ImportError("half installed")), list[BaseException]()
 
     async def use() -> None:

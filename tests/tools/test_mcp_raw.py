@@ -113,7 +113,7 @@ BAD_TOOLS: list[Json] = [
 
 
 @WAYS
-async def test_invalid_tools_are_left_out_and_the_others_work(
+async def test_invalid_mcp_tools_are_omitted_and_the_other_tools_work(
     way: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     odd = {

@@ -99,7 +99,7 @@ def test_a_schema_cannot_have_a_field_with_the_name_of_the_context() -> None:
         Tool.from_schema("work", "Work.", schema, plain)
 
 
-def test_an_unreadable_annotation_is_rejected_if_it_may_be_a_context() -> None:
+def test_an_unresolvable_annotation_is_rejected_if_it_could_be_the_context_type() -> None:
     def work(path: str, context: Any) -> str:
         return path
 

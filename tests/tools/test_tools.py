@@ -116,7 +116,7 @@ def test_arguments_fixed_by_a_partial_are_not_in_the_schema() -> None:
     assert rest.bind({"city": "Oslo"}) == BoundArguments({"city": "Oslo"})
 
 
-def test_functions_that_need_a_thread_are_detected() -> None:
+def test_functions_that_must_run_in_a_thread_are_detected() -> None:
     class Caller:
         async def __call__(self, a: int) -> int:
             return a
@@ -157,7 +157,7 @@ def test_an_error_names_every_invalid_argument_and_binds_none(
     assert weather.bind(arguments) == (error,)
 
 
-def test_arguments_that_only_the_python_type_rejects_are_argument_errors() -> None:
+def test_arguments_that_only_the_python_type_rejects_raise_an_argument_error() -> None:
     @tool
     def on(day: datetime.date) -> None: ...
 
@@ -179,7 +179,7 @@ def test_binding_arguments_to_a_function_does_not_change_them() -> None:
     assert arguments == {"items": [1, 2]}
 
 
-def test_any_parameter_name_is_accepted() -> None:
+def test_a_tool_parameter_may_have_any_name() -> None:
     @tool
     def odd(schema: int, model_config: int, _private: int, json: int, p0: int, copy: int = 3) -> None: ...
 

@@ -170,7 +170,7 @@ async def test_a_passivated_session_keeps_its_toolsets_open() -> None:
         assert bench.notes == ["bench opened", "bench closed"]
 
 
-async def test_leaving_the_runtime_waits_for_toolsets_and_closing_a_session_does_not() -> None:
+async def test_exiting_the_runtime_waits_for_toolsets_and_closing_a_session_does_not() -> None:
     ended, left = anyio.Event(), list[str]()
 
     @asynccontextmanager
@@ -295,7 +295,7 @@ async def test_a_cancelled_open_of_a_toolset_leaves_nothing_behind() -> None:
     assert bench.notes == ["bench opened", "bench closed"]
 
 
-async def test_a_call_after_the_loss_of_its_toolset_waits_until_it_is_open_again() -> None:
+async def test_a_call_waits_until_its_lost_toolset_is_open_again() -> None:
     bench = Bench()
     server = openai(WORK, Turn(Say("ok")))
     async with runtime_with(a=server) as runtime:
@@ -308,7 +308,7 @@ async def test_a_call_after_the_loss_of_its_toolset_waits_until_it_is_open_again
 
 
 @pytest.mark.parametrize("is_live", [True, False])
-async def test_a_toolset_counts_as_down_while_it_exits_after_an_error(is_live: bool) -> None:
+async def test_a_toolset_is_unavailable_while_it_shuts_down_after_an_error(is_live: bool) -> None:
     bench = Bench()
     fails, leaving, left = anyio.Event(), anyio.Event(), anyio.Event()
 
@@ -424,7 +424,9 @@ async def test_a_toolset_that_corrupts_its_own_task_is_reopened_and_harms_no_ses
         assert not other.busy
 
 
-async def test_attempts_to_reopen_a_toolset_back_off_and_a_call_hastens_the_next() -> None:
+async def test_delays_between_attempts_to_reopen_a_toolset_grow_and_a_call_triggers_the_next_attempt() -> (
+    None
+):
     bench = Bench()
     async with runtime_with(a=openai(), seconds=15) as runtime:
         await runtime.open("a", tools=[bench.source()])

@@ -183,7 +183,7 @@ DRIPS = {
 
 
 @pytest.mark.parametrize("name", DRIPS)
-async def test_useless_bytes_do_not_prolong_a_timeout(name: str) -> None:
+async def test_bytes_without_content_do_not_extend_a_timeout(name: str) -> None:
     before, drop, why = DRIPS[name]
     transport = HttpTransport(connections=1)
     async with raw(server_dripping(before, drop)) as server:
@@ -426,7 +426,7 @@ async def test_a_long_request_is_sent_again_over_a_new_connection() -> None:
     assert len(server.peers) == 2
 
 
-async def test_reading_an_answer_after_its_context_has_ended_is_refused() -> None:
+async def test_reading_a_response_after_its_context_manager_exited_raises_an_error() -> None:
     transport = HttpTransport()
     async with raw(answer_correctly) as server:
         async with transport.send(server.url, HEADERS, Segments.of(BODY), SOON) as response:

@@ -235,7 +235,7 @@ def test_an_invalid_header_is_refused_and_its_value_not_shown(value: str) -> Non
     assert "sk-" not in chain
 
 
-async def test_the_query_of_a_url_is_sent_and_not_shown() -> None:
+async def test_the_query_of_a_url_is_sent_but_never_shown_in_errors() -> None:
     requests: list[bytes] = []
 
     async def answer(peer: Peer) -> None:

@@ -36,7 +36,7 @@ async def test_an_idle_connection_closed_by_the_server_is_closed_before_the_next
             await transport.close()
 
 
-async def test_a_reusable_connection_stays_open() -> None:
+async def test_removing_dead_connections_keeps_usable_ones_open() -> None:
     ended = anyio.Event()
 
     async def closes(peer: Peer) -> None:
@@ -58,7 +58,7 @@ async def test_a_reusable_connection_stays_open() -> None:
             await transport.close()
 
 
-async def test_a_closed_transport_stops_sweeping() -> None:
+async def test_closing_a_transport_stops_the_removal_of_idle_connections() -> None:
     transport = HttpTransport()
     with anyio.fail_after(30):
         async with raw(answer_correctly) as server:

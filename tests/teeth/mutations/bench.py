@@ -13,7 +13,7 @@ MUTATIONS = (
         f"{_BENCH}/machine.py:Machine.is_same_as",
         "(self.name, self.processor, self.cores) == (other.name, other.processor, other.cores)",
         "(self.name, self.cores) == (other.name, other.cores)",
-        (f"{REPORTS}::test_runs_of_two_machines_are_not_compared",),
+        (f"{REPORTS}::test_runs_on_two_different_machines_are_not_compared",),
     ),
     Mutation(
         "bench: a quick run is compared with a full one",
@@ -79,7 +79,7 @@ MUTATIONS = (
         "benchmarks/peers/programs/working.py:_event_us",
         "... != words",
         "... > words",
-        (f"{PEERS}::test_a_streamed_text_counts_only_if_complete",),
+        (f"{PEERS}::test_a_benchmarked_stream_counts_only_if_its_text_is_complete",),
     ),
     Mutation(
         "bench: memory of another library is measured before its tools ran",

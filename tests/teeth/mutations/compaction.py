@@ -63,7 +63,7 @@ MUTATIONS = (
         f"{RULES}:summary_scope",
         "known.call_id not in visible and ... and ...",
         "... and ... and any((call.id == known.call_id for message in messages[:stop] for call in message.calls))",
-        (f"{CORE}::test_a_second_summary_names_the_calls_of_the_first_summary",),
+        (f"{CORE}::test_a_second_summary_lists_the_calls_of_the_first_summary",),
     ),
     Mutation(
         "compaction: attachments are not counted",

@@ -20,7 +20,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/runtime/host_task.py:HostTask.result",
         "not self._is_done",
         "self._error is not None",
-        (f"{TASKS}::test_a_task_cancelled_by_leaving_the_runtime_raises_shutting_down",),
+        (f"{TASKS}::test_a_task_cancelled_by_exiting_the_runtime_raises_shutting_down",),
     ),
     Mutation(
         "host tasks: an unexpectedly failed close appears complete",
@@ -71,7 +71,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "self.frames(min(self.max_bytes, _LARGE))",
         (
             f"{RESPONSES}::test_an_image_over_one_mebibyte_in_the_last_stream_events_is_read",
-            "tests/adapters/test_large_events.py::test_text_repeated_by_the_last_events_is_read_once",
+            "tests/adapters/test_large_events.py::test_text_repeated_in_the_last_events_of_a_stream_is_decoded_once",
         ),
     ),
     Mutation(

@@ -162,7 +162,7 @@ MUTATIONS = (
         "actors/core/schemas/arguments.py:_missing_fields",
         "name not in given and len(name) <= _FIELD",
         "len(name) <= _FIELD",
-        (f"{FIELDS}::test_a_field_that_is_already_present_is_not_suggested",),
+        (f"{FIELDS}::test_a_field_that_is_already_set_is_not_suggested",),
     ),
     Mutation(
         "everyday: a missing field is compared with all unknown fields",
@@ -197,7 +197,7 @@ MUTATIONS = (
         "actors/cli/chat/loop.py:Chat._handle_interrupt",
         'self._terminal.print("  cancelling the turn; Ctrl-C again ends the process", "yellow")',
         "self._queued.clear()",
-        (f"{CHAT}::test_queued_lines_are_asked_after_a_cancelled_turn",),
+        (f"{CHAT}::test_queued_input_lines_are_sent_after_a_cancelled_turn",),
     ),
     Mutation(
         "everyday: the time for an approval counts as run time",

@@ -133,7 +133,7 @@ MUTATIONS = (
         "actors/adapters/document.py:_check_value_count",
         "_count_separators(b''.join(...))",
         "_count_separators(part)",
-        (f"{LARGE}::test_a_string_of_brackets_and_commas_is_one_value",),
+        (f"{LARGE}::test_a_string_of_brackets_and_commas_counts_as_one_json_value",),
     ),
     Mutation(
         "large events: a last event with too many values is the start of one",

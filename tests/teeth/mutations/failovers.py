@@ -79,7 +79,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/runtime/runtime.py:Runtime._start_retention",
         "removal.delete_unused",
         "lambda stored: self.journal._session_removal(self._running_host()).delete_unused(stored)",
-        (f"{SWEEPS}::test_leaving_the_runtime_during_a_sweep_logs_no_crash",),
+        (f"{SWEEPS}::test_exiting_the_runtime_during_a_sweep_logs_no_crash",),
     ),
     Mutation(
         "failover: a host writes after another host's events with the same number",

@@ -13,7 +13,7 @@ MUTATIONS = (
         "self.pending",
         (
             "tests/session/test_resumed_asks.py::"
-            "test_leaving_the_runtime_drops_asks_queued_after_a_waiting_turn",
+            "test_exiting_the_runtime_drops_asks_queued_after_a_waiting_turn",
         ),
     ),
     Mutation(

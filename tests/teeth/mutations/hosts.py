@@ -106,14 +106,16 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/adapters/framing.py:ChunkParser.feed",
         "not events",
         "True",
-        (f"{CLAUDE}::test_a_frame_without_a_chunk_is_a_fault_and_the_text_before_it_is_kept",),
+        (f"{CLAUDE}::test_a_frame_without_a_chunk_is_reported_as_a_fault_and_the_text_before_it_is_kept",),
     ),
     Mutation(
         "hosts: a cloud may receive any version",
         "actors/core/check/anthropic.py:Anthropic._check_route_fields",
         "(version := body.get('anthropic_version')) not in _VERSIONS[route]",
         "(version := body.get('anthropic_version')) is None",
-        (f"{CLAUDE}::test_strict_server_and_checker_reject_the_requests_that_the_cloud_rejects",),
+        (
+            f"{CLAUDE}::test_the_strict_server_and_the_checker_reject_requests_that_the_cloud_provider_rejects",
+        ),
     ),
     Mutation(
         "prices: the list precedes the user's prices",

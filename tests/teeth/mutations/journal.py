@@ -49,7 +49,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/journal/journal_actor.py:JournalActor._run_batch",
         "not isinstance(command, ClaimSession) or group.appends_to(command.session)",
         "not isinstance(command, ClaimSession)",
-        ("tests/journal/test_journal.py::test_a_claim_follows_events_sent_earlier_to_its_session",),
+        ("tests/journal/test_journal.py::test_a_claim_of_a_session_is_processed_after_events_sent_earlier",),
     ),
     Mutation(
         "journal: each claim is a separate commit",
@@ -311,7 +311,7 @@ self._apply_to_state(event)
         "self._storage.close()",
         (
             "tests/journal/test_outages_of_files.py"
-            "::test_leaving_the_runtime_during_a_file_fault_keeps_durable_events",
+            "::test_exiting_the_runtime_during_a_file_fault_keeps_durable_events",
         ),
     ),
     Mutation(

@@ -44,7 +44,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/journal/journal_actor.py:JournalActor._send_answer",
         "isinstance(command, FindSession)",
         "isinstance(command, FindSession) and command.session == ''",
-        (f"{TESTS}::test_looking_up_a_session_does_not_unblock_its_writes_after_a_refused_event",),
+        (f"{TESTS}::test_after_a_refused_event_writes_stay_blocked_even_if_the_session_is_looked_up",),
     ),
     Mutation(
         "erasure: data kept by a reader is not reported",
@@ -121,7 +121,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/journal/storage/sqlite/backup.py:copy_into",
         'connection.execute("VACUUM INTO ?", (str(part),))',
         "part.write_bytes(Path(connection.execute('PRAGMA database_list').fetchone()[2]).read_bytes())",
-        (f"{BACKUP}::test_a_backup_has_every_event_acknowledged_before_it_began",),
+        (f"{BACKUP}::test_a_backup_contains_every_event_acknowledged_before_the_backup_began",),
     ),
     Mutation(
         "backup: writers wait for it",

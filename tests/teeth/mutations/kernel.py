@@ -34,7 +34,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         )
         """,
         "self.mail is None and self.control is None and (not self.busy) and (not dispatcher.busy)",
-        (f"{SEMANTICS}::test_an_asker_yields_regularly_although_its_answers_come_at_once",),
+        (f"{SEMANTICS}::test_a_task_whose_asks_are_answered_at_once_still_yields_regularly",),
     ),
     Mutation(
         "kernel: the loop gets no turn between messages of actors",
@@ -62,7 +62,7 @@ MUTATIONS: tuple[Mutation, ...] = (
             dispatcher.acting is not self
         ) and ...
         """,
-        (f"{SEMANTICS}::test_messages_sent_by_a_handler_are_handled_after_it_in_order",),
+        (f"{SEMANTICS}::test_messages_sent_by_a_handler_are_handled_in_order_after_the_handler_returns",),
     ),
     Mutation(
         "kernel: an actor crashes after its sender continued",

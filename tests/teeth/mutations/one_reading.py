@@ -142,14 +142,16 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/tools/mcp/sdk.py:SdkImport._add_waiter",
         "len(self._waiting) == 1",
         "True",
-        (f"{IMPORT}::test_the_loop_runs_during_the_import_and_concurrent_uses_share_it",),
+        (
+            f"{IMPORT}::test_the_event_loop_runs_during_the_import_of_the_mcp_sdk_and_concurrent_uses_share_it",
+        ),
     ),
     Mutation(
         "mcp: a failed import counts as done",
         "actors/tools/mcp/sdk.py:SdkImport._run",
         "error is None",
         "True",
-        (f"{IMPORT}::test_each_use_raises_a_failed_import_and_the_next_use_repeats_it",),
+        (f"{IMPORT}::test_a_failed_import_of_the_mcp_sdk_is_raised_and_the_next_use_retries_it",),
     ),
     Mutation(
         "mcp: an ended loop keeps others waiting for the import",

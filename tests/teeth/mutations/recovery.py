@@ -103,7 +103,7 @@ MUTATIONS = (
         f"{RECOVERY_RULES}:repeatable_calls",
         "0 < begun[call.id] < STARTS",
         "0 < begun[call.id]",
-        (f"{AGAIN}::test_a_call_that_always_crashes_is_started_three_times_at_most",),
+        (f"{AGAIN}::test_a_call_that_always_crashes_its_process_is_started_at_most_three_times",),
     ),
     Mutation(
         "recovery: a repeated call cannot be cancelled",

@@ -118,7 +118,7 @@ MUTATIONS = (
         f"{STATEMENTS}:UNUSED",
         'UNUSED = "...bucket < 0 AND..."',
         'UNUSED = "...bucket < -1 AND..."',
-        (f"{TESTS}::test_a_row_left_by_a_killed_deletion_is_removed_later",),
+        (f"{TESTS}::test_a_row_that_remains_after_a_killed_deletion_is_removed_later",),
     ),
     Mutation(
         "rows: Postgres tables without a floor are used",

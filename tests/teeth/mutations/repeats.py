@@ -103,7 +103,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/session_actor.py:SessionActor._pause_ask",
         "self._ask.is_leaving",
         "False",
-        (f"{EDGES}::test_a_turn_that_pauses_while_its_runtime_is_left_still_waits",),
+        (f"{EDGES}::test_a_turn_that_pauses_while_its_runtime_exits_still_waits",),
     ),
     Mutation(
         "repeats: a long log overflows the stream of a repeated ask",
@@ -138,7 +138,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/runtime/session_actors.py:SessionActors.interrupt",
         "Cancel(is_leaving=True)",
         "Cancel()",
-        (f"{HERE}::test_an_ask_cancelled_by_leaving_its_runtime_continues_when_repeated",),
+        (f"{HERE}::test_an_ask_cancelled_by_exiting_its_runtime_continues_when_repeated",),
     ),
     Mutation(
         "repeats: a resumed turn cannot be joined",

@@ -19,7 +19,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         """,
         "await self.journal.send(command)",
         (
-            "tests/runtime/test_host_operations.py::test_leaving_the_runtime_while_sessions_release_their_logs_crashes_no_actor",
+            "tests/runtime/test_host_operations.py::test_exiting_the_runtime_while_sessions_release_their_logs_crashes_no_actor",
         ),
     ),
     Mutation(
@@ -175,7 +175,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "self._loop.cancelled",
         "ZeroDivisionError",
         (
-            "tests/commands/test_shutdowns.py::test_a_runtime_that_is_never_left_keeps_no_process_alive[asyncio]",
+            "tests/commands/test_shutdowns.py::test_a_runtime_that_is_never_exited_does_not_keep_the_process_alive[asyncio]",
         ),
     ),
     Mutation(
@@ -206,7 +206,9 @@ MUTATIONS: tuple[Mutation, ...] = (
             contained.close_coroutine()
         """,
         "",
-        (f"{LEAVING}::test_leaving_a_system_does_not_wait_for_host_code_that_never_ends[asyncio-shields]",),
+        (
+            f"{LEAVING}::test_exiting_an_actor_system_does_not_wait_for_host_code_that_never_ends[asyncio-shields]",
+        ),
     ),
     Mutation(
         "tools: on trio, a tool runs in the shared nursery",
@@ -312,7 +314,7 @@ except BaseException:
         "actors/runtime/session_host.py:SessionHost.cancel_asks",
         "tasks.start_soon(session.interrupt_asks)",
         "pass",
-        (f"{HOST}::test_leaving_the_runtime_ends_running_turns_in_the_log",),
+        (f"{HOST}::test_exiting_the_runtime_ends_running_turns_in_the_log",),
     ),
     Mutation(
         "runtime: a request's head is kept by its first caller",
@@ -362,7 +364,7 @@ except BaseException:
         "actors/session/session_actor.py:SessionActor._deliver_result",
         "reply.send(is_cancelled)",
         "reply.send(True)",
-        (f"{HOST}::test_a_cancel_that_comes_too_late_returns_false",),
+        (f"{HOST}::test_cancelling_an_ask_that_has_just_ended_returns_false",),
     ),
     Mutation(
         "headers: a value repeated by a server is shown",

@@ -20,7 +20,7 @@ CHECK, RECORDS, SALVAGE = (
     f"actors/journal/storage/sqlite/{name}.py" for name in ("check", "records", "salvage")
 )
 
-_DIED = "tests/journal/test_sqlite.py::test_opening_a_file_removes_deleted_data_left_by_a_crash"
+_DIED = "tests/journal/test_sqlite.py::test_opening_a_file_removes_deleted_data_that_remained_after_a_crash"
 
 _DISKS = "tests/journal/test_unavailable.py"
 

@@ -73,7 +73,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/adapters/retry_after.py:seconds_until",
         "read <= MAX_WAIT",
         "True",
-        (f"{TIMES}::test_every_format_of_a_retry_or_reset_time_is_read", RESETS),
+        (f"{TIMES}::test_every_format_of_a_retry_or_reset_time_is_parsed", RESETS),
     ),
     Mutation(
         "resets: a timestamp is compared with this machine's clock",

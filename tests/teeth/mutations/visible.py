@@ -4,10 +4,10 @@ from tests.teeth.mutations.mutation import Mutation
 
 LOGS, FIGURES = "tests/telemetry/test_logging.py", "tests/telemetry/test_metrics.py"
 SCRAPE = "tests/cli/test_scrape.py"
-PLAIN = f"{LOGS}::test_no_text_can_forge_a_plain_log_line_or_control_the_terminal"
-RENDERED = f"{LOGS}::test_no_text_can_forge_a_structlog_event_in_any_renderer"
+PLAIN = f"{LOGS}::test_untrusted_text_cannot_forge_a_log_line_or_control_the_terminal"
+RENDERED = f"{LOGS}::test_untrusted_text_cannot_forge_a_structlog_event_in_any_renderer"
 FAILURES = f"{LOGS}::test_retries_failovers_and_failed_asks_are_structured_events"
-SHOWN = f"{FIGURES}::test_every_figure_for_alerts_is_in_the_stats_and_in_prometheus"
+SHOWN = f"{FIGURES}::test_every_metric_that_alerts_need_is_in_the_stats_and_in_prometheus"
 STAGES = f"{FIGURES}::test_session_counts_do_not_depend_on_active_actors"
 
 MUTATIONS = (
@@ -122,7 +122,7 @@ MUTATIONS = (
         "previous_owner and previous_owner != self.owner",
         "previous_owner",
         (
-            "tests/runtime/test_takeover.py::test_a_stopped_host_writes_nothing_to_sessions_taken_over_meanwhile",
+            "tests/runtime/test_takeover.py::test_a_host_that_was_suspended_writes_nothing_to_sessions_taken_over_meanwhile",
         ),
     ),
     Mutation(
@@ -238,7 +238,7 @@ MUTATIONS = (
         "actors/cli/scrape.py:as_lines",
         "escape_controls(_labels_text(labels))",
         "_labels_text(labels)",
-        (f"{SCRAPE}::test_labels_of_metrics_are_escaped",),
+        (f"{SCRAPE}::test_special_characters_in_metric_labels_are_escaped",),
     ),
     Mutation(
         "metrics: from events, a failed request is not counted",
