@@ -85,7 +85,7 @@ def weather(city: str) -> str:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("signature", [None, ""])
-async def test_a_session_switches_to_a_compatible_host_with_thinking_and_back(
+async def test_a_session_with_thinking_can_switch_to_a_compatible_host_and_back(
     tmp_path: Path, signature: str | None
 ) -> None:
     copy = AnthropicServer(

@@ -213,7 +213,7 @@ def test_arguments_streamed_before_their_item_belong_to_that_item() -> None:
 
 @pytest.mark.parametrize(("ids", "call_ids"), [("ff", "cd"), ("fg", "cc"), ("ff", "cc")])
 @pytest.mark.parametrize("repeats", [True, False])
-def test_two_items_with_one_id_are_two_calls(ids: str, call_ids: str, repeats: bool) -> None:
+def test_two_items_with_the_same_id_are_decoded_as_two_calls(ids: str, call_ids: str, repeats: bool) -> None:
     items = [
         function_call(ids[0], call_ids[0], "write", A),
         function_call(ids[1], call_ids[1], "read", B),

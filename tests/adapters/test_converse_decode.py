@@ -110,7 +110,7 @@ def test_a_context_overflow_inside_a_stream_triggers_compaction() -> None:
     assert (failure.kind, failure.rule) == ("overflow", "BED-12")
 
 
-def test_a_signature_and_redacted_reasoning_may_come_in_pieces() -> None:
+def test_a_signature_and_redacted_reasoning_may_arrive_in_pieces() -> None:
     message = decode_answer(
         wire.reasoning_delta(0, text="x")
         + wire.reasoning_delta(0, signature="ab")

@@ -178,7 +178,7 @@ def test_settings_are_encoded_in_the_fields_of_the_converse_api() -> None:
     assert parse_body(sent_body()).keys() == {"messages"}
 
 
-def test_thinking_is_requested_in_each_vendors_form() -> None:
+def test_thinking_is_requested_in_each_vendors_format() -> None:
     def asked(**more: Any) -> Any:  # Any: fields of Settings, and parsed JSON
         return parse_body(sent_body(settings=replace(SETTINGS, **more))).get("additionalModelRequestFields")
 

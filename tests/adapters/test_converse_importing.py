@@ -103,7 +103,7 @@ def test_irregularities_of_a_transcript_are_reported_and_its_render_is_accepted(
     assert find_refusal(rendered) is None
 
 
-def test_imported_blocks_may_occur_in_any_position() -> None:
+def test_the_blocks_of_an_imported_message_may_be_in_any_order() -> None:
     found = import_transcript(
         {"role": "assistant", "content": [use(), answer()]}, {"role": "user", "content": "plain"}
     )

@@ -94,7 +94,7 @@ def test_custom_and_namespaced_calls_round_trip_in_responses() -> None:
     assert [tool["name"] for tool in there["tools"][1]["tools"]] == ["lookup"]
 
 
-def test_chat_keeps_custom_calls_only_for_hosts_that_support_them() -> None:
+def test_chat_completions_keeps_custom_calls_only_for_hosts_that_support_them() -> None:
     for name, profile in PROFILES.items():
         if profile.family == "openai_chat":
             there = body(ITEMS, "responses", name)

@@ -137,7 +137,7 @@ def arguments(message: Message | StreamFault) -> list[object]:
 @both
 @pytest.mark.parametrize("came", ["", " ", '{"p":', '{"p"'])
 @dialects
-def test_a_call_with_truncated_arguments_is_dropped_with_a_reason(
+def test_a_call_with_truncated_arguments_is_dropped_and_the_reason_is_recorded(
     name: str, came: str, is_streamed: bool
 ) -> None:
     reason = WIRES[name][1]

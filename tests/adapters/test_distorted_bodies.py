@@ -89,7 +89,7 @@ def test_a_call_repeated_in_a_body_counts_as_one_call(name: str) -> None:
 
 
 @wires
-def test_two_calls_with_one_id_and_different_arguments_remain_separate_calls(name: str) -> None:
+def test_calls_with_the_same_id_and_different_arguments_remain_separate(name: str) -> None:
     decoder, calls = read_answer(name, ("x", "f", A), ("x", "f", B), ("x", "g", B))
     assert calls == [("f", A), ("f", B), ("g", B)]
     assert (decoder.cut_reason, decoder.left_out) == (None, {})

@@ -76,7 +76,7 @@ EXCEEDED = "You exceeded your current quota, please check your plan and billing 
         (answer_failure(400, "INVALID_ARGUMENT", "something unheard of"), "transcript", None, None),
     ],
 )
-def test_each_failure_has_its_kind_rule_and_retry_delay(
+def test_each_failure_is_classified_with_its_kind_its_rule_and_its_retry_delay(
     failure: Failure, kind: str, rule: str | None, wait: float | None
 ) -> None:
     assert (failure.kind, failure.rule, failure.retry_after) == (kind, rule, wait)

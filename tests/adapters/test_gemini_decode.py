@@ -91,7 +91,7 @@ def test_a_signature_stays_with_the_part_that_carries_it(
     assert decode_body(gemini_chunk(*parts, finish="STOP")) == message
 
 
-def test_the_signature_of_a_call_comes_directly_before_it() -> None:
+def test_the_thinking_block_with_a_calls_signature_directly_precedes_the_call() -> None:
     _, message = decode_stream(
         gemini_chunk({"text": "t"}, call(thoughtSignature="cw=="), call("run"), finish="STOP")
     )
@@ -138,7 +138,7 @@ def test_token_counts_in_a_later_chunk_replace_earlier_counts() -> None:
 
 
 @pytest.mark.requirement("U-11")
-def test_thoughts_become_thinking_blocks() -> None:
+def test_gemini_thoughts_are_decoded_as_thinking_blocks() -> None:
     events, _ = decode_stream(gemini_chunk({"text": "hm", "thought": True}, finish="STOP"))
     assert ThinkingDelta("hm") in events
 

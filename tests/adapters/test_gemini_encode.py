@@ -186,7 +186,9 @@ def test_no_placeholder_signature_is_sent_before_gemini_3() -> None:
         ("gemini_2", "gemini", False),
     ],
 )
-def test_an_id_is_sent_only_to_the_gemini_api_that_made_it(reader: str, origin: str, kept: bool) -> None:
+def test_a_call_id_is_sent_back_only_to_the_gemini_api_that_created_it(
+    reader: str, origin: str, kept: bool
+) -> None:
     call = ToolCall("c1", "read", native=ProviderState("call_id", quote("n1"), READERS[origin]))
     _, step, answer = sent_body([U, *calls(call, TWO)], READERS[reader])
     made = [part["functionCall"].get("id") for part in step["parts"]]

@@ -383,7 +383,7 @@ def test_a_broken_transcript_is_imported_without_repair(name: str) -> None:
 
 
 @pytest.mark.parametrize("arguments", ['{"path":"/a', "null", "[1]", '"x"', "3", '{"a":1}{}', [1], 7])
-def test_malformed_arguments_are_kept_verbatim_next_to_an_empty_object(arguments: object) -> None:
+def test_malformed_arguments_become_an_empty_object_and_are_kept_verbatim(arguments: object) -> None:
     call = {"id": "a", "function": {"name": "f", "arguments": arguments}}
     imported = openai({"role": "assistant", "tool_calls": [call]})
     (read,) = imported[0].calls
@@ -393,14 +393,14 @@ def test_malformed_arguments_are_kept_verbatim_next_to_an_empty_object(arguments
 
 
 @pytest.mark.parametrize("arguments", ["", None, "{}", " {} ", {}])
-def test_blank_arguments_are_an_empty_object(arguments: object) -> None:
+def test_blank_arguments_are_imported_as_an_empty_object(arguments: object) -> None:
     call = {"id": "a", "function": {"name": "f", "arguments": arguments}}
     imported = openai({"role": "assistant", "tool_calls": [call]})
     (read,) = imported[0].calls
     assert (read.json, read.raw, imported.report.notes) == (b"{}", None, ())
 
 
-def test_valid_arguments_keep_the_bytes_of_the_model() -> None:
+def test_valid_arguments_keep_the_models_exact_bytes() -> None:
     written = '{ "z":1.10, "a":"\\u00e9" }'
     imported = openai({"role": "assistant", "tool_calls": [{"id": "a", "function": {"arguments": written}}]})
     assert imported[0].calls[0].json == written.encode()
@@ -417,7 +417,7 @@ def test_an_empty_result_counts_as_a_result(content: object) -> None:
     assert failed.status == "error"
 
 
-def test_a_result_may_be_any_value() -> None:
+def test_an_imported_tool_result_may_be_any_json_value() -> None:
     for value in ({"a": [1, None]}, [1, 2], 7, True, [{"no": "type"}]):
         (result,) = openai(calling_message("a"), tool_message("a", value))[1].results
         assert result.content == value

@@ -113,7 +113,7 @@ def test_the_calls_of_an_answer_are_kept_apart(name: str, reason: str | None) ->
     )
 
 
-def test_two_calls_of_one_tool_with_blank_ids_and_one_index_are_two_calls() -> None:
+def test_calls_with_blank_ids_and_the_same_index_remain_separate() -> None:
     stream = openai_stream(calls(fragment(0, "", "f", A)), calls(fragment(0, "", "f", B)))
     assert [call.arguments for call in answer(OPENAI_CHAT, stream).calls] == [{"a": 1}, {"b": 2}]
 
@@ -210,7 +210,7 @@ def test_a_finished_call_is_kept_if_the_stream_breaks_off_later() -> None:
         '{"a":"\\ud800"}',
     ],
 )
-def test_malformed_arguments_are_kept_verbatim_next_to_an_empty_object(text: str) -> None:
+def test_malformed_arguments_become_an_empty_object_and_are_kept_verbatim(text: str) -> None:
     (call,) = answer(
         OPENAI_CHAT, openai_stream(calls(fragment(0, "x", "f", text)), chunk({}, "tool_calls"))
     ).calls
@@ -218,13 +218,13 @@ def test_malformed_arguments_are_kept_verbatim_next_to_an_empty_object(text: str
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n"])
-def test_empty_arguments_are_an_empty_object(text: str) -> None:
+def test_empty_call_arguments_are_decoded_as_an_empty_object(text: str) -> None:
     stream = openai_stream(calls(fragment(0, "x", "f", text)), chunk({}, "tool_calls"))
     (call,) = answer(OPENAI_CHAT, stream).calls
     assert (call.json, call.raw) == (b"{}", None)
 
 
-def test_valid_arguments_of_a_stream_keep_their_bytes() -> None:
+def test_valid_streamed_arguments_keep_the_models_exact_bytes() -> None:
     text = '{ "z" : 1.10,\t"a":"\\u00e9é/\\/" , "big":1e5}'
     (call,) = answer(OPENAI_CHAT, openai_stream(calls(fragment(0, "x", "f", f"{text}\n")))).calls
     assert call.json == text.encode()

@@ -32,7 +32,7 @@ def test_an_error_page_is_reduced_to_its_status_and_title(answer: dict[str, obje
 
 
 @pytest.mark.parametrize(("status", "page", "message"), SHAPES)
-def test_error_pages_of_other_shapes_are_also_reduced_to_one_line(
+def test_other_kinds_of_error_pages_are_also_reduced_to_one_line(
     status: int, page: str, message: str
 ) -> None:
     assert classify(status, {}, page.encode(), OPENAI_CHAT).message == message

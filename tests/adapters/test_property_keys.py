@@ -267,7 +267,7 @@ def arguments(schema: dict[str, Any]) -> Any:  # Any: as above
 
 @settings(max_examples=share(960), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(schema=schemas())
-def test_calls_round_trip_under_any_schema(
+def test_tool_calls_round_trip_for_any_tool_schema(
     schema: dict[str, Any],
 ) -> None:
     made = request(schema, "anthropic")

@@ -171,7 +171,7 @@ def test_encrypted_content_is_taken_only_from_the_end_event_of_its_item() -> Non
     assert decoder.partial_message().blocks == ()
 
 
-def test_reasoning_keeps_its_content_but_no_unknown_fields() -> None:
+def test_decoded_reasoning_keeps_its_content_but_drops_unknown_fields() -> None:
     content = [{"type": "reasoning_text", "text": "raw"}]
     message = decode_stream(
         item_done(0, **reasoning_item(status=None, zzz=1, content=content)), completed_event()

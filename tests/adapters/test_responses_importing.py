@@ -183,7 +183,7 @@ def test_a_tool_message_of_chat_completions_is_imported_as_a_result() -> None:
     assert outline(imported) == ["assistant: call1", "tool: result1(ok)"]
 
 
-def test_images_and_files_become_media_in_any_position() -> None:
+def test_imported_images_and_files_become_media_blocks_in_any_position() -> None:
     image = {"type": "input_image", "image_url": f"data:image/png;base64,{png_base64()}"}
     file = {"type": "input_file", "filename": "d.pdf", "file_data": "data:application/pdf;base64,aGk="}
     there = {"type": "input_file", "file_url": "https://x.example/d.pdf"}

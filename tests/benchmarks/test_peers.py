@@ -157,7 +157,7 @@ def test_memory_is_measured_while_a_conversation_waits_for_its_second_answer(pro
             library.live_bytes(url, "http://127.0.0.1:9/v1", 2)
 
 
-def test_histories_are_stored_in_the_form_of_the_library(program: Path, tmp_path: Path) -> None:
+def test_benchmark_histories_are_stored_in_each_librarys_own_format(program: Path, tmp_path: Path) -> None:
     histories = tmp_path / "histories.jsonl"
     lines = [json.dumps([{"role": "user", "content": f"{number}" * 50_000}]) for number in range(10, 50)]
     histories.write_text("\n".join(lines))

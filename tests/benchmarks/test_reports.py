@@ -46,7 +46,9 @@ def test_a_report_survives_a_round_trip(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"format": 2}', "{"])
-def test_an_unreadable_report_is_named_with_a_fix(text: str, tmp_path: Path) -> None:
+def test_the_error_about_an_unreadable_report_names_the_file_and_suggests_a_fix(
+    text: str, tmp_path: Path
+) -> None:
     path = tmp_path / "a.json"
     path.write_text(text)
     with pytest.raises(UnreadableReport, match=r"a\.json is not a report.*python -m benchmarks --json"):
@@ -58,7 +60,7 @@ def test_a_missing_report_file_is_named(tmp_path: Path) -> None:
         read_report(str(tmp_path / "none.json"))
 
 
-def test_a_failed_measurement_is_a_row_with_its_reason() -> None:
+def test_a_failed_measurement_appears_as_a_row_with_the_reason() -> None:
     def missing(extent: Extent) -> list[Figure]:
         raise NotMeasured("needs orjson")
 

@@ -96,7 +96,7 @@ output = 2.0
 
 
 @pytest.mark.anyio
-async def test_cost_is_unknown_once_a_price_is_missing(tmp_path: Path) -> None:
+async def test_the_displayed_cost_is_unknown_once_a_price_is_missing(tmp_path: Path) -> None:
     server = OpenAIServer([Turn(Say("one"), usage=(1000, 500)), Turn(Say("two"), usage=(10, 10))])
     async with serve(server):
         (tmp_path / "actors.toml").write_text(CONFIG.format(url=server.base_url))
@@ -111,7 +111,7 @@ async def test_cost_is_unknown_once_a_price_is_missing(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
-async def test_limits_apply_to_each_turn_and_the_budget_to_the_session(tmp_path: Path) -> None:
+async def test_chat_limits_apply_to_each_turn_and_the_budget_applies_to_the_session(tmp_path: Path) -> None:
     (tmp_path / "tools.py").write_text(LOOK)
     asks_on = Turn(Call("look", {"n": 1}), usage=(1000, 500))
     server = OpenAIServer([asks_on, Turn(Say("So far."), usage=(0, 0)), asks_on, asks_on])

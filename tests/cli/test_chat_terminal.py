@@ -502,7 +502,7 @@ async def test_a_chat_only_appends_lines_to_the_terminal(
         assert b"\x08" not in chat.written
 
 
-async def test_a_chat_colours_its_notes_on_a_terminal(tmp_path: Path) -> None:
+async def test_the_notes_of_a_chat_are_coloured_on_a_terminal(tmp_path: Path) -> None:
     scene = _scene(Turn(Say("Hello.")))
     async with _chat(scene, tmp_path) as chat:
         await _until_sent_text(chat, scene)

@@ -92,7 +92,7 @@ def convert(
 
 
 @pytest.mark.parametrize("source", PROFILES)
-def test_a_round_trip_keeps_everything_that_both_dialects_support(
+def test_converting_a_file_back_and_forth_keeps_everything_that_both_dialects_support(
     source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     body = rich_body(source)

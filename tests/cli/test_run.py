@@ -166,7 +166,7 @@ def test_the_run_command_reports_a_call_written_as_text() -> None:
 
 @pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-13")
-async def test_a_cut_answer_and_dropped_parts_are_reported() -> None:
+async def test_a_truncated_answer_and_dropped_parts_are_reported() -> None:
     turn = Turn(Say("It is"), Call("weather", raw=""), stop="length")
     server = OpenAIServer([turn, turn])
     async with serve(server):
@@ -494,7 +494,9 @@ look = Tool.external("look", "Look it up.", {"type": "object"}, read_only=True)
 
 
 @pytest.mark.alternating
-async def test_an_external_call_is_named_with_exit_code_8(tmp_path: Path) -> None:
+async def test_a_run_that_needs_an_external_result_names_the_call_and_gives_exit_code_8(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "tools.py").write_text(EXTERNAL)
     server = OpenAIServer([Turn(Say("Wait."), Call("look", {"n": 1}), Call("look", {"n": 2}))] * 2)
     async with serve(server):

@@ -187,7 +187,7 @@ def test_a_prompt_that_was_parsed_as_the_id_for_the_fork_option_is_reported(tmp_
 
 @pytest.mark.alternating
 @pytest.mark.anyio
-async def test_run_refuses_a_waiting_conversation_that_chat_can_resolve(
+async def test_the_run_command_refuses_a_waiting_conversation_that_the_chat_command_can_resolve(
     tmp_path: Path,
 ) -> None:
     server = OpenAIServer([Turn(Call("look", {"n": 1})), Turn(Say("Dry."))])
@@ -218,7 +218,7 @@ async def test_a_chat_completes_its_turn_after_the_end_of_input(tmp_path: Path) 
 
 @pytest.mark.alternating
 @pytest.mark.anyio
-async def test_replay_sends_the_asks_again_with_recorded_results(
+async def test_the_replay_command_sends_the_asks_again_with_recorded_results(
     tmp_path: Path,
 ) -> None:
     def call(city: str) -> Turn:
@@ -283,7 +283,7 @@ def test_a_long_list_is_cut_and_can_be_continued(tmp_path: Path) -> None:
     assert (unknown.code, "'nobody'" in unknown.complaint) == (1, True)
 
 
-def test_sessions_are_deleted_by_tenant_and_age_and_exported_first(tmp_path: Path) -> None:
+def test_the_delete_command_deletes_sessions_by_tenant_and_age_after_exporting_them(tmp_path: Path) -> None:
     store_dated_sessions(tmp_path)
     folder = tmp_path / "exports"
     assert run_sessions(tmp_path, "delete", "--tenant", "them", "--export", str(folder)).out == "of-2021\n"

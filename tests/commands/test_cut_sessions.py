@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 @pytest.mark.alternating
 @pytest.mark.parametrize("how", get_args(How))
 @pytest.mark.parametrize("name", FAMILIES)
-async def test_an_ask_with_a_cut_answer_ends_once_and_runs_no_partial_call(name: str, how: How) -> None:
+async def test_an_ask_with_a_truncated_answer_ends_once_and_runs_no_partial_call(name: str, how: How) -> None:
     ends, problems = await cut_answers(name, how, 211)
     assert problems == []
     never_whole = how == "breaks" and name in ENDED_BY_THE_RESPONSE

@@ -9,7 +9,7 @@ from tests.runtime.forked import run
 
 
 @pytest.mark.requirement("PROMISE-6", "PROMISE-12")
-def test_a_signalled_command_exits_with_its_code_and_a_usable_journal(
+def test_a_command_ended_by_a_signal_has_the_right_exit_code_and_a_usable_journal(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     status, printed = run("tests.commands.signals", "--count", "4", "--seed", "3")

@@ -102,7 +102,7 @@ def test_a_configured_backend_has_the_settings_of_the_file(config: Config) -> No
     assert config.limits.max_queued_asks == 8
 
 
-def test_without_auth_the_default_key_is_used_only_at_the_default_endpoint(config: Config) -> None:
+def test_without_an_auth_setting_the_default_key_is_sent_only_to_the_default_endpoint(config: Config) -> None:
     gpt, local = backend(config, "gpt"), backend(config, "local")
     assert gpt.credential == Key("authorization", SecretStr("sk-oai"))
     assert gpt.endpoint == "https://api.openai.com/v1"
@@ -637,7 +637,7 @@ def test_an_invalid_dialect_is_refused_with_a_one_line_error(
     assert "\n" not in str(refused.value)
 
 
-def test_a_backend_is_resolved_again_only_if_its_variables_change() -> None:
+def test_a_backend_is_resolved_again_only_if_its_environment_variables_change() -> None:
     environ = {"OPENAI_API_KEY": "one", "OTHER": "x"}
     config = Config(FileSettings(), environ)
     first = config.backend("openai:gpt")

@@ -67,7 +67,7 @@ def test_a_named_host_needs_only_its_key(kind: str) -> None:
 
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize("written", ["reasoning", "reasoning_content"])
-async def test_reasoning_is_read_from_either_field_name_and_the_effort_is_sent(
+async def test_reasoning_is_decoded_from_either_field_and_the_effort_setting_is_sent(
     tmp_path: Path, written: str, stream: bool
 ) -> None:
     manner = VendorFormat("reasoning") if written == "reasoning" else VendorFormat("reasoning_content")
@@ -96,7 +96,7 @@ AZURE: dict[str, tuple[str, Callable[[], AzureServer]]] = {
 
 
 @pytest.mark.parametrize("form", AZURE)
-async def test_azure_openai_is_reached_in_both_url_forms_with_its_own_header(
+async def test_azure_openai_is_reached_with_both_url_forms_and_its_own_key_header(
     tmp_path: Path, form: str
 ) -> None:
     kind, make = AZURE[form]

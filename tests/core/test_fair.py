@@ -12,7 +12,7 @@ NAMES = st.sampled_from("abcd")
 
 
 @given(st.lists(st.tuples(st.sampled_from(["put", "take", "remove"]), NAMES, NAMES), max_size=120))
-def test_each_queued_item_is_taken_once_in_the_order_of_its_session(
+def test_each_queued_item_is_taken_once_and_in_the_order_of_its_session(
     steps: list[tuple[str, str, str]],
 ) -> None:
     queue: FairQueue[tuple[str, str, int]] = FairQueue({"a": 3, "b": 0.5})

@@ -80,7 +80,7 @@ steps = st.lists(
 
 @examples(300)
 @given(steps)
-def test_every_version_of_a_table_keeps_its_items(log: list[tuple[int, dict[str, int]]]) -> None:
+def test_older_versions_of_a_persistent_table_keep_their_items(log: list[tuple[int, dict[str, int]]]) -> None:
     tables, dicts = [PersistentMap[str, int]()], [dict[str, int]()]
     for which, changes in log:
         origin = which % len(tables)
@@ -93,7 +93,7 @@ def test_every_version_of_a_table_keeps_its_items(log: list[tuple[int, dict[str,
         assert (len(table), set(table)) == (len(expected), set(expected))
 
 
-def test_tables_are_equal_if_their_items_are_equal() -> None:
+def test_persistent_tables_are_equal_if_their_items_are_equal() -> None:
     one = PersistentMap({"a": 1})
     two = one.update({"b": 2})
     assert one == PersistentMap({"a": 1})
@@ -102,7 +102,7 @@ def test_tables_are_equal_if_their_items_are_equal() -> None:
     assert two.update({}) is two
 
 
-def test_tables_built_from_the_empty_table_do_not_change_it() -> None:
+def test_persistent_tables_built_from_the_empty_table_do_not_change_it() -> None:
     one, two = NOTHING.update({"a": 1}), NOTHING.update({"b": 2})
     assert (dict(one.items()), dict(two.items()), len(NOTHING)) == ({"a": 1}, {"b": 2}, 0)
     assert one.update({"c": 3}).get("a") == 1

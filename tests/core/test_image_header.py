@@ -93,7 +93,9 @@ def test_the_size_of_a_jpeg_is_read_although_long_profiles_precede_it() -> None:
         ("image/svg+xml", b"<svg/>", "image/svg+xml"),
     ],
 )
-def test_recognisable_bytes_decide_the_type_of_an_image(label: str, data: bytes, media_type: str) -> None:
+def test_the_type_of_an_image_is_taken_from_its_bytes_if_they_are_recognisable(
+    label: str, data: bytes, media_type: str
+) -> None:
     assert Media(label, base64(data)).media_type == media_type
 
 

@@ -289,7 +289,7 @@ def test_nesting_is_cut_at_the_depth_limit_and_marked() -> None:
     assert ingested.marks == ("depth",)
 
 
-def test_a_long_string_keeps_head_and_tail_and_counts_the_rest() -> None:
+def test_a_shortened_string_keeps_its_head_and_tail_and_states_the_omitted_length() -> None:
     text = "H" * 100_000 + "T" * 100_000
     ingested = ingest(text, SMALL)
     shown = unquote(ingested.json)
@@ -312,7 +312,7 @@ def test_a_long_string_does_not_displace_small_values_after_it() -> None:
 
 
 @pytest.mark.parametrize("size", [9, 100, 1_000_000])
-def test_a_long_list_keeps_its_first_items_and_counts_the_rest(size: int) -> None:
+def test_a_shortened_list_keeps_its_first_items_and_states_the_number_of_omitted_items(size: int) -> None:
     shown = parse(ingest(list(range(size)), SMALL).json)
     assert shown == [*range(7), f"[{size - 7} more items cut]"]
 
@@ -445,7 +445,7 @@ def test_ingesting_any_value_gives_bounded_strict_json_and_is_idempotent(
 @pytest.mark.requirement("REQ-915-038")
 @pytest.mark.parametrize("letter", ["a", "\x0b", "é", "\U00100800"])
 @pytest.mark.parametrize("length", [255, 431, 4000])
-def test_keys_alone_do_not_make_a_value_larger_than_its_limit(letter: str, length: int) -> None:
+def test_long_keys_do_not_make_an_ingested_value_larger_than_its_limit(letter: str, length: int) -> None:
     first, second = letter * length, letter * length + "2"
     for value in ({first: None, second: 1}, [{first: None}, {second: None}], {first: {second: {first: 2}}}):
         ingested = ingest(value, SMALL)

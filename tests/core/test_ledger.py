@@ -51,7 +51,9 @@ def known(*events: CallEvent | RequestSent) -> ToolCallRecord:
 @pytest.mark.requirement("REQ-915-046")
 @examples(300)
 @given(logs, st.data())
-def test_a_repeated_event_changes_nothing(log: list[CallEvent | RequestSent], data: st.DataObject) -> None:
+def test_a_repeated_ledger_event_changes_nothing(
+    log: list[CallEvent | RequestSent], data: st.DataObject
+) -> None:
     ledger = Ledger().apply(*log)
     again = data.draw(st.lists(st.sampled_from(log), max_size=6)) if log else []
     assert ledger.apply(*again) == ledger
@@ -67,7 +69,7 @@ def test_applying_events_in_pieces_equals_applying_them_at_once(
     assert (once, once.late) == (parted, parted.late)
 
 
-def test_the_order_of_different_kinds_of_events_does_not_matter() -> None:
+def test_ledger_events_of_different_kinds_may_arrive_in_any_order() -> None:
     ledgers = [Ledger().apply(*order) for order in permutations(LIFE)]
     assert all(ledger == ledgers[0] for ledger in ledgers)
     assert known(*LIFE) == ToolCallRecord(

@@ -61,7 +61,7 @@ MACHINES: dict[str, tuple[dict[str, str], int]] = {
 }
 
 
-def test_available_memory_is_the_smallest_of_machine_and_containers(
+def test_available_memory_is_the_smallest_limit_of_machine_and_containers(
     tmp_path: Path,
 ) -> None:
     for number, (name, (files, usable)) in enumerate(MACHINES.items()):

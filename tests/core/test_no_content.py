@@ -20,7 +20,7 @@ def model_message(*texts: str) -> Message:
 
 
 @pytest.mark.parametrize("raw", RAW_CALLS.values(), ids=RAW_CALLS)
-def test_a_call_in_template_tokens_is_detected_alone_and_within_other_text(raw: str) -> None:
+def test_a_call_written_in_template_tokens_is_detected_alone_and_within_other_text(raw: str) -> None:
     for text in (raw, f"I read it. {raw}", f"I read it.\n\n{raw}\n\nThat is it."):
         assert content_cut(model_message(text), has_tools=True) == "unparsed"
     assert content_cut(model_message(raw[:5], raw[5:]), has_tools=True) == "unparsed"

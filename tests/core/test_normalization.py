@@ -193,7 +193,7 @@ def test_empty_ids_pair_by_position_if_calls_and_results_are_equally_many() -> N
         ]
 
 
-def test_non_object_arguments_are_kept_verbatim_next_to_an_empty_object() -> None:
+def test_arguments_that_are_not_an_object_become_an_empty_object_and_are_kept_verbatim() -> None:
     broken = [Json(text) for text in (b"[1]", b'"x"', b"{", b"", b" {}", b'{"a":1}{}', b'{"a":NaN}', b"\xff")]
     (message,) = History(
         [model(*(ToolCall(f"c{at}", "read", json=json) for at, json in enumerate(broken)))]

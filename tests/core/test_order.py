@@ -120,7 +120,7 @@ def test_unbound_reasoning_moves_together_with_the_block_after_it() -> None:
     assert places == sorted(places)
 
 
-def test_server_tool_blocks_after_a_call_move_before_it() -> None:
+def test_server_tool_blocks_after_a_call_are_moved_before_it() -> None:
     name, item = "openai_responses", '{"type":"web_search_call","status":"completed","action":{}}'
     found = ProviderBlock("web_search_call", ProviderState("part", quote(item), READERS[name]))
     _, rendered = sent_marks(name, call(name, 1), found)

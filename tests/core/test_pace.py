@@ -100,7 +100,7 @@ def test_one_answer_per_slot_raises_the_concurrency_limit_by_about_one() -> None
     assert 32.9 < places.limit < 33.1
 
 
-def test_a_breaker_opens_after_consecutive_failures_and_admits_one_probe() -> None:
+def test_a_circuit_breaker_opens_after_consecutive_failures_and_admits_one_probe() -> None:
     breaker = Breaker(failures=3, cooldown=10)
     assert [breaker.record_failure(now) for now in (0.0, 1.0, 2.0)] == [False, False, True]
     assert breaker.wait(2.0) == 10
@@ -116,7 +116,7 @@ def test_a_breaker_opens_after_consecutive_failures_and_admits_one_probe() -> No
     assert (breaker.wait(23.0), breaker.begin_request()) == (None, False)
 
 
-def test_an_answer_between_two_failures_keeps_a_breaker_closed() -> None:
+def test_a_successful_answer_between_two_failures_keeps_the_circuit_breaker_closed() -> None:
     breaker = Breaker(failures=2, cooldown=10)
     for now in range(20):
         assert not breaker.record_failure(float(now))
@@ -152,7 +152,7 @@ def test_later_failures_of_the_same_burst_count_once_after_an_answer() -> None:
     assert breaker.record_failure(1.0, breaker.wave)
 
 
-def test_a_breaker_opens_only_if_the_failures_span_its_minimum_period() -> None:
+def test_a_circuit_breaker_opens_only_if_the_failures_span_its_minimum_period() -> None:
     breaker = Breaker(failures=2, cooldown=10, least=5)
     assert not any(breaker.record_failure(now) for now in (0.0, 1.0, 2.0, 4.9))
     assert breaker.record_failure(5.0)

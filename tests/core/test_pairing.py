@@ -108,7 +108,7 @@ def test_a_result_pairs_with_its_only_possible_call(name: str) -> None:
     assert pair_results(calls, results, allow_early=False) == about
 
 
-def test_a_result_before_its_call_is_paired_on_request() -> None:
+def test_a_result_before_its_call_is_paired_with_it_if_requested() -> None:
     early = [result("1", 0, -1), result("2", 3, 2)]
     assert pair_results([B], early, allow_early=True) == [0, 0]
     assert pair_results([B], early, allow_early=False) == [None, 0]
@@ -116,7 +116,7 @@ def test_a_result_before_its_call_is_paired_on_request() -> None:
 
 
 @pytest.mark.requirement("REQ-915-022")
-def test_parallel_calls_of_one_id_keep_their_own_results() -> None:
+def test_parallel_calls_with_the_same_id_keep_their_own_results() -> None:
     history = [
         Message("user", [Text("u")]),
         Message("assistant", [ToolCall("", "first"), ToolCall("", "second")]),
@@ -132,7 +132,7 @@ def test_parallel_calls_of_one_id_keep_their_own_results() -> None:
 
 
 @pytest.mark.requirement("REQ-915-014", "REQ-915-022")
-def test_an_import_pairs_parallel_results_of_one_id_in_call_order() -> None:
+def test_an_import_pairs_parallel_results_with_the_same_id_in_call_order() -> None:
     calls = [
         {"id": "same", "type": "function", "function": {"name": name, "arguments": "{}"}} for name in "ab"
     ]

@@ -82,7 +82,7 @@ def test_a_native_id_is_sent_back_to_its_provider() -> None:
     assert projection().id_and_name(native("c1", "toolu_own"))[0] == "toolu_own"
 
 
-def test_a_gateway_id_is_sent_only_to_the_model_that_made_it() -> None:
+def test_a_call_id_from_a_gateway_is_sent_back_only_to_the_model_that_created_it() -> None:
     router = READERS["openrouter"]
     made = projection(PROFILES["openrouter"], router)
     assert made.id_and_name(native("c1", "toolu_own", router))[0] == "toolu_own"

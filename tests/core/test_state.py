@@ -113,7 +113,7 @@ def test_after_compaction_and_a_new_epoch_a_lane_contains_only_the_summary() -> 
     assert b'"u"' not in b"".join(lanes.of(OPENAI)._segments)
 
 
-def test_a_lane_not_yet_replayed_counts_the_messages_that_a_summary_replaced() -> None:
+def test_a_lane_that_was_not_replayed_yet_counts_the_messages_that_a_summary_replaced() -> None:
     log: list[LogEvent] = [Opened("s", "t"), *[AskStarted(number, pack(ASKED)) for number in range(1, 301)]]
     log += [RequestSent(1, 1, OPENAI, 0, 300), Compacted(0, 300, pack(Message("user", [Text("summary")])))]
     state, lanes = rebuild(log, rules)
@@ -269,7 +269,7 @@ def test_call_events_and_session_events_may_interleave_in_any_order() -> None:
     assert after(opened, *mixed).ledger.get(CallId("hist_tool_1")) is not None
 
 
-def test_seals_after_an_import_survive_a_later_compaction() -> None:
+def test_signatures_received_after_an_import_survive_a_later_compaction() -> None:
     claude = BINDINGS[1]
     imported = [Message("user", [Text(f"{number}")]) for number in range(6)]
     thought = Thinking("hm", ProviderState("signature", quote("c2ln"), claude))
@@ -315,7 +315,7 @@ def test_a_session_state_is_not_tracked_by_the_garbage_collector() -> None:
         assert not gc.is_tracked(kept)
 
 
-def test_a_session_on_a_copied_history_inherits_only_completions() -> None:
+def test_a_session_opened_with_a_copied_history_inherits_how_each_call_ended() -> None:
     calls = [ToolCall(f"hist_tool_{number}", "read") for number in range(1, 5)]
     ids = [call.id for call in calls]
     ledger = Ledger().apply(

@@ -36,7 +36,7 @@ def stored_ids(storage: Storage) -> set[str]:
     return {each.id for each in storage.sessions()}
 
 
-def test_runtime_does_not_duplicate_the_methods_of_its_journal() -> None:
+def test_the_runtime_class_does_not_duplicate_methods_of_its_journal() -> None:
     methods = {"list", "get", "export", "import_session", "fork", "backup", "delete", "vacuum"}
     runtime = Runtime()
     assert methods <= set(dir(runtime.journal))

@@ -244,7 +244,7 @@ def test_a_new_host_at_the_same_address_takes_over_without_waiting(hosts: Hosts)
     assert [host.sessions for host in hosts.theirs.hosts()] == [1]
 
 
-def test_owned_sessions_are_listed_in_pages_and_without_closed_ones(hosts: Hosts) -> None:
+def test_the_open_sessions_of_a_host_are_listed_in_pages(hosts: Hosts) -> None:
     claims = {session: begin(hosts.mine, session) for session in ("a", "b", "c", "d")}
     hosts.mine.claim("empty")
     begin(hosts.theirs, "theirs")

@@ -204,7 +204,7 @@ class SlowDeletion(MemoryStorage):
         super().delete(*sessions)
 
 
-async def test_a_sweep_does_not_count_against_the_session_limit(clock: Clock) -> None:
+async def test_sessions_claimed_by_a_sweep_do_not_count_towards_the_session_limit(clock: Clock) -> None:
     storage = SlowDeletion(clock)
     for number in range(8):
         write_closed_log(storage, f"s{number}")

@@ -60,7 +60,7 @@ async def test_messages_sent_by_a_handler_are_handled_in_order_after_the_handler
         assert order == ["sent", "first", "second", "to myself"]
 
 
-async def test_a_chain_of_actors_of_any_length_does_not_recurse() -> None:
+async def test_a_long_chain_of_actors_causes_no_recursion() -> None:
     """A2."""
     async with checked_system() as system:
         notes: list[object] = []
@@ -302,7 +302,7 @@ async def test_a_reply_dropped_in_a_worker_thread_fails_its_query() -> None:
             await ref.send(Do(forget_elsewhere))
 
 
-async def test_a_query_object_may_be_asked_repeatedly_and_sent() -> None:
+async def test_a_query_object_may_be_reused_for_several_asks_and_sends() -> None:
     """A9: the same object, concurrently, and without an asker."""
     query = GetNotes()
     async with checked_system() as system:

@@ -143,7 +143,7 @@ async def test_a_full_mailbox_raises_anyios_would_block() -> None:
         assert await ref.ask(GetNotes()) == ("fills",)
 
 
-async def test_a_waiting_send_arrives_although_its_clone_was_closed() -> None:
+async def test_a_waiting_message_is_delivered_although_its_address_was_closed() -> None:
     """A44."""
     async with checked_system() as system, full_mailbox(system) as (ref, context):
         clone = ref.clone()

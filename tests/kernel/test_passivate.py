@@ -79,7 +79,7 @@ async def test_a_passivated_object_is_freed_without_the_collector() -> None:
             gc.enable()
 
 
-async def test_several_actors_are_passivated_all_or_none() -> None:
+async def test_either_all_or_none_of_several_actors_are_passivated() -> None:
     """A38: also members of a group, whose other members continue."""
     async with checked_system() as system:
         group = Group(system, AT_ONCE)

@@ -38,7 +38,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "provider: disconnect at every byte": {
         "commands/test_cut_sessions.py": (
-            "test_an_ask_with_a_cut_answer_ends_once_and_runs_no_partial_call",
+            "test_an_ask_with_a_truncated_answer_ends_once_and_runs_no_partial_call",
         ),
         "adapters/test_decode_cuts.py": (
             "test_a_truncated_stream_is_reported_as_a_fault_and_keeps_no_partial_call",
@@ -73,15 +73,15 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "provider: invalid arguments": {
         "session/test_faulty_calls.py": (
-            "test_arguments_that_are_not_an_object_run_no_tool_and_are_corrected_once",
+            "test_a_call_with_arguments_that_are_not_an_object_runs_no_tool_and_is_corrected_once",
             "test_a_model_that_keeps_writing_bad_arguments_loses_its_tools",
         ),
     },
     "provider: malformed calls": {
         "session/test_faulty_calls.py": (
             "test_calls_run_once_under_unique_ids_however_they_are_streamed",
-            "test_arguments_without_a_tool_name_run_no_tool_and_are_reported",
-            "test_calls_beyond_the_limit_of_a_message_are_answered_with_errors",
+            "test_call_arguments_without_a_tool_name_run_no_tool_and_are_reported",
+            "test_calls_beyond_the_limit_per_message_get_error_results",
             "test_calls_run_for_every_stop_reason",
             "test_a_stream_is_complete_at_its_end_marker",
         ),
@@ -112,7 +112,9 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
     "process: SIGTERM or SIGINT, once and twice": {
-        "commands/test_signals.py": ("test_a_signalled_command_exits_with_its_code_and_a_usable_journal",),
+        "commands/test_signals.py": (
+            "test_a_command_ended_by_a_signal_has_the_right_exit_code_and_a_usable_journal",
+        ),
         "cli/test_run.py": (
             "test_a_signal_cancels_the_turn_and_has_its_exit_code",
             "test_a_blocking_tool_does_not_delay_an_interrupt",

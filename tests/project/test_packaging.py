@@ -64,7 +64,7 @@ def test_a_plain_install_includes_exactly_the_listed_distributions() -> None:
     assert len(closure) + 1 <= 14
 
 
-def test_the_lock_file_satisfies_the_project() -> None:
+def test_the_lock_file_satisfies_the_dependencies_of_the_project() -> None:
     extras = PROJECT["optional-dependencies"]
     wanted = [*PROJECT["dependencies"], *extras["trio"], *extras["test"], *extras["bench"]]
     pins = _pins("lock.txt")

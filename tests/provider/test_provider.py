@@ -152,7 +152,7 @@ async def test_delays_between_attempts_double_up_to_the_ceiling(
 
 
 @pytest.mark.trio
-async def test_a_requested_delay_beyond_the_waiting_budget_is_not_waited_for(
+async def test_the_runtime_does_not_wait_for_a_requested_delay_beyond_its_waiting_limit(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     generated, waits = await generate([error_response(429, retry_after="3600"), GOOD])

@@ -96,7 +96,7 @@ class RateLimitingTransport(HttpTransport):
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("told", HOURS, ids=lambda told: told["kind"])
-async def test_a_limit_that_resets_in_hours_is_not_waited_for(told: dict[str, Any]) -> None:
+async def test_the_runtime_does_not_wait_for_a_limit_that_resets_in_hours(told: dict[str, Any]) -> None:
     told = fill_moments(told)
     first = anthropic() if told["kind"] == "anthropic" else openai()
     transport = RateLimitingTransport(told.get("headers", {}), told.get("body", LIMITED))
@@ -132,7 +132,7 @@ class LimitedOnceBackend(Backend):
 
 
 @pytest.mark.trio
-async def test_a_limit_that_resets_soon_is_waited_for(autojump_clock: MockClock) -> None:
+async def test_the_runtime_waits_for_a_limit_that_resets_soon(autojump_clock: MockClock) -> None:
     told = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "2s"}
     backend = LimitedOnceBackend(headers=told)
     async with provider_for(backend, Pace(), Retries(attempts=4)) as provider:

@@ -97,7 +97,7 @@ def test_sessions_that_fail_together_retry_at_different_times() -> None:
 
 
 @pytest.mark.trio
-async def test_a_half_open_breaker_lets_one_request_through(
+async def test_a_half_open_circuit_breaker_lets_one_request_through(
     autojump_clock: MockClock,
 ) -> None:
     backend = Backend(down=25, latency=0.5)

@@ -279,7 +279,7 @@ async def test_an_exported_file_with_other_line_endings_is_imported() -> None:
         assert {each.id for each in await runtime.journal.list()} == {"trip", "elsewhere"}
 
 
-async def test_sessions_are_listed_by_state_tenant_and_page() -> None:
+async def test_sessions_can_be_listed_by_state_and_tenant_in_pages() -> None:
     async with running_server(openai()) as hosted, hosted(MemoryStorage()) as runtime:
         for name, tenant in (("a1", "x"), ("a2", "y"), ("a3", "x")):
             await runtime.open("a", id=name, tenant=tenant)

@@ -202,7 +202,7 @@ async def test_a_caller_during_a_close_receives_a_new_open_session() -> None:
 
 
 @STORAGES
-async def test_a_resuming_open_cancelled_at_any_await_leaves_no_handle_or_claim(
+async def test_cancelling_an_open_that_resumes_at_any_await_leaves_no_handle_or_claim(
     kept: str, tmp_path: Path
 ) -> None:
     async with runtime_on(storage_of(kept, tmp_path)) as runtime:

@@ -70,7 +70,7 @@ async def test_a_session_hibernated_between_asks_sends_the_same_bytes(storage: S
 
 @pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-6")
-async def test_hibernation_does_not_change_the_result_of_reads(storage: Storage) -> None:
+async def test_reading_a_session_returns_the_same_data_before_and_after_hibernation(storage: Storage) -> None:
     gate = Gate()
     gate.open("a", "b")
     reads: list[Callable[[Session], Awaitable[object]]] = [

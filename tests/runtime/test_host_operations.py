@@ -89,7 +89,7 @@ async def test_a_natively_cancelled_close_leaves_no_turn_open() -> None:
 
 
 @pytest.mark.requirement("PROMISE-12", "PROMISE-10")
-async def test_exiting_the_runtime_ends_running_turns_in_the_log() -> None:
+async def test_exiting_the_runtime_closes_running_turns_in_the_log() -> None:
     gate, storage = Gate(), MemoryStorage()
     silent = anthropic(faults={0: Stall()})
     async with runtime_with(a=openai(WORK), silent=silent, storage=storage) as runtime:

@@ -62,7 +62,7 @@ class AnsweredStream(anyio.abc.ByteStream):
         return {anyio.abc.SocketAttribute.raw_socket: lambda: None}
 
 
-async def test_each_poll_of_the_loop_reads_few_of_many_simultaneous_answers() -> None:
+async def test_only_a_few_of_many_simultaneous_answers_are_read_between_two_event_loop_polls() -> None:
     connections = [Connection(AnsweredStream()) for _ in range(CROWD)]
     with anyio.fail_after(30), counting_polls() as polls:
 
@@ -77,7 +77,7 @@ async def test_each_poll_of_the_loop_reads_few_of_many_simultaneous_answers() ->
     assert polls.most_at_once <= MOST
 
 
-async def test_each_poll_of_the_loop_begins_few_of_many_simultaneous_opens_and_asks(
+async def test_only_a_few_of_many_simultaneous_opens_and_asks_begin_between_two_event_loop_polls(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with open_runtime() as runtime:
@@ -109,7 +109,7 @@ async def _ask(session: Session) -> None:
     await session.ask("Search.", check=False)  # the model answers one session at a time
 
 
-async def test_the_lag_of_the_loop_is_in_the_stats_and_in_prometheus() -> None:
+async def test_event_loop_lag_is_reported_in_the_stats_and_in_prometheus() -> None:
     async with open_runtime() as runtime:
         assert (await (await runtime.open(TARGET, tools=[SEARCH])).ask("Search.")).status == "complete"
         while not sum(runtime.stats().loop_lag.counts.values()):
@@ -128,7 +128,7 @@ async def test_the_lag_of_the_loop_is_in_the_stats_and_in_prometheus() -> None:
         assert await anyio.to_thread.run_sync(lambda: runtime.stats().loop_lag.longest) > 0
 
 
-async def test_a_percentile_of_the_lag_is_the_bound_of_its_bucket() -> None:
+async def test_a_percentile_of_the_event_loop_lag_is_the_upper_bound_of_its_bucket() -> None:
     lag = LoopLag({0.01: 98, 0.1: 1, 1.0: 0, inf: 1}, 20.0, 19.0)
     assert [lag.centile(percent) for percent in (50, 98, 99, 100)] == [0.01, 0.01, 0.1, 19.0]
     assert LoopLag().centile(99) == 0

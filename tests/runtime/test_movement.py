@@ -289,7 +289,7 @@ async def test_a_tool_that_ignores_its_cancellation_does_not_delay_the_hand_over
     assert (await received.ask("Again.")).text == "Answer to Again."
 
 
-async def test_a_reader_of_events_learns_where_its_session_is(hosts: Cluster) -> None:
+async def test_a_reader_of_events_learns_which_host_its_session_moved_to(hosts: Cluster) -> None:
     here, there = await hosts.start("http://a", "http://b")
     session, found = await open_session(here), list[str]()
     reading = anyio.Event()
@@ -626,7 +626,7 @@ async def test_a_rebalance_moves_at_most_the_given_number_of_sessions(hosts: Clu
     assert (await full.rebalance(most=2, rate=1000)).handed_over == ("s0", "s1")
 
 
-async def test_a_host_that_starts_again_at_its_address_claims_its_sessions_at_once(hosts: Cluster) -> None:
+async def test_a_host_restarted_at_the_same_address_claims_its_sessions_at_once(hosts: Cluster) -> None:
     before, other = await hosts.start("http://a", "http://b")
     await open_session(before)
     (after,) = await hosts.start("http://a")  # the first runtime counts as killed

@@ -160,7 +160,7 @@ async def cancel_at_each_await(
 
 @STORAGES
 @pytest.mark.requirement("PROMISE-12", "PROMISE-11")
-async def test_an_open_cancelled_at_any_await_leaves_nothing_claimed(storage: Storage) -> None:
+async def test_cancelling_an_open_at_any_await_leaves_no_session_claimed(storage: Storage) -> None:
     opened = OpenedSessions()
     async with runtime_on(storage) as runtime:
 
@@ -176,7 +176,7 @@ async def test_an_open_cancelled_at_any_await_leaves_nothing_claimed(storage: St
 @pytest.mark.alternating
 @STORAGES
 @pytest.mark.requirement("PROMISE-12", "PROMISE-11")
-async def test_a_resume_cancelled_at_any_await_leaves_nothing_claimed(storage: Storage) -> None:
+async def test_cancelling_a_resume_at_any_await_leaves_no_session_claimed(storage: Storage) -> None:
     opened = OpenedSessions()
     async with runtime_on(storage) as runtime:
         exported = await log_of_a_session(runtime)
@@ -193,7 +193,7 @@ async def test_a_resume_cancelled_at_any_await_leaves_nothing_claimed(storage: S
 @pytest.mark.alternating
 @STORAGES
 @pytest.mark.requirement("PROMISE-12", "PROMISE-11")
-async def test_a_resuming_open_cancelled_at_any_await_leaves_nothing_claimed(
+async def test_cancelling_an_open_that_resumes_at_any_await_leaves_no_session_claimed(
     storage: Storage,
 ) -> None:
     opened = OpenedSessions()
@@ -212,7 +212,7 @@ async def test_a_resuming_open_cancelled_at_any_await_leaves_nothing_claimed(
 
 @STORAGES
 @pytest.mark.requirement("PROMISE-12", "PROMISE-11")
-async def test_a_deletion_cancelled_at_any_await_leaves_nothing_claimed(storage: Storage) -> None:
+async def test_cancelling_a_deletion_at_any_await_leaves_no_session_claimed(storage: Storage) -> None:
     async with runtime_on(storage) as runtime:
         exported = await log_of_a_session(runtime)
         await runtime.journal.import_session(exported, id="one")
@@ -227,7 +227,7 @@ async def test_a_deletion_cancelled_at_any_await_leaves_nothing_claimed(storage:
 
 @STORAGES
 @pytest.mark.requirement("PROMISE-12", "PROMISE-11")
-async def test_a_fork_cancelled_at_any_await_leaves_no_claim_and_no_unknown_log(
+async def test_cancelling_a_fork_at_any_await_leaves_no_claim_and_no_orphaned_log(
     storage: Storage,
 ) -> None:
     known = list[str]()
@@ -243,7 +243,7 @@ async def test_a_fork_cancelled_at_any_await_leaves_no_claim_and_no_unknown_log(
 
 @STORAGES
 @pytest.mark.requirement("PROMISE-12", "PROMISE-11")
-async def test_an_import_cancelled_at_any_await_is_complete_or_absent(
+async def test_an_import_cancelled_at_any_await_is_stored_completely_or_not_at_all(
     storage: Storage,
 ) -> None:
     known = list[str]()
@@ -262,7 +262,7 @@ async def test_an_import_cancelled_at_any_await_is_complete_or_absent(
 @pytest.mark.alternating
 @STORAGES
 @pytest.mark.requirement("PROMISE-12", "PROMISE-11")
-async def test_a_runtime_cancelled_at_any_await_leaves_nothing_open(
+async def test_cancelling_a_runtime_at_any_await_leaves_no_resource_open(
     storage: Storage,
 ) -> None:
     numbers = count()

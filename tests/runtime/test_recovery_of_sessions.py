@@ -202,7 +202,7 @@ async def test_an_ask_whose_end_was_written_before_a_crash_keeps_that_end() -> N
         assert ends == ["complete"]
 
 
-async def test_actor_messages_of_a_crashed_generation_do_not_end_the_next_ask() -> None:
+async def test_messages_sent_before_an_actor_crash_do_not_end_the_next_ask() -> None:
     gate = Gate()
     async with runtime_with(a=openai(WORK, Turn(Say("Done.")))) as runtime:
         session = await runtime.open("a", tools=[gate.tool])

@@ -237,7 +237,9 @@ async def test_a_resumed_turn_continues_with_the_same_binding(
 
 
 @STORAGES
-async def test_an_approval_in_another_runtime_runs_the_call_there(kept: MakeStorage, tmp_path: Path) -> None:
+async def test_a_call_approved_in_another_runtime_runs_in_that_runtime(
+    kept: MakeStorage, tmp_path: Path
+) -> None:
     runs, storage = list[str](), kept(tmp_path)
 
     @tool(approval="ask")

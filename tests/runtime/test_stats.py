@@ -252,7 +252,7 @@ async def test_calls_of_subagents_are_counted_with_their_own_backend() -> None:
 
 
 @pytest.mark.parametrize("reason", ["refusal", "thinking", "configured", "compaction"])
-async def test_only_an_epoch_after_a_request_of_the_same_turn_counts_as_a_refusal(
+async def test_a_new_epoch_counts_as_a_refusal_only_after_a_request_of_the_same_turn(
     reason: EpochReason,
 ) -> None:
     here = Binding("a", "openai_chat", "", "", "gpt")

@@ -325,7 +325,7 @@ def test_an_error_while_a_sync_runtime_starts_leaves_no_thread(tmp_path: Path) -
     runtime.close()
 
 
-def test_an_exception_of_a_function_run_on_the_loop_reaches_its_caller() -> None:
+def test_an_exception_raised_by_a_function_on_the_event_loop_reaches_its_caller() -> None:
     async def leave(_runtime: Runtime) -> None:
         raise SystemExit(3)
 

@@ -93,7 +93,7 @@ CONTENT = (
         (
             "tests/adapters/test_anthropic_decode.py::test_calls_are_kept_for_every_stop_reason",
             "tests/adapters/test_openai_chat_decode.py"
-            "::test_malformed_arguments_are_kept_verbatim_next_to_an_empty_object",
+            "::test_malformed_arguments_become_an_empty_object_and_are_kept_verbatim",
             "tests/core/test_batch.py::test_a_call_with_non_object_arguments_never_runs",
         ),
     ),

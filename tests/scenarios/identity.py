@@ -156,7 +156,7 @@ IDENTITY = (
         (
             "tests/adapters/test_openai_chat_decode.py::test_the_calls_of_an_answer_are_kept_apart",
             "tests/adapters/test_openai_chat_decode.py"
-            "::test_two_calls_of_one_tool_with_blank_ids_and_one_index_are_two_calls",
+            "::test_calls_with_blank_ids_and_the_same_index_remain_separate",
             "tests/adapters/test_anthropic_decode.py::test_calls_with_repeated_or_blank_ids_are_separate_calls",
         ),
     ),

@@ -92,7 +92,7 @@ def _has_legal_ids_and_names(body: bytes, name: str, case: Case) -> None:
 
 
 @each_case
-def test_requests_at_every_point_of_a_scenario_are_accepted_and_only_grow(case: Case) -> None:
+def test_requests_at_every_point_of_a_scenario_are_accepted_and_extend_earlier_requests(case: Case) -> None:
     for name in IDS:
         with naming.case(name):
             _stays_as_it_was_sent(case, name)

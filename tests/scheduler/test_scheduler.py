@@ -204,7 +204,7 @@ async def test_a_call_that_is_not_approved_is_denied_and_the_model_sees_it() -> 
 @pytest.mark.parametrize(
     ("limits", "ran"), [(RuntimeLimits(), 256), (RuntimeLimits(max_calls_per_message=3), 3)]
 )
-async def test_all_calls_beyond_the_limit_of_a_batch_are_answered(limits: RuntimeLimits, ran: int) -> None:
+async def test_all_calls_beyond_the_limit_per_batch_get_a_result(limits: RuntimeLimits, ran: int) -> None:
     gate = Gate()
     gate.open("a")
     server = openai(Turn(*[Call("work", {"name": "a"})] * (ran + 6)))

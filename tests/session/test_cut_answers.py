@@ -31,7 +31,7 @@ REASONS = {
 @pytest.mark.alternating
 @pytest.mark.parametrize("is_streamed", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize("name", REASONS)
-async def test_a_cut_call_runs_no_tool_and_the_session_continues(name: str, is_streamed: bool) -> None:
+async def test_a_truncated_call_runs_no_tool_and_the_session_continues(name: str, is_streamed: bool) -> None:
     ran: list[str] = []
 
     @tool
@@ -71,7 +71,7 @@ FILTERS = {
         ("anthropic", "pause_turn", "paused"),
     ],
 )
-async def test_only_the_result_of_a_cut_answer_reports_it_as_incomplete(
+async def test_only_the_result_of_a_truncated_answer_is_marked_as_incomplete(
     name: str, reason: str, cut: str, is_streamed: bool
 ) -> None:
     async with scripted(name, Turn(Say("I beg"), stop=reason), MORE, is_streamed=is_streamed) as (

@@ -78,7 +78,9 @@ async def test_a_turn_waits_for_its_caller_and_continues_with_the_results(
 
 
 @PUT_AWAY
-async def test_passed_results_are_recorded_while_the_turn_waits_for_the_others(put_away: str) -> None:
+async def test_results_passed_by_the_caller_are_recorded_while_the_turn_waits_for_others(
+    put_away: str,
+) -> None:
     server = openai(TWO, Turn(Say("Both.")))
     async with runtime_with(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])

@@ -73,7 +73,7 @@ def tool_errors(runtime: Runtime, session: Session) -> list[dict[str, Any]]:  # 
 @pytest.mark.requirement("U-05", "U-06")
 @pytest.mark.parametrize("name", WRITTEN)
 @pytest.mark.parametrize("how", BROKEN)
-async def test_arguments_that_are_not_an_object_run_no_tool_and_are_corrected_once(
+async def test_a_call_with_arguments_that_are_not_an_object_runs_no_tool_and_is_corrected_once(
     name: str, how: str
 ) -> None:
     runs: list[str] = []
@@ -163,7 +163,7 @@ async def test_calls_run_once_under_unique_ids_however_they_are_streamed(name: s
 
 @pytest.mark.requirement("PROMISE-13")
 @pytest.mark.parametrize("name", FAMILIES)
-async def test_arguments_without_a_tool_name_run_no_tool_and_are_reported(name: str) -> None:
+async def test_call_arguments_without_a_tool_name_run_no_tool_and_are_reported(name: str) -> None:
     runs: list[str] = []
     server = strict_server(name, [Turn(A, Call("", {"name": "b"})), Turn(Say("Done."))])
     async with runtime_with(a=server) as runtime:
@@ -186,9 +186,7 @@ async def test_arguments_without_a_tool_name_run_no_tool_and_are_reported(name: 
 @pytest.mark.requirement("PROMISE-9")
 @pytest.mark.parametrize(("most", "ran"), [(256, 200), (64, 64)])
 @pytest.mark.parametrize("name", FAMILIES)
-async def test_calls_beyond_the_limit_of_a_message_are_answered_with_errors(
-    name: str, most: int, ran: int
-) -> None:
+async def test_calls_beyond_the_limit_per_message_get_error_results(name: str, most: int, ran: int) -> None:
     many = Turn(*(Call("work", {"name": f"{at:03}"}) for at in range(200)), fragment=64)
     server = strict_server(name, [many, Turn(Say("Done."))])
     runs, ends = await run_two_asks(server, limits=RuntimeLimits(max_calls_per_message=most))

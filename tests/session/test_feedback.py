@@ -70,7 +70,7 @@ async def weather(city: str, days: int, unit: Literal["C", "F"] = "C") -> str:
 @pytest.mark.alternating
 @pytest.mark.parametrize("make_server", [OpenAIServer, AnthropicServer])
 @pytest.mark.parametrize("fault", FAULTS)
-async def test_a_model_that_follows_the_error_corrects_a_fault_in_one_attempt(
+async def test_a_model_that_follows_the_error_message_corrects_its_call_in_one_attempt(
     make_server: Callable[..., LoopbackServer], fault: str
 ) -> None:
     model = ObedientModel(FAULTS[fault])

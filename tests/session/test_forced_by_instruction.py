@@ -72,7 +72,7 @@ async def test_an_answer_without_the_forced_call_reports_the_tool_choice_as_lost
         assert len(instructions(runtime, session)) == 2
 
 
-async def test_a_call_of_another_tool_does_not_satisfy_a_choice_by_name() -> None:
+async def test_a_call_of_another_tool_does_not_satisfy_a_tool_choice_by_name() -> None:
     server = AnthropicServer(
         [Turn(Call("look", {})), Turn(Say("Seen.")), Turn(Call("find", {})), Turn(Say("Done."))]
     )

@@ -85,7 +85,7 @@ async def test_a_tool_called_wrongly_too_often_is_disabled_for_the_turn(make_ser
     assert server.refusals == []
 
 
-async def test_ten_wrong_calls_in_one_message_count_as_one_fault() -> None:
+async def test_ten_wrong_calls_in_one_message_count_as_one_mistake() -> None:
     desk = CountingTools()
     server = openai(
         Turn(*[Call("weather", {"town": str(number)}) for number in range(10)]),
@@ -174,7 +174,7 @@ async def test_an_unknown_on_repeat_policy_raises_a_config_error() -> None:
 
 
 @pytest.mark.parametrize("repeats", ["warn", "stop"])
-async def test_the_guards_of_a_resumed_turn_count_the_earlier_calls_in_its_log(repeats: Repeats) -> None:
+async def test_the_call_limits_of_a_resumed_turn_count_the_earlier_calls_in_its_log(repeats: Repeats) -> None:
     desk = CountingTools()
     both = Turn(Call("weather", {"city": "Oslo"}), Call("look", {"n": 1}), Call("weather", {"town": "x"}))
     server = openai(both, both, both, Turn(Say("Done.")))

@@ -105,7 +105,7 @@ SEES = {anthropic: assert_claude_sees, openai: assert_chat_sees, responses: asse
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-1", "PROMISE-3")
 @pytest.mark.parametrize(("make_server", "other"), list(permutations(SEES, 2)))
-async def test_an_image_in_a_result_is_shown_to_every_family(
+async def test_an_image_in_a_tool_result_is_sent_to_every_provider_family(
     make_server: Callable[..., LoopbackServer], other: Callable[..., LoopbackServer]
 ) -> None:
     one, two = make_server(*WORK, Turn(Say("Still nice."))), other(Turn(Say("Yes.")))
@@ -149,7 +149,7 @@ CONTENT = [{"type": "text", "text": "seen"}, {"type": "image", "source": SOURCE}
 
 
 @pytest.mark.parametrize("there", PROFILES)
-def test_an_image_survives_conversion_to_any_dialect_and_back(there: str) -> None:
+def test_an_image_in_a_tool_result_survives_conversion_to_any_dialect_and_back(there: str) -> None:
     away = convert(transcript_with_result(CONTENT), "anthropic", there)
     back = json.dumps(convert(away, there, "anthropic"))
     assert back.count("seen") == 1

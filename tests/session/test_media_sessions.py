@@ -132,7 +132,7 @@ async def ask_with_media(session: Session, where: str, *media: Media) -> None:
 @pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-1", "PROMISE-4", "PROMISE-11", "REQ-915-041", "REQ-915-042")
 @pytest.mark.parametrize("route", list(permutations(NAMES)), ids="-".join)
-async def test_media_survive_a_round_trip_through_all_three_providers(route: tuple[str, ...]) -> None:
+async def test_attachments_survive_switches_through_three_providers_and_back(route: tuple[str, ...]) -> None:
     servers = {name: host_calling(name) for name in NAMES}
     async with runtime_over(servers) as runtime:
         session = await runtime.open(route[0], tools=[scan])

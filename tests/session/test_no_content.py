@@ -258,7 +258,7 @@ async def test_an_answer_that_quotes_chat_templates_is_accepted(about: str, is_s
     assert (result.status, result.incomplete, result.text, result.rounds) == ("complete", None, text, 1)
 
 
-async def test_without_tools_a_call_written_as_text_is_an_answer() -> None:
+async def test_without_tools_a_call_written_as_text_counts_as_an_answer() -> None:
     raw = RAW_CALLS["qwen"]
     async with scripted("vllm", Turn(Say(raw))) as (_, _, session):
         result = await session.ask("How do they mark calls?")
@@ -275,14 +275,14 @@ async def test_a_structured_call_runs_although_another_call_is_written_as_text()
 
 
 @pytest.mark.parametrize("name", ["anthropic", "openai_responses", "gemini"])
-async def test_a_cut_answer_without_text_is_not_retried(name: str) -> None:
+async def test_a_truncated_answer_without_text_is_not_retried(name: str) -> None:
     stop = {"anthropic": "max_tokens", "openai_responses": "max_output_tokens", "gemini": "MAX_TOKENS"}[name]
     async with scripted(name, Turn(Think("I could"), stop=stop)) as (_, _, session):
         result = await session.ask("Go.")
     assert (result.status, result.incomplete, result.rounds) == ("complete", "length", 1)
 
 
-async def test_output_of_a_builtin_tool_counts_as_content() -> None:
+async def test_output_of_a_providers_builtin_tool_counts_as_content() -> None:
     search: dict[str, Any] = {
         "type": "server_tool_use",
         "id": "srvtoolu_1",
@@ -359,7 +359,7 @@ async def test_an_empty_answer_with_an_output_type_is_retried() -> None:
     assert (result.status, result.output, result.rounds) == ("complete", 3, 2)
 
 
-async def test_no_output_value_is_read_from_a_call_written_as_text() -> None:
+async def test_a_call_written_as_text_is_never_parsed_as_an_output_value() -> None:
     raw = '<tool_call>{"value": 7}</tool_call>'
     server = anthropic(Turn(Say(raw)), Turn(Say('{"value": 3}')))
     async with runtime_with(a=server) as runtime:

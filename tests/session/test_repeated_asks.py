@@ -462,7 +462,7 @@ async def test_an_ask_key_cannot_be_combined_with_results() -> None:
             await session.ask(results={"call": 1}, key="k1")  # type: ignore[call-overload]
 
 
-async def test_an_ask_key_belongs_to_one_message() -> None:
+async def test_an_ask_key_cannot_be_reused_for_another_message() -> None:
     server = openai(Turn(Say("Oslo.")))
     async with runtime_with(a=server) as runtime:
         session = await runtime.open("a")
@@ -475,7 +475,7 @@ async def test_an_ask_key_belongs_to_one_message() -> None:
 
 
 @pytest.mark.parametrize("key", ["", "k" * 201, "a\nb", 5])
-async def test_an_ask_key_is_a_short_printable_string(key: str) -> None:
+async def test_an_ask_key_must_be_a_short_printable_string(key: str) -> None:
     async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a")
         with pytest.raises(ConfigError, match="key= takes "):

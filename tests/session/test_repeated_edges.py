@@ -181,7 +181,7 @@ async def test_a_failover_still_forces_a_tool_that_was_not_called() -> None:
         assert ["tool_choice" in body for body in bodies(second)] == [True, False]
 
 
-async def test_a_key_whose_ask_the_journal_lost_works_again() -> None:
+async def test_a_key_can_be_used_again_if_the_journal_lost_its_ask() -> None:
     storage = MemoryStorage()
     async with runtime_with(a=openai(*[Turn(Say(text)) for text in "123"]), storage=storage) as runtime:
         session = await runtime.open("a", id="trip")

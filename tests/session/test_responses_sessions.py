@@ -117,7 +117,7 @@ async def test_refused_reasoning_is_left_out_of_the_retry(code: str | None, mess
     assert here.refusals == []
 
 
-async def test_a_cut_answer_keeps_its_text_and_no_cut_call() -> None:
+async def test_a_truncated_answer_keeps_its_text_and_drops_a_truncated_call() -> None:
     gate = Gate()
     here = responses(Turn(Say("So."), Call("work", raw='{"na'), stop="max_output_tokens"), Turn(Say("Fine.")))
     async with runtime_with(here=here) as runtime:

@@ -139,7 +139,7 @@ async def test_reading_an_idle_or_closed_session_does_not_activate_it() -> None:
 
 @pytest.mark.parametrize("after", [-1, 99, "3"])
 @pytest.mark.requirement("U-03")
-async def test_an_unknown_sequence_number_raises_unknown_seq(after: int) -> None:
+async def test_reading_events_after_an_unknown_sequence_number_raises_unknown_seq(after: int) -> None:
     async with runtime_with(a=openai(Turn(Say("ok")))) as runtime:
         session = await runtime.open("a")
         with pytest.raises(UnknownSeq, match=f"{after}"):

@@ -17,12 +17,12 @@ GPT = Binding("a", "openai_chat", model="gpt-5")
 PRICES = {"gpt*": Price(2.0, 10.0, 0.5), "gpt-5": Price(1.0, 4.0, 0.1, 1.5)}
 
 
-def test_a_cost_counts_each_token_once() -> None:
+def test_the_cost_of_an_ask_counts_each_token_once() -> None:
     usage = Usage(1_000_000, 500_000, 400_000, 100_000)
     assert PRICES["gpt-5"].of(usage) == pytest.approx(0.5 * 1.0 + 0.5 * 4.0 + 0.4 * 0.1 + 0.1 * 1.5)
 
 
-def test_a_cost_with_a_missing_price_is_unknown() -> None:
+def test_the_cost_of_an_ask_is_unknown_if_a_price_is_missing() -> None:
     assert PRICES["gpt*"].of(Usage(10, 10, 5, 0)) is not None
     assert PRICES["gpt*"].of(Usage(10, 10, 0, 5)) is None
 

@@ -270,7 +270,7 @@ async def test_the_streams_of_different_sessions_do_not_mix() -> None:
             assert not [other for other in texts if other != name and other in text.replace(name, "")]
 
 
-async def test_an_empty_message_is_accepted_by_every_family() -> None:
+async def test_every_provider_family_accepts_an_empty_user_message() -> None:
     one, two = openai(), anthropic()
     async with runtime_with(a=one, b=two) as runtime:
         session = await runtime.open("a")

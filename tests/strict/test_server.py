@@ -310,7 +310,7 @@ async def test_exchanges_are_recorded_without_credentials() -> None:
     assert unversioned.json()["error"]["message"] == "anthropic-version: header is required"
 
 
-async def test_a_request_with_a_cut_answer_gets_the_same_turn_again() -> None:
+async def test_a_repeated_request_after_a_truncated_answer_gets_the_same_scripted_turn() -> None:
     script = Script([Turn(Say("one")), Turn(Say("two"))])
     server = OpenAIServer(script, faults={0: Disconnect(after_bytes=5), 1: Garbage()})
     async with client(server) as http:

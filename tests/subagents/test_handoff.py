@@ -177,7 +177,7 @@ async def test_a_queued_switch_takes_precedence_over_a_handoff() -> None:
         assert session.target == "c"
 
 
-async def test_mutual_handoffs_are_limited() -> None:
+async def test_the_number_of_mutual_handoffs_in_an_ask_is_limited() -> None:
     async with runtime_with(
         a=openai(*[Turn(Call("to_b"))] * 99), b=openai(*[Turn(Call("to_a"))] * 99)
     ) as runtime:

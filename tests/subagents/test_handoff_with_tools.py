@@ -75,7 +75,7 @@ async def test_a_handoff_leaves_options_that_it_does_not_set_unchanged(
     assert declared_tools(other) == [tools]
 
 
-async def test_the_handoff_is_shown_as_a_configuration_of_the_ending_turn() -> None:
+async def test_a_handoff_is_reported_as_a_configuration_change_in_the_turn_that_ends() -> None:
     async with runtime_with(a=openai(HANDS_OVER), b=openai(GO_ON)) as runtime:
         session = await runtime.open("a", tools=[to_b(find)])
         seen = await gather_events(session, "Go.")

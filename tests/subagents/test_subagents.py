@@ -314,7 +314,7 @@ async def test_a_late_subscriber_of_the_parent_reads_the_subagents_own_log() -> 
     assert runtime._storage.read("trip-c1")
 
 
-async def test_an_unobserved_subagent_publishes_no_events() -> None:
+async def test_a_subagent_whose_events_are_not_read_publishes_none() -> None:
     async with runtime_with(a=openai(DELEGATES, DONE), b=openai(Turn(Say("120.")))) as runtime:
         seen: list[object] = []
 

@@ -69,5 +69,5 @@ def test_every_step_from_normalization_to_the_switch_has_a_mutation() -> None:
     assert named >= steps | parts
 
 
-def test_every_dialect_has_a_mutation_of_its_ids_and_of_its_structure() -> None:
+def test_every_dialect_has_mutations_of_its_id_rules_and_of_its_structure_rules() -> None:
     assert set(IDS) == set(PLACES) == set(PROFILES)

@@ -236,7 +236,7 @@ def test_long_texts_and_tracebacks_are_cut() -> None:
 
 
 @pytest.mark.anyio
-async def test_retries_failovers_and_failed_asks_are_structured_events() -> None:
+async def test_retries_failovers_and_failed_asks_are_logged_as_structured_events() -> None:
     pools = {"pool": PoolSettings(members=("a", "b"), policy="failover", cooldown=0)}
     a = openai(faults={0: SERVER_ERROR, 1: SERVER_ERROR})
     b = openai(faults={0: Status(401, message=f"Bad key {SECRET}. You said: {CONTENT}")})
@@ -263,7 +263,7 @@ async def test_retries_failovers_and_failed_asks_are_structured_events() -> None
 
 
 @pytest.mark.anyio
-async def test_refused_and_dropped_asks_are_events() -> None:
+async def test_refused_and_dropped_asks_are_logged_as_events() -> None:
     gate = Gate()
     server = openai(Turn(Call("work", {"name": "a"})), ANSWER)
     with configure_structlog() as seen:
@@ -305,7 +305,7 @@ async def test_a_failed_ask_is_logged_with_the_context_bound_by_its_caller() -> 
 
 
 @pytest.mark.anyio
-async def test_a_learned_refusal_is_an_event_without_the_providers_message() -> None:
+async def test_a_learned_refusal_is_logged_without_the_providers_message() -> None:
     words = f"Unsupported parameter: 'temperature' is not supported with this model. You said: {CONTENT}"
     refusal = Status(400, message=words)
     with configure_structlog() as seen:
@@ -319,7 +319,7 @@ async def test_a_learned_refusal_is_an_event_without_the_providers_message() -> 
 
 
 @pytest.mark.anyio
-async def test_a_takeover_is_an_event_on_both_hosts() -> None:
+async def test_a_takeover_is_logged_on_both_hosts() -> None:
     with configure_structlog() as seen:
         async with runtime_with(a=openai(ANSWER, ANSWER)) as runtime:
             session = await runtime.open("a", id="mine")
@@ -338,7 +338,7 @@ async def test_a_takeover_is_an_event_on_both_hosts() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_breaker_that_opens_and_closes_is_an_event() -> None:
+async def test_opening_and_closing_of_a_circuit_breaker_are_logged() -> None:
     now = [0.0]
     admission = Admission("a", Pace(failures=1, cooldown=30.0), lambda: now[0], lambda at, look: None)
     with configure_structlog() as seen:
@@ -382,7 +382,7 @@ def test_no_event_field_conflicts_with_logging_or_structlog() -> None:
     assert not {field for event in events_in_source() for field in event.fields} & taken
 
 
-def test_each_event_is_always_logged_at_one_level() -> None:
+def test_each_event_is_always_logged_at_the_same_level() -> None:
     levels: dict[str, set[str]] = {}
     for event in events_in_source():
         levels.setdefault(event.name, set()).add(event.level)

@@ -282,7 +282,7 @@ async def test_the_stats_count_the_tokens_reported_to_callers() -> None:
     assert counted == told[0] + told[1]
 
 
-def test_models_are_counted_by_name_up_to_a_limit_with_their_total_cost() -> None:
+def test_usage_and_cost_of_models_beyond_a_limit_are_counted_under_the_name_other() -> None:
     meters, prices = Meters(lambda *_: None), {"model-65": None}
     for number in range(MOST_NAMES + 3):
         requests = meters.add_meter(Binding("a", "openai_chat", "", "", f"model-{number}")).requests
@@ -295,7 +295,7 @@ def test_models_are_counted_by_name_up_to_a_limit_with_their_total_cost() -> Non
     assert (models["other"].cost, models["model-3"].cost) == (None, 2.0)
 
 
-def test_tools_are_counted_by_name_up_to_a_limit() -> None:
+def test_calls_of_tools_beyond_a_limit_are_counted_under_the_name_other() -> None:
     measures = ToolMeasures()
     for number in range(MOST_NAMES + 5):
         measures.record_call(f"tool{number}", 0.2, failed=number % 2 == 0)

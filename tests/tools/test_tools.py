@@ -333,7 +333,7 @@ def test_a_pattern_that_the_schema_validator_cannot_run_is_left_to_the_python_ty
     assert tool(call).bind({"a": "y"}) == BoundArguments({"a": "y"})
 
 
-def test_a_tool_is_frozen() -> None:
+def test_a_tool_object_is_immutable() -> None:
     with pytest.raises(AttributeError):
         weather.name = "x"  # type: ignore[misc]  # the case under test
 

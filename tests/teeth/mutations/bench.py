@@ -42,7 +42,7 @@ MUTATIONS = (
         "failed.append(measure.goal)",
         "failed.extend(())",
         (
-            f"{REPORTS}::test_a_failed_measurement_is_a_row_with_its_reason",
+            f"{REPORTS}::test_a_failed_measurement_appears_as_a_row_with_the_reason",
             f"{COMMAND}::test_the_table_is_printed_and_the_exit_code_is_1_after_a_failed_measurement",
         ),
     ),

@@ -13,7 +13,7 @@ HELP = "tests/cli/test_asked_for_help.py"
 MODES = "tests/cli/test_modes.py"
 CHAT = "tests/cli/test_chat_terminal.py"
 KEPT = "tests/cli/test_sessions.py"
-WAITS = "test_run_refuses_a_waiting_conversation_that_chat_can_resolve"
+WAITS = "test_the_run_command_refuses_a_waiting_conversation_that_the_chat_command_can_resolve"
 LINE = "tests/cli/test_command_line.py"
 STREAMS = "tests/cli/test_streams_of_the_process.py"
 

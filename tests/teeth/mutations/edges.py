@@ -41,7 +41,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/runtime/registry.py:SessionRegistry.ensure_room",
         'each.purpose == "open"',
         "True",
-        (f"{SWEEPS}::test_a_sweep_does_not_count_against_the_session_limit",),
+        (f"{SWEEPS}::test_sessions_claimed_by_a_sweep_do_not_count_towards_the_session_limit",),
     ),
     Mutation(
         "sweeps: every doubtful session is remembered",

@@ -85,7 +85,7 @@ MUTATIONS = (
         f"{LOOP}:_outcome_of",
         "return None, error",
         "raise",
-        (f"{SYNC}::test_an_exception_of_a_function_run_on_the_loop_reaches_its_caller",),
+        (f"{SYNC}::test_an_exception_raised_by_a_function_on_the_event_loop_reaches_its_caller",),
     ),
     Mutation(
         "everyday: an unreferenced runtime stays forever",

@@ -27,9 +27,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "ClaimSession(session, existing, pending.set_claim)",
         "ClaimSession(session, existing)",
         (
-            f"{OWNERSHIP}::test_an_open_cancelled_at_any_await_leaves_nothing_claimed",
-            f"{OWNERSHIP}::test_a_resume_cancelled_at_any_await_leaves_nothing_claimed",
-            f"{OWNERSHIP}::test_a_resuming_open_cancelled_at_any_await_leaves_nothing_claimed",
+            f"{OWNERSHIP}::test_cancelling_an_open_at_any_await_leaves_no_session_claimed",
+            f"{OWNERSHIP}::test_cancelling_a_resume_at_any_await_leaves_no_session_claimed",
+            f"{OWNERSHIP}::test_cancelling_an_open_that_resumes_at_any_await_leaves_no_session_claimed",
         ),
     ),
     Mutation(
@@ -37,7 +37,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/journal/storage/postgres/storage.py:PostgresStorage.close",
         "self._reader.close()",
         "pass",
-        (f"{OWNERSHIP}::test_a_runtime_cancelled_at_any_await_leaves_nothing_open",),
+        (f"{OWNERSHIP}::test_cancelling_a_runtime_at_any_await_leaves_no_resource_open",),
     ),
     Mutation(
         "sweeps: each session is deleted in a separate transaction",

@@ -71,14 +71,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/adapters/partial.py:PartialCall.block",
         "None if is_object else self.pieces.literal()",
         "None",
-        (f"{_CALLS}::test_arguments_that_are_not_an_object_run_no_tool_and_are_corrected_once",),
+        (f"{_CALLS}::test_a_call_with_arguments_that_are_not_an_object_runs_no_tool_and_is_corrected_once",),
     ),
     Mutation(
         "a call beyond the batch stays unanswered",
         "actors/core/turn/batch.py:plan",
         "calls[:max_calls]",
         "calls[: max_calls + 1]",
-        (f"{_CALLS}::test_calls_beyond_the_limit_of_a_message_are_answered_with_errors",),
+        (f"{_CALLS}::test_calls_beyond_the_limit_per_message_get_error_results",),
     ),
     Mutation(
         "an abandoned call disables all tools",

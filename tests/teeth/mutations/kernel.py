@@ -158,7 +158,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/kernel/message.py:prepare_to_send",
         "attach_reply(message, NO_REPLY) if message.reply.is_done else message",
         "message",
-        (f"{SEMANTICS}::test_a_query_object_may_be_asked_repeatedly_and_sent",),
+        (f"{SEMANTICS}::test_a_query_object_may_be_reused_for_several_asks_and_sends",),
     ),
     Mutation(
         "ledger: a request is sealed on an outdated version",
@@ -183,7 +183,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/session_actor.py:SessionActor.receive",
         "number != self._generation.number",
         "False",
-        (f"{RECOVERY}::test_actor_messages_of_a_crashed_generation_do_not_end_the_next_ask",),
+        (f"{RECOVERY}::test_messages_sent_before_an_actor_crash_do_not_end_the_next_ask",),
     ),
     Mutation(
         "session: it ends while an ask is in flight",

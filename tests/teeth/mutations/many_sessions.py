@@ -5,7 +5,7 @@ from tests.teeth.mutations.mutation import Mutation
 ROTATION, MACHINE = "tests/runtime/test_rotation.py", "tests/core/test_machine.py"
 HOST, ACTIVATION = "actors/runtime/session_host.py", "actors/runtime/lifecycle.py"
 THRASHES = f"{ROTATION}::test_a_runtime_with_too_little_memory_logs_it_once"
-FITS = f"{MACHINE}::test_available_memory_is_the_smallest_of_machine_and_containers"
+FITS = f"{MACHINE}::test_available_memory_is_the_smallest_limit_of_machine_and_containers"
 COUNTED = f"{ROTATION}::test_reuse_and_rebuilds_of_sessions_are_counted"
 LAG, GATE = "tests/runtime/test_loop_lag.py", "tests/kernel/test_turnstile.py"
 TURNSTILE = "actors/kernel/turnstile.py"
@@ -167,21 +167,21 @@ for oldest in ...:
         "actors/runtime/delivery.py:SessionCaller._submit",
         "await self._lifecycle.host.wait_to_begin(self._lifecycle.spec.tenant)",
         "",
-        (f"{LAG}::test_each_poll_of_the_loop_begins_few_of_many_simultaneous_opens_and_asks",),
+        (f"{LAG}::test_only_a_few_of_many_simultaneous_opens_and_asks_begin_between_two_event_loop_polls",),
     ),
     Mutation(
         "loop lag: concurrent opens all finish in one round of the loop",
         "actors/runtime/opening.py:SessionOpener._admit",
         "await self._host.wait_to_begin(tenant)",
         "",
-        (f"{LAG}::test_each_poll_of_the_loop_begins_few_of_many_simultaneous_opens_and_asks",),
+        (f"{LAG}::test_only_a_few_of_many_simultaneous_opens_and_asks_begin_between_two_event_loop_polls",),
     ),
     Mutation(
         "loop lag: concurrent answers are all read in one round of the loop",
         "actors/transport/connection.py:Connection.receive",
         "await turnstile().wait_to_continue()",
         "",
-        (f"{LAG}::test_each_poll_of_the_loop_reads_few_of_many_simultaneous_answers",),
+        (f"{LAG}::test_only_a_few_of_many_simultaneous_answers_are_read_between_two_event_loop_polls",),
     ),
     Mutation(
         "loop lag: all waiting work runs in one round of the loop",

@@ -5,8 +5,8 @@ from tests.teeth.mutations.mutation import Mutation
 TESTS = "tests/runtime/test_ownership.py"
 GET, ACTIVATION = "tests/runtime/test_get_or_create.py", "actors/runtime/lifecycle.py"
 CLAIMS, SESSIONS = "actors/runtime/claims.py", "actors/runtime/sessions.py"
-OPEN = (f"{TESTS}::test_an_open_cancelled_at_any_await_leaves_nothing_claimed",)
-FORK = (f"{TESTS}::test_a_fork_cancelled_at_any_await_leaves_no_claim_and_no_unknown_log",)
+OPEN = (f"{TESTS}::test_cancelling_an_open_at_any_await_leaves_no_session_claimed",)
+FORK = (f"{TESTS}::test_cancelling_a_fork_at_any_await_leaves_no_claim_and_no_orphaned_log",)
 LATE = (f"{TESTS}::test_a_storage_is_closed_even_if_its_waiting_callers_are_cancelled",)
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -64,7 +64,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/runtime/runtime.py:Runtime.__aenter__",
         "await self._system.__aexit__(type(error), error, error.__traceback__)",
         "pass",
-        (f"{TESTS}::test_a_runtime_cancelled_at_any_await_leaves_nothing_open",),
+        (f"{TESTS}::test_cancelling_a_runtime_at_any_await_leaves_no_resource_open",),
     ),
     Mutation(
         "get or create: a caller during an open is refused",

@@ -6,7 +6,9 @@ The strict servers have their own data about each host, so they refuse requests 
 from tests.teeth.mutations.mutation import Mutation
 
 _SCENARIO = "tests/scenarios/test_scenarios.py::test_our_request_for_a_scenario_is_accepted_and_has_the_expected_shape"
-_GEMINI_IDS = "tests/adapters/test_gemini_encode.py::test_an_id_is_sent_only_to_the_gemini_api_that_made_it"
+_GEMINI_IDS = (
+    "tests/adapters/test_gemini_encode.py::test_a_call_id_is_sent_back_only_to_the_gemini_api_that_created_it"
+)
 _TABLE = "PROFILES: dict[str, Dialect] = ..."
 
 

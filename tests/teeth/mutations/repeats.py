@@ -173,6 +173,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/repeats.py:RepeatedAsks.try_answer",
         "key != submit.key",
         "key.name != submit.key.name",
-        (f"{HERE}::test_an_ask_key_belongs_to_one_message",),
+        (f"{HERE}::test_an_ask_key_cannot_be_reused_for_another_message",),
     ),
 )

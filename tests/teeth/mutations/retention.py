@@ -55,7 +55,7 @@ MUTATIONS = (
         "actors/cli/sessions.py:_delete_sessions",
         "options.export is not None",
         "options.export is None and options.dry_run",
-        (f"{CLI}::test_sessions_are_deleted_by_tenant_and_age_and_exported_first",),
+        (f"{CLI}::test_the_delete_command_deletes_sessions_by_tenant_and_age_after_exporting_them",),
     ),
     Mutation(
         "export: the logs of subagents are not exported",
@@ -97,7 +97,7 @@ MUTATIONS = (
         "actors/cli/replay.py:_call_key",
         "json.dumps(arguments, sort_keys=True)",
         "str(len(arguments))",
-        (f"{CLI}::test_replay_sends_the_asks_again_with_recorded_results",),
+        (f"{CLI}::test_the_replay_command_sends_the_asks_again_with_recorded_results",),
     ),
     Mutation(
         "resume: an unknown_session_error id leaves a row",

@@ -314,7 +314,7 @@ except BaseException:
         "actors/runtime/session_host.py:SessionHost.cancel_asks",
         "tasks.start_soon(session.interrupt_asks)",
         "pass",
-        (f"{HOST}::test_exiting_the_runtime_ends_running_turns_in_the_log",),
+        (f"{HOST}::test_exiting_the_runtime_closes_running_turns_in_the_log",),
     ),
     Mutation(
         "runtime: a request's head is kept by its first caller",

@@ -78,7 +78,7 @@ MUTATIONS: tuple[Mutation, ...] = (
             ...
         """,
         (
-            "tests/runtime/test_stats.py::test_only_an_epoch_after_a_request_of_the_same_turn_counts_as_a_refusal",
+            "tests/runtime/test_stats.py::test_a_new_epoch_counts_as_a_refusal_only_after_a_request_of_the_same_turn",
         ),
     ),
     Mutation(
@@ -94,7 +94,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "(*..., False)",
         "(*..., self.is_unanswered)",
         (
-            "tests/runtime/test_stats.py::test_only_an_epoch_after_a_request_of_the_same_turn_counts_as_a_refusal",
+            "tests/runtime/test_stats.py::test_a_new_epoch_counts_as_a_refusal_only_after_a_request_of_the_same_turn",
         ),
     ),
     Mutation(

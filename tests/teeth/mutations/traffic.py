@@ -101,7 +101,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/provider/attempts.py:Retries.mention_wait",
         "replace(failure, message=...)",
         "failure",
-        (f"{RESETS}::test_a_limit_that_resets_in_hours_is_not_waited_for",),
+        (f"{RESETS}::test_the_runtime_does_not_wait_for_a_limit_that_resets_in_hours",),
     ),
     Mutation(
         "errors: an endless body is read on",

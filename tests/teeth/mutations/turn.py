@@ -55,7 +55,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         else:
             ...
         """,
-        (f"{EXTERNAL}::test_passed_results_are_recorded_while_the_turn_waits_for_the_others",),
+        (f"{EXTERNAL}::test_results_passed_by_the_caller_are_recorded_while_the_turn_waits_for_others",),
     ),
     Mutation(
         "awaiting: a crash interrupts a waiting turn",
@@ -177,7 +177,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/turn/guards.py:TurnGuard._count_calls",
         "self._refusals.update(refused)",
         "self._refusals.update([call.name for call in calls if call.name in refused])",
-        (f"{GUARDS}::test_ten_wrong_calls_in_one_message_count_as_one_fault",),
+        (f"{GUARDS}::test_ten_wrong_calls_in_one_message_count_as_one_mistake",),
     ),
     Mutation(
         "guards: a tool called wrongly too often continues",
@@ -212,7 +212,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/steps.py:TurnSteps.resume",
         "history.upto(length)",
         "history",
-        (f"{GUARDS}::test_the_guards_of_a_resumed_turn_count_the_earlier_calls_in_its_log",),
+        (f"{GUARDS}::test_the_call_limits_of_a_resumed_turn_count_the_earlier_calls_in_its_log",),
     ),
     Mutation(
         "guards: results passed by the caller do not count",

@@ -6,7 +6,7 @@ LOGS, FIGURES = "tests/telemetry/test_logging.py", "tests/telemetry/test_metrics
 SCRAPE = "tests/cli/test_scrape.py"
 PLAIN = f"{LOGS}::test_untrusted_text_cannot_forge_a_log_line_or_control_the_terminal"
 RENDERED = f"{LOGS}::test_untrusted_text_cannot_forge_a_structlog_event_in_any_renderer"
-FAILURES = f"{LOGS}::test_retries_failovers_and_failed_asks_are_structured_events"
+FAILURES = f"{LOGS}::test_retries_failovers_and_failed_asks_are_logged_as_structured_events"
 SHOWN = f"{FIGURES}::test_every_metric_that_alerts_need_is_in_the_stats_and_in_prometheus"
 STAGES = f"{FIGURES}::test_session_counts_do_not_depend_on_active_actors"
 
@@ -107,14 +107,14 @@ MUTATIONS = (
         "actors/runtime/delivery.py:SessionCaller._deliver",
         "self._lifecycle.record.record_refusal(error)",
         "pass",
-        (f"{LOGS}::test_refused_and_dropped_asks_are_events",),
+        (f"{LOGS}::test_refused_and_dropped_asks_are_logged_as_events",),
     ),
     Mutation(
         "logging: a takeover is not logged",
         "actors/journal/ends.py:LogEnds.record_claim",
         "logger.session_taken_over(session, claim.taken_from)",
         "pass",
-        (f"{LOGS}::test_a_takeover_is_an_event_on_both_hosts",),
+        (f"{LOGS}::test_a_takeover_is_logged_on_both_hosts",),
     ),
     Mutation(
         "logging: a claim of an own session counts as a takeover",
@@ -130,7 +130,7 @@ MUTATIONS = (
         "actors/provider/admission.py:Admission._record_failure",
         "not was_open and (until := self.breaker.until) is not None",
         "(until := self.breaker.until) is not None",
-        (f"{LOGS}::test_a_breaker_that_opens_and_closes_is_an_event",),
+        (f"{LOGS}::test_opening_and_closing_of_a_circuit_breaker_are_logged",),
     ),
     Mutation(
         "metrics: continued requests are not counted",
@@ -159,8 +159,8 @@ MUTATIONS = (
         "name in known or len(known) < MOST_NAMES",
         "True",
         (
-            f"{FIGURES}::test_models_are_counted_by_name_up_to_a_limit_with_their_total_cost",
-            f"{FIGURES}::test_tools_are_counted_by_name_up_to_a_limit",
+            f"{FIGURES}::test_usage_and_cost_of_models_beyond_a_limit_are_counted_under_the_name_other",
+            f"{FIGURES}::test_calls_of_tools_beyond_a_limit_are_counted_under_the_name_other",
         ),
     ),
     Mutation(
