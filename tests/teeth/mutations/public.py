@@ -12,7 +12,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "public: a property returns an internal class",
         "actors/runtime/session_access.py:SessionAccess.sessions",
         "OpenSessions",
-        "SessionRegistry",
+        "SessionOpener",
         (SIGNATURES,),
     ),
     Mutation(
