@@ -14,12 +14,12 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
-from actors.config import RuntimeLimits
+from actors.config import BackendLimits, RuntimeLimits
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
 from actors.strict.server import LoopbackServer
 from actors.testing import Script, Turn
-from tests.runtime_support import runtime_with
+from tests.runtime_support import NO_RETRIES, runtime_with
 from tests.strict_hosts import strict_host
 
 
@@ -39,6 +39,7 @@ async def scripted(
     system: str = "",
     is_streamed: bool = True,
     limits: RuntimeLimits | None = None,
+    backend: BackendLimits = NO_RETRIES,
     fields: Mapping[str, object] | None = None,
 ) -> AsyncIterator[Scripted]:
     """Open a session, and check at the end that the server refused nothing.
@@ -46,11 +47,14 @@ async def scripted(
     Args:
         host: A server, or the name of a dialect, whose strictest server then plays `turns`.
         is_streamed: Whether the backend streams its answers.
+        backend: The limits of the backend, which by default retries nothing.
         fields: Other fields of the backend's settings.
     """
     server = strict_host(host, Script(turns)) if isinstance(host, str) else host
     served = {server.dialect: server}
-    async with runtime_with(served, seconds=60, limits=limits, stream=is_streamed, fields=fields) as runtime:
+    async with runtime_with(
+        served, seconds=60, limits=limits, backend=backend, stream=is_streamed, fields=fields
+    ) as runtime:
         session = await runtime.open(server.dialect, tools=tools, system=system)
         yield Scripted(server, runtime, session)
     assert server.refusals == []
