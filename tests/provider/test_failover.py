@@ -46,6 +46,7 @@ from tests.runtime_support import (
     runtime_with,
 )
 from tests.sampling import LOOPS
+from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
 
@@ -287,9 +288,7 @@ async def test_without_failover_on_refusal_a_second_refusal_fails_the_ask() -> N
 async def test_a_refused_request_is_never_sent_again_unchanged() -> None:
     """A rewritten transcript with the same bytes would be refused again."""
     refusal = Status(400, message=STRUCTURAL[openai])
-    server = openai(faults={0: refusal})
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a")
+    async with scripted(openai(faults={0: refusal})) as (server, runtime, session):
         assert (await session.ask("Do it.", check=False)).status == "failed"
         assert runtime._refused_requests.count == 1
     assert server.received == 1

@@ -59,6 +59,7 @@ from tests.runtime_support import (
     restarted_actors,
     runtime_with,
 )
+from tests.scripted import scripted
 
 EVERYWHERE = pytest.mark.anyio
 MakeServer = Callable[..., LoopbackServer]
@@ -390,8 +391,7 @@ async def test_a_failure_before_output_is_retried_invisibly(
     make_server: MakeServer, fault: InjectedFault
 ) -> None:
     server = make_server(ANSWER, faults={0: fault})
-    async with runtime_with(a=server, backend=BackendLimits(attempts=2)) as runtime:
-        session = await runtime.open("a")
+    async with scripted(server, backend=BackendLimits(attempts=2)) as (_, _, session):
         events = await gather_events(session, "Tell me.")
         assert isinstance(events[-1], CompleteEvent)
         visible = "".join(event.text for event in events if isinstance(event, TextEvent))
@@ -411,8 +411,7 @@ async def test_a_failure_before_output_is_retried_invisibly(
 @pytest.mark.parametrize("fault", [Disconnect(after_bytes=1200), ErrorInStream(after_events=6)])
 async def test_a_failure_after_output_is_not_retried(make_server: MakeServer, fault: InjectedFault) -> None:
     server = make_server(ANSWER, faults={0: fault})
-    async with runtime_with(a=server, backend=BackendLimits(attempts=4)) as runtime:
-        session = await runtime.open("a")
+    async with scripted(server, backend=BackendLimits(attempts=4)) as (_, _, session):
         events = await gather_events(session, "Tell me.")
         assert isinstance(events[-1], ErrorEvent)
         visible = "".join(event.text for event in events if isinstance(event, TextEvent))
@@ -431,21 +430,17 @@ async def test_a_stream_that_breaks_inside_a_call_is_retried_and_the_call_runs_o
     gate, name = Gate(), "a" * 3000
     gate.open(name)
     server = make_server(Turn(Call("work", {"name": name})), faults={0: Disconnect(after_bytes=3000)})
-    async with runtime_with(a=server, backend=BackendLimits(attempts=2)) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted(server, tools=[gate.tool], backend=BackendLimits(attempts=2)) as (_, _, session):
         assert (await session.ask("Do it.")).status == "complete"
         assert gate.runs == [name]
         (only,) = (await session.ledger()).interactions()
         assert (only.call_id, only.status) == ("hist_tool_1", "complete")
-    assert server.refusals == []
 
 
 @EVERYWHERE
 @SERVERS
 async def test_a_malformed_event_is_a_failure(make_server: MakeServer) -> None:
-    server = make_server(ANSWER, faults={0: MalformedEvent(after_events=1)})
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a")
+    async with scripted(make_server(ANSWER, faults={0: MalformedEvent(after_events=1)})) as (_, _, session):
         answer = await session.ask("Tell me.", check=False)
         assert answer.status == "failed"
         assert (await session.ask("Again.")).status == "complete"
@@ -466,8 +461,7 @@ async def test_a_silent_server_is_abandoned_after_its_timeout(
     limits: BackendLimits, after_bytes: int | None
 ) -> None:
     server = openai(ANSWER, faults={0: Stall(after_bytes=after_bytes)})
-    async with runtime_with(a=server, backend=limits) as runtime:
-        session = await runtime.open("a")
+    async with scripted(server, backend=limits) as (_, _, session):
         answer = await session.ask("Tell me.", check=False)
         assert answer.status == "failed"
         assert answer.error
@@ -551,16 +545,16 @@ async def test_a_json_body_in_answer_to_a_streaming_request_is_accepted(
     server = strict_server(name, [Turn(Say("Wait."), Call("work", {"name": "a"})), Turn(Say("Done."))])
     monkeypatch.setattr(server, "_is_streamed", lambda request, parsed: False)
     (gate := Gate()).open("a")
-    async with runtime_with(a=server) as runtime:
-        answer = await (await runtime.open("a", tools=[gate.tool])).ask("Do it.")
+    async with scripted(server, tools=[gate.tool]) as (_, _, session):
+        answer = await session.ask("Do it.")
         assert (answer.status, answer.text, server.refusals) == ("complete", "Done.", [])
 
 
 @EVERYWHERE
 async def test_the_message_of_an_error_document_with_status_200_is_reported() -> None:
     told = b'{"error":{"message":"The model is overloaded.","type":"overloaded_error"}}'
-    async with runtime_with(a=openai(ANSWER, faults={0: Garbage(told)})) as runtime:
-        answer = await (await runtime.open("a")).ask("Tell me.", check=False)
+    async with scripted(openai(ANSWER, faults={0: Garbage(told)})) as (_, _, session):
+        answer = await session.ask("Tell me.", check=False)
         assert (answer.status, answer.error) == ("failed", "The model is overloaded.")
 
 

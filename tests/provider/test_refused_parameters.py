@@ -16,6 +16,7 @@ from actors.testing import Call, ErrorInStream, OpenAIServer, Say, Script, Statu
 from actors.tools import Tool, tool
 from tests.provider.test_failover import pool
 from tests.runtime_support import backend_at, log, runtime_with
+from tests.scripted import scripted
 from tests.strict_hosts import strict_host
 
 pytestmark = pytest.mark.anyio
@@ -389,8 +390,8 @@ async def test_a_parameter_that_is_refused_although_omitted_is_not_omitted_repea
 async def test_a_refused_parameter_that_was_not_sent_is_not_learned_as_unsupported() -> None:
     refusal = Status(400, message="Unsupported parameter: 'temperature'.", param="temperature")
     server = host("openai_responses", faults=lambda number, request: refusal)
-    async with runtime_with(a=server, models={"a": "gpt-5.6-sol"}) as runtime:
-        answer = await (await runtime.open("a")).ask("Hello.", temperature=0.2, check=False)
+    async with scripted(server, fields={"model": "gpt-5.6-sol"}) as (_, runtime, session):
+        answer = await session.ask("Hello.", temperature=0.2, check=False)
         assert answer.status == "failed"
         assert "parameter" not in [each.kind for each in answer.refusals]
         assert runtime.stats().learned == ()

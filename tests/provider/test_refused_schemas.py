@@ -18,6 +18,7 @@ from actors.strict.server import LoopbackServer
 from actors.testing import Call, OpenAIServer, Say, Script, Status, Turn
 from actors.tools import Tool
 from tests.runtime_support import log, runtime_with
+from tests.scripted import scripted
 from tests.strict_hosts import strict_host
 
 KEYS = "tools.0.custom.input_schema.properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'"
@@ -101,8 +102,7 @@ async def test_after_a_host_refuses_property_keys_it_gets_renamed_keys_and_the_t
 @pytest.mark.anyio
 async def test_patterns_are_omitted_after_a_host_rejects_one() -> None:
     server = host(lambda body: b'"pattern"' in json.dumps(body).encode(), GRAMMAR, "llama_cpp")
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[TOOL])
+    async with scripted(server, tools=[TOOL]) as (_, _, session):
         result = await session.ask("List.")
         assert result.text == "Done."
         assert [(item.without, item.reason) for item in result.refusals] == [
@@ -137,8 +137,7 @@ async def test_a_tool_with_a_lookaround_pattern_works_on_a_host_that_compiles_sc
 @pytest.mark.anyio
 async def test_a_schema_refusal_without_a_known_rewrite_names_the_tool() -> None:
     words = "Invalid schema for function 'list': schema is odd at properties.id"
-    async with runtime_with(a=host(lambda body: "tools" in body, words)) as runtime:
-        session = await runtime.open("a", tools=[TOOL])
+    async with scripted(host(lambda body: "tools" in body, words), tools=[TOOL]) as (_, _, session):
         result = await session.ask("List.", check=False)
     assert result.status == "failed"
     assert f"{words} (tool 'list', key 'id')" in result.error

@@ -24,6 +24,7 @@ from actors.testing import Flood, OpenAIServer, Say, Turn
 from actors.transport import Response, Timeouts
 from benchmarks.storms import BINDING
 from tests.runtime_support import NO_RETRIES, openai, runtime_with
+from tests.scripted import scripted
 
 ERROR = b'{"error":{"message":"down for repair","type":"server_error"}}'
 TEXT = b'data: {"choices":[{"index":0,"delta":{"content":"ok"},"finish_reason":null}]}\n\n'
@@ -160,7 +161,7 @@ async def test_a_pool_continues_after_an_endless_error_body(monkeypatch: pytest.
 async def test_a_server_that_only_pings_is_abandoned() -> None:
     server = openai(Turn(Say("Never.")), faults={0: Flood(1, COMMENT)})
     limits = BackendLimits(attempts=1, silence_timeout=0.1)
-    async with runtime_with(a=server, backend=limits) as runtime:
-        answer = await (await runtime.open("a")).ask("Hello.", check=False)
+    async with scripted(server, backend=limits) as (_, _, session):
+        answer = await session.ask("Hello.", check=False)
     assert (answer.status, NO_RETRIES.silence_timeout) == ("failed", None)
     assert "sent no content" in answer.error

@@ -9,6 +9,7 @@ import pytest
 from actors.config import BackendLimits, PoolSettings
 from actors.testing import OpenAIServer, Say, Turn
 from tests.runtime_support import anthropic, runtime_with
+from tests.scripted import scripted
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("short_waits")]
 
@@ -76,8 +77,7 @@ async def test_an_unreachable_backend_is_retried_then_the_next_one_answers(
 async def test_an_ask_of_an_unreachable_backend_fails_with_a_short_error(
     make_server: type[OpenAIServer], says: str
 ) -> None:
-    async with runtime_with(a=make_server([]), backend=BackendLimits(attempts=1)) as runtime:
-        session = await runtime.open("a")
+    async with scripted(make_server([]), backend=BackendLimits(attempts=1)) as (_, _, session):
         answer = await session.ask("Tell me.", check=False)
         assert (answer.status, len(answer.attempts)) == ("failed", 1)
         assert says in answer.error.lower()
