@@ -30,6 +30,7 @@ from tests.runtime_support import (
     runtime_with,
     wait_for_result,
 )
+from tests.scripted import scripted
 from tests.session.test_cancel import ONE, cancel_when, shielded_tool
 
 pytestmark = pytest.mark.anyio
@@ -176,9 +177,7 @@ async def test_a_session_with_a_running_ask_keeps_its_actors() -> None:
 @pytest.mark.usefixtures("short_graces")
 async def test_a_tool_that_still_runs_after_a_cancel_keeps_its_sessions_actors() -> None:
     begun, released = anyio.Event(), anyio.Event()
-    server = openai(ONE)
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[shielded_tool(begun, released)])
+    async with scripted("openai_chat", ONE, tools=[shielded_tool(begun, released)]) as (server, _, session):
         await cancel_when(session, begun.wait)
         await anyio.wait_all_tasks_blocked()
         kept = not session._lifecycle.passivate()
@@ -211,8 +210,7 @@ async def test_a_session_can_be_passivated_and_activated_after_a_crash(which: st
     server = openai(WORK, Turn(Say("Done.")))
     gate = Gate()
     gate.open("a", "b")
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted(server, tools=[gate.tool]) as (_, runtime, session):
         assert (await session.ask("Do it.")).status == "complete"
         for _ in range(2):
             await wait_until(session._lifecycle.passivate)
@@ -223,8 +221,7 @@ async def test_a_session_can_be_passivated_and_activated_after_a_crash(which: st
 
 @pytest.mark.parametrize("used", [False, True])
 async def test_a_passivated_session_is_closed_when_its_runtime_exits(used: bool) -> None:
-    async with runtime_with(a=openai()) as runtime:
-        session = await runtime.open("a")
+    async with scripted("openai_chat") as (_, runtime, session):
         if used:
             await session.ask("Hello?")
             await wait_until(session._lifecycle.passivate)

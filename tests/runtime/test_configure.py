@@ -16,6 +16,7 @@ from actors.strict.server import LoopbackServer
 from actors.testing import Call, Say, Script, Think, Turn
 from actors.tools import Tool
 from tests.runtime_support import Gate, anthropic, assert_prefixes, bodies, log, openai, results, runtime_with
+from tests.scripted import scripted
 from tests.session.test_bound_reasoning import sealed_thoughts
 from tests.strict_hosts import strict_host
 from tests.tools.test_toolsets import Bench
@@ -84,14 +85,12 @@ async def test_changed_tools_begin_an_epoch_if_reasoning_is_bound_to_them(name: 
 
 async def test_changed_tools_keep_the_lane_if_no_reasoning_is_bound_to_them() -> None:
     server = openai(LOOK, DONE, Turn(Call("look", {})), DONE)
-    async with runtime_with(here=server) as runtime:
-        session = await runtime.open("here", tools=[look])
+    async with scripted(server, tools=[look]) as (_, runtime, session):
         await session.ask("Look.")
         await session.configure(tools=[find])
         assert (await session.ask("And now?")).text == "Done."
         assert epochs(list(log(runtime, session))) == []
     assert_prefixes(server)
-    assert server.refusals == []
     assert declared_tools(server) == [["look"]] * 2 + [["find"]] * 2
     first, second = results(
         bodies(server)[-1]
@@ -177,8 +176,7 @@ async def test_new_tools_of_a_toolset_are_logged_before_the_first_request() -> N
     server = strict_host(
         "anthropic", Script([Turn(Think("hm"), Call("work", {})), DONE, DONE]), bound=True, interleaved=True
     )
-    async with runtime_with(here=server) as runtime:
-        session = await runtime.open("here", tools=[bench.source()])
+    async with scripted(server, tools=[bench.source()]) as (_, runtime, session):
         await session.ask("Work.")
         await change_toolset(bench, runtime, "work", "later")
         async with session.stream("And now?") as events:
@@ -192,7 +190,6 @@ async def test_new_tools_of_a_toolset_are_logged_before_the_first_request() -> N
         (at,) = [number for number, event in enumerate(events_of) if isinstance(event, Configured)]
         assert isinstance(events_of[at + 1], AskStarted)
         assert epochs(list(events_of)) == ["configured"]
-    assert server.refusals == []
     assert declared_tools(server) == [["work"], ["work"], ["work", "later"]]
 
 
@@ -226,8 +223,7 @@ async def test_toolsets_are_opened_for_a_change_and_closed_when_unused() -> None
     one, two, three = Bench("one"), Bench("two"), Bench("three")
     gate = Gate()
     server = openai(Turn(Call("work", {"name": "a"})), DONE)
-    async with runtime_with(here=server) as runtime:
-        session = await runtime.open("here", tools=[gate.tool, one.source()])
+    async with scripted(server, tools=[gate.tool, one.source()]) as (_, runtime, session):
         changes: tuple[dict[str, object], ...] = ({"tools": [two.source()]}, {"tools": [three.source()]})
         await configure_during_ask(session, gate, *changes)
         toolsets = runtime._running_host().toolsets
@@ -243,8 +239,7 @@ async def test_toolsets_are_opened_for_a_change_and_closed_when_unused() -> None
 async def test_a_caller_cancelled_while_a_toolset_opens_changes_nothing() -> None:
     bench = Bench()
     bench.holds = anyio.Event()
-    async with runtime_with(here=openai(DONE)) as runtime:
-        session = await runtime.open("here", tools=[look])
+    async with scripted("openai_chat", DONE, tools=[look]) as (_, runtime, session):
         async with anyio.create_task_group() as tasks:
             with anyio.CancelScope() as scope:
 
@@ -270,9 +265,7 @@ async def test_a_tool_cannot_configure_the_session_that_waits_for_it() -> None:
             refused.append(error)
         return "done"
 
-    server = openai(Turn(Call("change", {})), DONE)
-    async with runtime_with(here=server) as runtime:
-        session = await runtime.open("here", tools=[change])
+    async with scripted("openai_chat", Turn(Call("change", {})), DONE, tools=[change]) as (_, _, session):
         await session.ask("Go.")
     assert len(refused) == 1
 
@@ -291,8 +284,7 @@ async def test_a_preview_shows_the_start_of_the_next_epoch() -> None:
 
 async def test_configuring_the_same_tools_is_logged_and_begins_no_epoch() -> None:
     server = strict_host("anthropic", Script([LOOK, DONE, DONE]), bound=True, interleaved=True)
-    async with runtime_with(here=server) as runtime:
-        session = await runtime.open("here", tools=[look])
+    async with scripted(server, tools=[look]) as (_, runtime, session):
         await session.ask("Look.")
         await session.configure(tools=[look])
         await session.ask("Again?")

@@ -30,6 +30,7 @@ from actors.strict.rules.reading import clear_cache
 from actors.testing import Call, Say, ServerLimits, Stall, Turn
 from tests.runtime.test_recovery_of_sessions import HeldStorage
 from tests.runtime_support import Gate, actors, anthropic, gather_events, log, openai, runtime_with
+from tests.scripted import scripted
 
 pytestmark = [pytest.mark.anyio, pytest.mark.alternating]
 
@@ -52,8 +53,7 @@ async def wait_for_end(runtime: Runtime, name: str) -> None:
 async def test_a_close_cancelled_at_any_moment_leaves_no_turn_open() -> None:
     for turns in range(0, 24, 2):
         gate = Gate()
-        async with runtime_with(a=openai(WORK)) as runtime:
-            session = await runtime.open("a", tools=[gate.tool])
+        async with scripted("openai_chat", WORK, tools=[gate.tool]) as (_, runtime, session):
             async with session.stream("Do it."):
                 await gate.started("a")
                 with anyio.CancelScope() as scope:
@@ -75,8 +75,7 @@ async def _cancel_after(turns: int, scope: anyio.CancelScope) -> None:
 async def test_a_natively_cancelled_close_leaves_no_turn_open() -> None:
     for turns in range(1, 12, 2):  # from 1, because at 0 the close has not begun
         gate = Gate()
-        async with runtime_with(a=openai(WORK)) as runtime:
-            session = await runtime.open("a", tools=[gate.tool])
+        async with scripted("openai_chat", WORK, tools=[gate.tool]) as (_, runtime, session):
             async with session.stream("Do it."):
                 await gate.started("a")
                 task = asyncio.create_task(session.close())
@@ -353,8 +352,7 @@ def public_calls(
 @pytest.mark.requirement("PROMISE-12", "PROMISE-11")
 async def test_a_call_from_another_thread_or_loop_raises_wrong_event_loop(foreign: str) -> None:
     gate = Gate()
-    async with runtime_with(a=openai(WORK, Turn(Say("done")))) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted("openai_chat", WORK, Turn(Say("done")), tools=[gate.tool]) as (_, runtime, session):
         async with session.stream("Do it.") as events:
             await gate.started("a")
             for name, use in public_calls(runtime, session, events).items():
@@ -380,8 +378,7 @@ async def _run_bounded(use: Callable[[], Awaitable[object]]) -> None:
 
 
 async def test_a_thread_may_call_through_the_event_loop() -> None:
-    async with runtime_with(a=openai(Turn(Say("by a thread")))) as runtime:
-        session = await runtime.open("a")
+    async with scripted("openai_chat", Turn(Say("by a thread"))) as (_, _, session):
         answer = await anyio.to_thread.run_sync(lambda: anyio.from_thread.run(session.ask, "Who?"))
         assert answer.text == "by a thread"
         assert threading.current_thread() is threading.main_thread()

@@ -28,6 +28,7 @@ from actors.journal.storage.sqlite import SqliteStorage
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, tool
 from tests.runtime_support import log, openai, runtime_with
+from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
 
@@ -56,8 +57,7 @@ async def test_results_that_are_not_a_mapping_by_call_id_are_rejected(
 ) -> None:  # Any: any value that a caller may pass
     server = openai(Turn(Call("look", {})), Turn(Say("Found.")))
     wrong: dict[str, Any] = {argument: given}  # Any: as above
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[LOOK])
+    async with scripted(server, tools=[LOOK]) as (_, runtime, session):
         for _ in range(5):  # more calls than the crashes that would end a session
             with pytest.raises(NotAwaited, match=says):
                 await session.ask(**wrong)
@@ -87,8 +87,7 @@ async def test_results_that_are_not_a_mapping_by_call_id_are_rejected(
 )
 async def test_an_ask_takes_either_a_message_or_results_and_approvals(given: Any, says: str) -> None:
     server = openai(Turn(Call("look", {})), Turn(Say("Found.")))  # Any: any value that a caller may pass
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[LOOK])
+    async with scripted(server, tools=[LOOK]) as (_, runtime, session):
         await session.ask("Look.")
         before = len(log(runtime, session))
         with anyio.fail_after(10), pytest.raises(ConfigError, match=says):  # a queued ask would wait
@@ -105,8 +104,7 @@ async def test_an_ask_takes_either_a_message_or_results_and_approvals(given: Any
 
 async def test_a_decision_of_the_wrong_type_is_rejected_by_call_id() -> None:
     server = openai(Turn(Call("pay", {"euros": 5})), Turn(Say("Done.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[pay])
+    async with scripted(server, tools=[pay]) as (_, _, session):
         await session.ask("Pay.")
         with pytest.raises(DecisionRefused) as refused:
             await session.ask(approvals={ONE: "allow"})  # type: ignore[arg-type]
@@ -131,8 +129,7 @@ async def test_an_unstorable_decision_is_rejected_and_the_call_still_waits(
     verdict: Any, wrong: Any, says: str
 ) -> None:  # Any: any value that a caller may pass
     server = openai(Turn(Call("pay", {"euros": 5})), Turn(Say("Done.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[pay])
+    async with scripted(server, tools=[pay]) as (_, runtime, session):
         await session.ask("Pay.")
         with pytest.raises(DecisionRefused) as refused:
             await session.ask(approvals={ONE: ApprovalDecision(verdict, **wrong)})
@@ -150,8 +147,7 @@ async def test_an_unstorable_decision_is_rejected_and_the_call_still_waits(
     ids=["call", "result", "thinking"],
 )
 async def test_a_user_message_cannot_contain_calls_results_or_thinking(block: Any) -> None:  # Any: a block
-    async with runtime_with(a=openai(Turn(Say("Hi.")))) as runtime:
-        session = await runtime.open("a", tools=[LOOK])
+    async with scripted("openai_chat", Turn(Say("Hi.")), tools=[LOOK]) as (_, runtime, session):
         before = len(log(runtime, session))
         with pytest.raises(
             SessionError,
@@ -294,8 +290,7 @@ async def test_invalid_arguments_of_journal_methods_are_rejected(
 
 @pytest.mark.parametrize("given", ["euros", 5, [("euros", 5)]])
 async def test_call_tool_takes_arguments_by_name(given: Any) -> None:  # Any: as above
-    async with runtime_with(a=openai()) as runtime:
-        session = await runtime.open("a", tools=[pay])
+    async with scripted("openai_chat", tools=[pay]) as (_, _, session):
         with pytest.raises(SessionError, match="must be a mapping of names to values, not "):
             await session.call_tool("pay", given)
         assert (await session.call_tool("pay", {"euros": 5})).content == "5 paid"

@@ -34,6 +34,7 @@ from tests.runtime_support import (
     openai,
     runtime_with,
 )
+from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
 
@@ -79,9 +80,7 @@ async def test_an_actor_crash_interrupts_the_turn_and_the_next_turn_succeeds(
 ) -> None:
     gate = Gate()
     gate.open("a")
-    server = make_server(WORK)
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted(make_server(WORK), tools=[gate.tool]) as (server, runtime, session):
         async with session.stream("Do it.") as stream:
             await gate.started("a", "b")
             await crash(session, which)
@@ -108,8 +107,7 @@ async def test_a_crash_at_any_moment_leaves_the_session_equal_to_its_log(
         steps, is_late = 5 * number, (number + number // 4) % 2
         gate = Gate()
         server = anthropic(WORK, faults={1: Stall()} if is_late else {0: Stall(after_bytes=600)})
-        async with runtime_with(a=server) as runtime:
-            session = await runtime.open("a", tools=[gate.tool])
+        async with scripted(server, tools=[gate.tool]) as (_, _, session):
             async with session.stream("Do it.") as stream:
                 for _ in range(steps):
                     await anyio.lowlevel.checkpoint()
@@ -127,9 +125,7 @@ async def test_a_crash_at_any_moment_leaves_the_session_equal_to_its_log(
 @pytest.mark.requirement("PROMISE-8", "PROMISE-9")
 async def test_queued_asks_run_after_a_crash() -> None:
     gate = Gate()
-    server = openai(WORK)
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted("openai_chat", WORK, tools=[gate.tool]) as (server, _, session):
         async with session.stream("First.") as first, session.stream("Second.") as second:
             await gate.started("a", "b")
             await crash(session, "session")
@@ -152,8 +148,7 @@ async def test_a_result_that_returns_after_a_crash_is_recorded() -> None:
         return f"{name} is done"
 
     server = openai(Turn(Call("work", {"name": "a"})))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[work])
+    async with scripted(server, tools=[work]) as (_, _, session):
         async with session.stream("Do it.") as stream:
             await begun.wait()
             await crash(session, "session")
@@ -202,9 +197,7 @@ async def test_the_state_of_a_session_after_switches_and_cancels_equals_its_log(
 
 @pytest.mark.requirement("PROMISE-8")
 async def test_a_crash_of_a_provider_fails_only_the_running_requests() -> None:
-    server = openai(Turn(Say("Here.")), faults={0: Stall()})
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a")
+    async with scripted(openai(Turn(Say("Here.")), faults={0: Stall()})) as (server, runtime, session):
         async with session.stream("Do it.") as events:
             while not server.received:
                 await anyio.lowlevel.checkpoint()
@@ -216,9 +209,7 @@ async def test_a_crash_of_a_provider_fails_only_the_running_requests() -> None:
 
 @pytest.mark.requirement("PROMISE-8")
 async def test_a_provider_actor_that_ended_is_replaced() -> None:
-    server = openai()
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a")
+    async with scripted("openai_chat") as (_, runtime, session):
         assert (await session.ask("Hello.")).status == "complete"
         ((binding, first),) = runtime._backends.providers.made.items()
         ended = anyio.Event()

@@ -47,6 +47,7 @@ from actors.session.commands import EndWritten, Finished
 from actors.testing import Call, Say, Turn
 from tests.runtime.test_rebuild import UnknownCommand, crash
 from tests.runtime_support import Gate, anthropic, log, openai, runtime_with, wait_for_result
+from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
 
@@ -204,8 +205,7 @@ async def test_an_ask_whose_end_was_written_before_a_crash_keeps_that_end() -> N
 
 async def test_messages_sent_before_an_actor_crash_do_not_end_the_next_ask() -> None:
     gate = Gate()
-    async with runtime_with(a=openai(WORK, Turn(Say("Done.")))) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted("openai_chat", WORK, Turn(Say("Done.")), tools=[gate.tool]) as (_, _, session):
         async with session.stream("Do it.") as events:
             await gate.started("a", "b")
             await session._session.send(Finished(generation=-1))
@@ -218,8 +218,7 @@ async def test_messages_sent_before_an_actor_crash_do_not_end_the_next_ask() -> 
 
 async def test_the_stream_of_a_crashed_ask_reports_the_end_of_every_call() -> None:
     gate = Gate()
-    async with runtime_with(a=openai(WORK)) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted("openai_chat", WORK, tools=[gate.tool]) as (_, runtime, session):
         async with session.stream("Do it.") as stream:
             await gate.started("a", "b")
             gate.open("a")
@@ -326,8 +325,7 @@ async def test_a_cancel_during_recovery_waits_for_its_end() -> None:
 async def test_closing_a_session_while_it_crashes_closes_every_call(which: str) -> None:
     for steps in range(0, 12, 3):
         gate = Gate()
-        async with runtime_with(a=openai(WORK)) as runtime:
-            session = await runtime.open("a", tools=[gate.tool])
+        async with scripted("openai_chat", WORK, tools=[gate.tool]) as (_, runtime, session):
             async with session.stream("Do it.") as events, anyio.create_task_group() as tasks:
                 await gate.started("a", "b")
                 tasks.start_soon(session.close)

@@ -16,6 +16,7 @@ from actors.testing import Call, Turn
 from actors.tools import Tool
 from tests.runtime.test_rebuild import assert_goes_on, crash
 from tests.runtime_support import bodies, log, openai, results, runtime_with
+from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
 
@@ -111,8 +112,7 @@ async def test_a_cancel_or_close_stops_a_call_that_runs_again(
     ends: Callable[[Session], Awaitable[None]],
 ) -> None:
     runs, server = Runs(9), openai(WORK)
-    async with runtime_with(a=server, seconds=30) as runtime:
-        session = await runtime.open("a", tools=[runs.tool("idempotent")])
+    async with scripted(server, tools=[runs.tool("idempotent")]) as (_, runtime, session):
         async with session.stream("Do it.") as stream:
             await runs.begun(1)
             await crash(session, "session")

@@ -50,6 +50,7 @@ from tests.runtime_support import (
     results,
     runtime_with,
 )
+from tests.scripted import scripted
 from tests.session.test_cancel import ONE, cancel_when, shielded_tool
 
 pytestmark = pytest.mark.anyio
@@ -121,8 +122,7 @@ async def test_calls_of_a_closed_session_raise_session_closed() -> None:
 @pytest.mark.requirement("PROMISE-10")
 async def test_closing_cancels_the_running_ask_and_drops_the_queued_ones() -> None:
     gate = Gate()
-    async with runtime_with(a=openai(WORK)) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted("openai_chat", WORK, tools=[gate.tool]) as (_, runtime, session):
         async with session.stream("First.") as first, session.stream("Second.") as second:
             await gate.started("a")
             await session.close()
@@ -276,9 +276,7 @@ async def test_results_without_a_call_are_sent_as_text_and_reported() -> None:
 
 
 async def test_an_ask_accepts_only_user_messages() -> None:
-    server = openai()
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a")
+    async with scripted("openai_chat") as (server, _, session):
         assert (await session.ask(Message("user", (Text("one"), Text("two"))))).status == "complete"
         with pytest.raises(SessionError, match="assistant"):
             await session.ask(Message("assistant", (Text("x"),)))
@@ -542,8 +540,7 @@ async def test_a_slow_handler_is_logged_by_name_without_its_content(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO", logger="actors")
-    async with runtime_with(a=openai(Turn(Say("Here.")))) as runtime:
-        session = await runtime.open("a")
+    async with scripted("openai_chat", Turn(Say("Here."))) as (_, runtime, session):
         runtime._system.slow = 0.0  # from now on, every handler counts as slow
         assert (await session.ask("A secret.")).text == "Here."
         runtime._system.slow = 3600.0

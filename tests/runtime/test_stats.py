@@ -23,6 +23,7 @@ from actors.telemetry import PrometheusCollector
 from actors.testing import SERVER_ERROR, Call, Disconnect, Say, Stall, Status, Turn
 from tests.runtime.test_rebuild import crash
 from tests.runtime_support import Gate, anthropic, gather_events, log, openai, runtime_with
+from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
 
@@ -160,8 +161,7 @@ async def test_calls_ended_by_a_crash_have_the_same_count_in_stats_and_log() -> 
     """One call of the batch was rejected, which is recorded; the other runs when the session crashes."""
     gate = Gate()
     batch = Turn(Call("work", {"nam": "b"}), Call("work", {"name": "a"}))
-    async with runtime_with(a=openai(batch, ENDING)) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted("openai_chat", batch, ENDING, tools=[gate.tool]) as (_, runtime, session):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Do it.")
             await gate.started("a")
