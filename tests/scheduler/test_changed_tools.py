@@ -12,6 +12,7 @@ from actors.events import ApprovalDecision
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool
 from tests.runtime_support import bodies, openai, results, runtime_with
+from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
 
@@ -99,9 +100,8 @@ async def test_a_call_does_not_run_if_its_tool_changed_after_the_request(
     """Case tool-changed-under-a-call."""
     bench = SwappableToolset(blocks=blocks)
     server = openai(FIND, Turn(Call("swap")), FIND, Turn(Say("done")), Turn(Say("again")))
-    async with runtime_with(a=server) as runtime:
-        swap = swapping_tool(bench, bench.make_tool(**other))
-        session = await runtime.open("a", tools=[swap, bench.source()])
+    swap = swapping_tool(bench, bench.make_tool(**other))
+    async with scripted(server, tools=[swap, bench.source()]) as (_, _, session):
         assert (await session.ask("Find.")).status == "complete"
         assert bench.ran == [{"q": "x"}]
         said = list(results(bodies(server)[3]).values())
@@ -116,8 +116,7 @@ async def test_a_pending_call_does_not_run_after_its_tool_changed() -> None:
     bench = SwappableToolset()
     bench.find = bench.make_tool(QUERY, approval="ask")
     server = openai(FIND, Turn(Say("done")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[bench.source()])
+    async with scripted(server, tools=[bench.source()]) as (_, _, session):
         assert (await session.ask("Find.")).status == "awaiting"
         (waiting,) = session.pending
         await bench.swap(bench.make_tool(PATH))

@@ -15,6 +15,7 @@ from actors.kernel.loop_thread import Backend
 from actors.testing import Call, Say, Turn
 from tests.runtime.hosting_cases import case
 from tests.runtime_support import bodies, openai, results, runtime_with
+from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
 CALLER: ContextVar[str] = ContextVar("who", default="nobody")
@@ -69,8 +70,8 @@ async def test_an_exception_on_the_event_loop_reaches_the_blocking_tool() -> Non
         return "nothing"
 
     server = openai(Turn(Call("lookup")), Turn(Say("Done.")))
-    async with runtime_with(a=server) as runtime:
-        await (await runtime.open("a", tools=[lookup])).ask("Look it up.")
+    async with scripted(server, tools=[lookup]) as (_, _, session):
+        await session.ask("Look it up.")
     (told,) = results(bodies(server)[-1]).values()
     assert "caught not there" in told
 
@@ -96,8 +97,8 @@ async def test_an_exit_exception_of_a_tools_function_on_the_loop_fails_only_its_
         return "nothing"
 
     server = openai(Turn(Call("lookup")), Turn(Say("Done.")))
-    async with runtime_with(a=server) as runtime:
-        assert (await (await runtime.open("a", tools=[lookup])).ask("Look it up.")).text == "Done."
+    async with scripted(server, tools=[lookup]) as (_, _, session):
+        assert (await session.ask("Look it up.")).text == "Done."
     (told,) = results(bodies(server)[-1]).values()
     assert told == f"ERROR: {exit_exception.__name__}: of the tool"
 
@@ -128,8 +129,8 @@ async def test_a_blocking_tool_that_asks_its_own_session_gets_an_error() -> None
         return "told"
 
     server = openai(Turn(Call("lookup")), Turn(Say("Done.")))
-    async with runtime_with(a=server) as runtime:
-        opened.append(await runtime.open("a", tools=[lookup]))
+    async with scripted(server, tools=[lookup]) as (_, _, session):
+        opened.append(session)
         await opened[0].ask("Look it up.")
     (said,) = results(bodies(server)[-1]).values()
     assert "told" in said

@@ -8,7 +8,8 @@ from actors.errors import ReentrantCall
 from actors.scheduler.failures import MAX_ERROR_LENGTH, describe_for_model
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, tool
-from tests.runtime_support import bodies, openai, results, runtime_with
+from tests.runtime_support import bodies, openai, results
+from tests.scripted import scripted
 
 LOOK = Tool.external("look", "Looks something up, elsewhere.", {"type": "object"}, read_only=True)
 
@@ -41,8 +42,7 @@ def collect() -> str:
 @pytest.mark.parametrize("failing_tool", [gather, collect])
 async def test_the_model_sees_the_text_of_each_exception_of_a_group(failing_tool: Tool[[], str]) -> None:
     server = openai(Turn(Call(failing_tool.name, {})), Turn(Say("I see.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[failing_tool])
+    async with scripted(server, tools=[failing_tool]) as (_, _, session):
         assert (await session.ask("Do it.")).text == "I see."
     (told,) = results(bodies(server)[-1]).values()
     assert "ExceptionGroup: " in told
@@ -53,8 +53,7 @@ async def test_the_model_sees_the_text_of_each_exception_of_a_group(failing_tool
 @pytest.mark.anyio
 async def test_an_exception_group_passed_as_a_result_is_shown_like_a_raised_group() -> None:
     server = openai(Turn(Call("look", {})), Turn(Say("I see.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[LOOK])
+    async with scripted(server, tools=[LOOK]) as (_, _, session):
         await session.ask("Look.")
         assert (await session.ask(results={CallId("hist_tool_1"): nested_group()})).text == "I see."
     (told,) = results(bodies(server)[-1]).values()

@@ -17,6 +17,7 @@ from actors.testing import Call, Say, Turn
 from actors.testing.images import png_base64
 from actors.tools import tool
 from tests.runtime_support import bodies, openai, results, runtime_with
+from tests.scripted import scripted
 
 ROWS = [{"id": number, "name": f"row {number}"} for number in range(20_000)]
 ONE = Turn(Call("work", {}))
@@ -100,9 +101,7 @@ async def _result(value: object, limits: RuntimeLimits | None = None) -> str:
         """Return the value."""
         return value
 
-    server = openai(ONE)
-    async with runtime_with(a=server, limits=limits) as runtime:
-        session = await runtime.open("a", tools=[work])
+    async with scripted("openai_chat", ONE, tools=[work], limits=limits) as (server, _, session):
         await session.ask("Go.")
     (told,) = results(bodies(server)[-1]).values()
     return told
@@ -193,8 +192,7 @@ async def test_a_cancel_during_the_conversion_of_a_result_loses_nothing(
         """Return a large value."""
         return "x" * (LARGE_TEXT + 1)
 
-    async with runtime_with(a=openai(ONE)) as runtime:
-        session = await runtime.open("a", tools=[work])
+    async with scripted("openai_chat", ONE, tools=[work]) as (_, _, session):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go.")
             while not watched.threads:
@@ -216,9 +214,7 @@ async def test_a_large_result_is_kept_even_if_its_task_is_in_a_cancelled_scope()
         scope.cancel()
         return "x" * (LARGE_TEXT + 1)
 
-    server = openai(ONE)
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[work])
+    async with scripted("openai_chat", ONE, tools=[work]) as (server, _, session):
         await session.ask("Go.")
     (told,) = results(bodies(server)[-1]).values()
     assert told == "x" * (LARGE_TEXT + 1)

@@ -15,6 +15,7 @@ from actors.scheduler.ordering import ResourceOrder
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, tool
 from tests.runtime_support import Gate, bodies, openai, results, runtime_with
+from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
 
@@ -36,8 +37,7 @@ def batch(*names: str) -> Turn:
 
 async def test_writes_to_one_resource_keep_their_order_and_others_run_at_once() -> None:
     gate, server = Gate(), openai(batch("a1", "b1", "a2", "b2", "a3"))
-    async with runtime_with(seconds=30, a=server) as runtime:
-        session = await runtime.open("a", tools=[with_resource(gate.tool)])
+    async with scripted(server, tools=[with_resource(gate.tool)]) as (_, _, session):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go.")
             await gate.started("a1", "b1")
@@ -77,8 +77,7 @@ async def test_ordered_calls_of_blocking_tools_hold_no_thread_while_they_wait() 
     server = openai(
         Turn(Call("work", {"name": "a"}), Call("work", {"name": "b"}), Call("other", {"name": "c"}))
     )
-    async with runtime_with(seconds=30, a=server, limits=RuntimeLimits(tool_threads=2)) as runtime:
-        session = await runtime.open("a", tools=[work, other])
+    async with scripted(server, tools=[work, other], limits=RuntimeLimits(tool_threads=2)) as (_, _, session):
         assert (await session.ask("Go.")).status == "complete"
     assert runs == ["a begins", "a ends", "b begins", "b ends"]
 
@@ -97,8 +96,7 @@ async def test_a_call_that_fails_or_times_out_lets_the_next_one_run() -> None:
         return name
 
     server = openai(batch("fails", "hangs", "works"))
-    async with runtime_with(seconds=30, a=server) as runtime:
-        session = await runtime.open("a", tools=[work])
+    async with scripted(server, tools=[work]) as (_, _, session):
         await session.ask("Go.")
     assert runs == ["fails", "hangs", "works"]
     told = list(results(bodies(server)[-1]).values())
@@ -139,10 +137,9 @@ async def test_a_resource_stays_locked_while_an_abandoned_tool_still_runs() -> N
 
 async def test_a_call_cancelled_while_it_waits_for_its_resource_never_starts() -> None:
     gate = Gate()
-    async with runtime_with(
-        seconds=30, a=openai(batch("a1", "a2"), batch("a3"), Turn(Say("Done.")))
-    ) as runtime:
-        session = await runtime.open("a", tools=[with_resource(gate.tool)])
+    async with scripted(
+        "openai_chat", batch("a1", "a2"), batch("a3"), Turn(Say("Done.")), tools=[with_resource(gate.tool)]
+    ) as (_, _, session):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go.")
             await gate.started("a1")

@@ -18,6 +18,7 @@ from actors.scheduler.watchdog import LOOK, STALL, LoopWatch
 from actors.testing import Call, Say, Turn
 from actors.tools import tool
 from tests.runtime_support import bodies, openai, results, runtime_with
+from tests.scripted import scripted
 from tests.tools.test_toolsets import Bench
 
 pytestmark = pytest.mark.anyio
@@ -81,8 +82,7 @@ async def test_a_waiting_tool_is_not_a_stall_and_the_watchdog_ends_by_itself() -
         thread.join(PATIENCE)
     before = len(watchdogs())
     server = openai(Turn(Call("waits")), Turn(Say("Done.")))
-    async with runtime_with(gpt=server) as runtime:
-        session = await runtime.open("gpt", tools=[waits])
+    async with scripted(server, tools=[waits]) as (_, runtime, session):
         assert (await session.ask("Go.")).status == "complete"
         assert looked.is_set()
         assert runtime._watch.stalls.count == 0

@@ -25,6 +25,7 @@ from tests.runtime_support import (
     runtime_with,
     wait_for_result,
 )
+from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
 
@@ -37,9 +38,7 @@ FIVE = Turn(*[Call("work", {"name": name}) for name in "abcde"])
 @pytest.mark.requirement("REQ-915-031", "U-10", "PROMISE-11")
 async def test_calls_of_a_message_run_concurrently_and_are_answered_in_order(make_server: MakeServer) -> None:
     gate = Gate()
-    server = make_server(FIVE)
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted(make_server(FIVE), tools=[gate.tool]) as (server, runtime, session):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Do it.")
             await gate.started(*"abcde")
@@ -50,7 +49,6 @@ async def test_calls_of_a_message_run_concurrently_and_are_answered_in_order(mak
         assert [message.role for message in history] == ["user", "assistant", "tool", "assistant"]
         kinds = [type(event) for event in log(runtime, session)]
         assert kinds.index(Started) > max(at for at, kind in enumerate(kinds) if kind is Scheduled)
-    assert server.refusals == []
     assert list(results(bodies(server)[-1]).values()) == [f"{name} is done" for name in "abcde"]
 
 
@@ -83,12 +81,9 @@ async def test_invalid_arguments_are_rejected_with_the_missing_fields(
         Call("work", raw='{"name": "a'),
         Call("nothing_like_it", {}),
     )
-    server = make_server(turn, Turn(Say("I see.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted(make_server(turn, Turn(Say("I see."))), tools=[gate.tool]) as (server, _, session):
         assert (await session.ask("Do it.")).status == "complete"
         assert gate.runs == ["a"]
-    assert server.refusals == []
     body = bodies(server)[-1]
     assert_paired(body)
     first, *refused = results(body).values()
@@ -103,9 +98,8 @@ async def test_invalid_arguments_are_rejected_with_the_missing_fields(
 @pytest.mark.requirement("U-05")
 async def test_a_call_of_an_unknown_tool_is_answered_with_the_known_tools() -> None:
     server = openai(Turn(Call("nothing_like_it", {})), Turn(Say("I see.")))
-    async with runtime_with(a=server) as runtime:
-        tools = [Tool.from_schema(name, "", {"type": "object"}, Gate().tool) for name in ("first", "second")]
-        session = await runtime.open("a", tools=tools)
+    tools = [Tool.from_schema(name, "", {"type": "object"}, Gate().tool) for name in ("first", "second")]
+    async with scripted(server, tools=tools) as (_, _, session):
         assert (await session.ask("Do it.")).status == "complete"
     assert "There is no tool nothing_like_it. Tools: first, second." in next(
         iter(results(bodies(server)[-1]).values())
@@ -141,11 +135,9 @@ async def test_at_the_round_limit_the_model_is_asked_once_more_without_tools(mak
     gate.open("a")
     turns = [Turn(Call("work", {"name": "a"}))] * 2
     server = make_server(*turns, Turn(Say("That is all.")))
-    async with runtime_with(a=server, limits=RuntimeLimits(max_rounds=3)) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted(server, tools=[gate.tool], limits=RuntimeLimits(max_rounds=3)) as (_, _, session):
         answer = await session.ask("Do it.")
         assert (answer.status, answer.text, answer.rounds) == ("complete", "That is all.", 3)
-    assert server.refusals == []
     choices = [body.get("tool_choice") for body in bodies(server)]
     assert choices[:2] == [None, None]
     assert choices[2] in ("none", {"type": "none"})
@@ -158,13 +150,11 @@ async def test_calls_made_although_tools_are_off_are_closed_and_not_run(make_ser
     gate.open("a")
     turns = [Turn(Call("work", {"name": "a"}))] * 2
     server = make_server(*turns)
-    async with runtime_with(a=server, limits=RuntimeLimits(max_rounds=2)) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted(server, tools=[gate.tool], limits=RuntimeLimits(max_rounds=2)) as (_, _, session):
         assert (await session.ask("Do it.")).status == "complete"
         assert gate.runs == ["a"]
         assert (await session.ledger()).interactions()[-1].reason == "never_started"
         assert (await session.ask("And?")).status == "complete"
-    assert server.refusals == []
     assert_paired(bodies(server)[-1])
 
 
@@ -208,14 +198,12 @@ async def test_all_calls_beyond_the_limit_per_batch_get_a_result(limits: Runtime
     gate = Gate()
     gate.open("a")
     server = openai(Turn(*[Call("work", {"name": "a"})] * (ran + 6)))
-    async with runtime_with(a=server, limits=limits) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted(server, tools=[gate.tool], limits=limits) as (_, runtime, session):
         assert (await session.ask("Do it.")).status == "complete"
         assert len(gate.runs) == ran
         events = log(runtime, session)
         scheduled = [at for at, event in enumerate(events) if isinstance(event, Scheduled)]
         assert scheduled == list(range(scheduled[0], scheduled[0] + ran + 6))
-    assert server.refusals == []
     body = bodies(server)[-1]
     assert_paired(body)
     assert len(results(body)) == ran + 6
@@ -240,8 +228,7 @@ async def test_a_tool_that_exceeds_its_timeout_fails(is_async: bool) -> None:
 
     server = openai(Turn(Call("work", {"name": "a"})))
     slow: Tool[..., Any] = waits if is_async else blocks  # Any: any function
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[slow])
+    async with scripted(server, tools=[slow]) as (_, _, session):
         try:
             assert (await session.ask("Do it.")).status == "complete"
         finally:
@@ -263,8 +250,7 @@ async def test_a_cancelled_call_that_waits_for_a_thread_never_starts() -> None:
         return name
 
     server = openai(FIVE)
-    async with runtime_with(a=server, limits=RuntimeLimits(tool_threads=1)) as runtime:
-        session = await runtime.open("a", tools=[work])
+    async with scripted(server, tools=[work], limits=RuntimeLimits(tool_threads=1)) as (_, _, session):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Do it.")
             while not begun.is_set():
@@ -276,7 +262,6 @@ async def test_a_cancelled_call_that_waits_for_a_thread_never_starts() -> None:
         await wait_for_result(session, f"hist_tool_{1 + 'abcde'.index(runs[0])}")
         assert (await session.ask("And?")).status == "complete"
         assert len(runs) == 1
-    assert server.refusals == []
     assert_paired(bodies(server)[-1])
 
 
@@ -286,11 +271,9 @@ async def test_canonical_ids_are_never_reused() -> None:
     gate.open(*"abcde")
     restart = Turn(Call("work", {"name": "a"}), Call("work", {"name": "b"}), ids="restart")
     server = openai(restart, Turn(Say("one")), restart, Turn(Say("two")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted(server, tools=[gate.tool]) as (_, _, session):
         await session.ask("Do it.")
         await session.ask("Again.")
         ledger = await session.ledger()
         assert [item.call_id for item in ledger.interactions()] == [f"hist_tool_{n}" for n in (1, 2, 3, 4)]
-    assert server.refusals == []
     assert_paired(bodies(server)[-1])

@@ -28,6 +28,7 @@ from actors.testing import Call, OpenAIServer, Say, Turn
 from actors.tools import Tool
 from tests.runtime_support import Gate, bodies, log, openai, results, runtime_with, wait_for_result
 from tests.scheduler.test_isolation import stray_cancellation
+from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
 
@@ -101,9 +102,7 @@ async def test_a_tool_that_swallows_cancellation_is_not_woken_after_its_call_is_
             except BaseException:
                 wakes.append(1)
 
-    server = openai(ONE, Turn(Say("again")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[work])
+    async with scripted("openai_chat", ONE, Turn(Say("again")), tools=[work]) as (_, _, session):
         async with session.stream("Do it."):
             await begun.wait()
             assert await session.cancel()
@@ -170,9 +169,7 @@ async def test_an_awaitable_returned_by_a_function_is_subject_to_its_timeout() -
         return ""
 
     made = Tool.from_schema("work", "Work.", {"type": "object"}, lambda: forever(), timeout=0.05)
-    server = openai(ONE, Turn(Say("done")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[made])
+    async with scripted("openai_chat", ONE, Turn(Say("done")), tools=[made]) as (server, _, session):
         assert (await session.ask("Do it.")).status == "complete"
         assert ended == [""]  # cancelled at its timeout, not when the runtime is left
     assert "did not return within" in next(iter(results(bodies(server)[-1]).values()))
@@ -196,8 +193,7 @@ def reads_in_a_thread() -> str:
 async def test_tools_see_the_context_variables_of_the_asks_caller() -> None:
     seen: list[list[str]] = []
     server = OpenAIServer(_both_then_done)
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[reads, reads_in_a_thread])
+    async with scripted(server, tools=[reads, reads_in_a_thread]) as (_, _, session):
 
         async def ask(value: str) -> None:
             VARIABLE.set(value)
@@ -356,10 +352,8 @@ def late_coroutine_tool() -> Iterator[
 async def test_a_coroutine_returned_after_the_runtime_exited_is_closed() -> None:
     taken = THREADS.taken
     with late_coroutine_tool() as (work, begun, released, made):
-        async with runtime_with(a=openai(ONE)) as runtime:
-            session = await runtime.open("a", tools=[work])
-            async with session.stream("Do it."):
-                await wait_until(lambda: begun)
+        async with scripted("openai_chat", ONE, tools=[work]) as (_, _, session), session.stream("Do it."):
+            await wait_until(lambda: begun)
         released.set()
         await wait_until(lambda: THREADS.taken <= taken)
         event_loop().soon((heard := anyio.Event()).set)
@@ -370,10 +364,8 @@ async def test_a_coroutine_returned_after_the_runtime_exited_is_closed() -> None
 @pytest.mark.usefixtures("short_graces")
 def test_a_coroutine_returned_after_the_loop_has_ended_is_closed(anyio_backend: str) -> None:
     async def program(work: AnyTool, begun: list[str]) -> None:
-        async with runtime_with(a=openai(ONE)) as runtime:
-            session = await runtime.open("a", tools=[work])
-            async with session.stream("Do it."):
-                await wait_until(lambda: begun)
+        async with scripted("openai_chat", ONE, tools=[work]) as (_, _, session), session.stream("Do it."):
+            await wait_until(lambda: begun)
 
     taken = THREADS.taken
     with late_coroutine_tool() as (work, begun, released, made):
@@ -616,8 +608,7 @@ async def test_a_failed_thread_start_leaks_no_slot_and_ends_no_session(
     server = openai(Turn(Call("work"), Call("other")), Turn(Say("done")))
     taken = THREADS.taken
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[work, other])
+    async with scripted(server, tools=[work, other]) as (_, _, session):
         assert (await session.ask("Do it.")).status == "complete"
     with anyio.fail_after(3 * PATIENCE):
         await wait_until(lambda: THREADS.taken <= taken)  # a thread gives its place back after its result
@@ -649,8 +640,7 @@ async def test_the_runtime_does_not_wait_for_threads_and_processes_that_a_tool_s
 
     server = openai(Turn(Call("leave", {})), Turn(Say("Done.")), Turn(Say("Still here.")))
     try:
-        async with runtime_with(a=server) as runtime:
-            session = await runtime.open("a", tools=[leave])
+        async with scripted(server, tools=[leave]) as (_, _, session):
             assert (await session.ask("Go.")).text == "Done."
             assert list(results(bodies(server)[1]).values()) == ['["first"]']
             assert (await session.ask("And now?")).text == "Still here."
