@@ -28,6 +28,7 @@ from actors.testing import Call, Say, Turn
 from actors.tools import Tool, tool
 from tests.runtime.test_rebuild import crash
 from tests.runtime_support import bodies, log, openai, restarted_actors, results, runtime_with
+from tests.scripted import scripted
 from tests.session.test_external_calls import PUT_AWAY, leave
 
 pytestmark = pytest.mark.anyio
@@ -61,8 +62,7 @@ def delete_calls(*paths: str) -> Turn:
 @PUT_AWAY
 async def test_a_call_that_needs_approval_runs_once_after_it_was_allowed(put_away: str) -> None:
     files, server = Files(), openai(delete_calls("a"), Turn(Say("Done.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[files.tool])
+    async with scripted(server, tools=[files.tool]) as (_, runtime, session):
         asked = await session.ask("Delete a.")
         assert (asked.status, [call.id for call in asked.pending_calls], files.deleted) == (
             "awaiting",
@@ -83,8 +83,7 @@ async def test_a_call_that_needs_approval_runs_once_after_it_was_allowed(put_awa
 
 async def test_a_denied_call_is_answered_with_the_reason_of_the_denial() -> None:
     files, server = Files(), openai(delete_calls("a", "b"), Turn(Say("I see.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[files.tool])
+    async with scripted(server, tools=[files.tool]) as (_, runtime, session):
         await session.ask("Delete them.")
         half = await session.ask(approvals={ONE: ApprovalDecision("deny", reason="it is the only copy")})
         assert (half.status, [call.id for call in half.pending_calls]) == ("awaiting", [OTHER])
@@ -98,8 +97,7 @@ async def test_a_denied_call_is_answered_with_the_reason_of_the_denial() -> None
 
 async def test_edited_arguments_are_validated_and_passed_to_the_call() -> None:
     files, server = Files(), openai(delete_calls("a"), Turn(Say("Done.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[files.tool])
+    async with scripted(server, tools=[files.tool]) as (_, _, session):
         await session.ask("Delete a.")
         for wrong in WRONG:
             with pytest.raises(DecisionRefused, match="Invalid arguments for call"):
@@ -114,8 +112,7 @@ async def test_edited_arguments_are_validated_and_passed_to_the_call() -> None:
 async def test_a_decision_for_an_unknown_call_or_other_arguments_is_rejected() -> None:
     files, server = Files(), openai(delete_calls("a"), Turn(Say("Done.")))
     look = Tool.external("look", "", {"type": "object"})
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[files.tool, look])
+    async with scripted(server, tools=[files.tool, look]) as (_, _, session):
         with pytest.raises(NotAwaited, match="the pending calls are: none"):
             await session.ask(approvals={ONE: ApprovalDecision("allow")})
         await session.ask("Delete a.")
@@ -133,8 +130,7 @@ async def test_a_decision_for_an_unknown_call_or_other_arguments_is_rejected() -
 
 async def test_another_task_can_answer_an_approval_request_of_a_stream() -> None:
     files, server = Files(), openai(delete_calls("a"), Turn(Say("Done.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[files.tool])
+    async with scripted(server, tools=[files.tool]) as (_, _, session):
         answers: list[AskResult] = []
 
         async def allow(call_id: CallId, digest: str) -> None:
@@ -153,8 +149,7 @@ async def test_another_task_can_answer_an_approval_request_of_a_stream() -> None
 async def test_an_external_call_is_approved_by_passing_its_result() -> None:
     send = Tool.external("send", "Sends a letter.", {"type": "object"})
     server = openai(Turn(Call("send", {}), Call("send", {"to": "B"})), Turn(Say("Done.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[send])
+    async with scripted(server, tools=[send]) as (_, _, session):
         assert len((await session.ask("Send them.")).pending_calls) == 2
         with pytest.raises(NotAwaited, match="pass the result in results="):
             await session.ask(approvals={ONE: ApprovalDecision("allow")})
@@ -183,8 +178,7 @@ async def test_results_and_decisions_passed_together_are_recorded_together(
         appends.extend(tuple([type(event) for event in entry.events]) for entry in entries)
         return append(self, entries)
 
-    async with runtime_with(a=openai(turn, DONE)) as runtime:
-        session = await runtime.open("a", tools=[files.tool, send])
+    async with scripted("openai_chat", turn, DONE, tools=[files.tool, send]) as (_, _, session):
         await session.ask("Do it.")
         monkeypatch.setattr(MemoryStorage, "append", append_and_note)
         answer = await session.ask(
@@ -197,8 +191,7 @@ async def test_results_and_decisions_passed_together_are_recorded_together(
 
 async def test_decisions_that_only_allow_are_recorded_together_and_streamed() -> None:
     files, server = Files(), openai(delete_calls("a", "b"), DONE)
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[files.tool])
+    async with scripted(server, tools=[files.tool]) as (_, _, session):
         await session.ask("Delete them.")
         allowed = {call.call.id: ApprovalDecision("allow", digest=call.digest) for call in session.pending}
         async with session.stream(approvals=allowed) as events:
@@ -232,8 +225,7 @@ async def test_if_one_of_several_decisions_is_rejected_none_is_recorded(
     wrong: dict[str, Any], says: str, verdict: Any
 ) -> None:  # Any: any argument that a caller may pass
     files, send, turn = calls_of_every_kind()
-    async with runtime_with(a=openai(turn, DONE)) as runtime:
-        session = await runtime.open("a", tools=[files.tool, send])
+    async with scripted("openai_chat", turn, DONE, tools=[files.tool, send]) as (_, runtime, session):
         await session.ask("Do it.")
         before = log(runtime, session)
         sound: dict[str, dict[CallId, Any]] = {
@@ -254,8 +246,7 @@ async def test_if_one_of_several_decisions_is_rejected_none_is_recorded(
 
 async def test_cancelling_a_session_closes_allowed_calls_that_have_not_run() -> None:
     files, server = Files(), openai(delete_calls("a", "b"), Turn(Say("Next.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[files.tool])
+    async with scripted(server, tools=[files.tool]) as (_, runtime, session):
         await session.ask("Delete them.")
         await session.ask(approvals={ONE: ApprovalDecision("allow")})
         assert await session.cancel()
@@ -270,8 +261,7 @@ async def test_cancelling_a_session_closes_allowed_calls_that_have_not_run() -> 
 @pytest.mark.parametrize("which", ["session", "scheduler"])
 async def test_a_crash_keeps_recorded_decisions(which: str) -> None:
     files, server = Files(), openai(delete_calls("a", "b"), Turn(Say("Done.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[files.tool])
+    async with scripted(server, tools=[files.tool]) as (_, _, session):
         await session.ask("Delete them.")
         await session.ask(approvals={ONE: ApprovalDecision("allow", arguments={"path": "c"})})
         await crash(session, which)
@@ -294,8 +284,7 @@ async def test_an_approval_rule_decides_from_the_arguments() -> None:
     server = openai(
         Turn(*[Call("move", {"path": path}) for path in ("tmp", "etc", "home")]), Turn(Say("Done."))
     )
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[move])
+    async with scripted(server, tools=[move]) as (_, _, session):
         asked = await session.ask("Move them.")
         assert [json.loads(call.json)["path"] for call in asked.pending_calls] == ["home"]
         assert moved == ["tmp"]

@@ -22,6 +22,7 @@ from actors.testing import Call, OpenAIServer, Say, Status, Turn, serve
 from actors.tools import Tool, ToolContext, tool
 from tests.runtime.test_rebuild import crash
 from tests.runtime_support import Gate, log, openai, runtime_with
+from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
 
@@ -60,8 +61,7 @@ async def test_with_check_false_a_failed_ask_returns_its_result() -> None:
 
 async def test_an_ask_can_be_repeated_after_a_transient_failure() -> None:
     overloaded = Status(529, message="Overloaded.")
-    async with runtime_with(a=failing_server(Turn(Say("Yes.")), fault=overloaded)) as runtime:
-        session = await runtime.open("a")
+    async with scripted(failing_server(Turn(Say("Yes.")), fault=overloaded)) as (_, _, session):
         with pytest.raises(AskFailed) as raised:
             await session.ask("Is it?")
         assert (raised.value.kind, raised.value.status, raised.value.can_retry) == ("transient", 529, True)
@@ -89,8 +89,7 @@ async def _with_approvals(session: Session, check: bool) -> AskResult:
 async def test_a_failed_continuation_raises_ask_failed_unless_check_is_false(go_on: object) -> None:
     assert callable(go_on)
     for check in (True, False):
-        async with runtime_with(a=failing_server(Turn(Call("look", {})), at=1)) as runtime:
-            session = await runtime.open("a", tools=[LOOK])
+        async with scripted(failing_server(Turn(Call("look", {})), at=1), tools=[LOOK]) as (_, _, session):
             assert (await session.ask("Look.")).status == "awaiting"
             if not check:
                 assert (await go_on(session, False)).status == "failed"
@@ -135,10 +134,8 @@ async def test_an_ask_interrupted_by_a_restart_returns_a_result() -> None:
 
 
 async def test_a_stream_ends_with_an_error_event_and_raises_nothing() -> None:
-    async with runtime_with(a=failing_server()) as runtime:
-        session = await runtime.open("a")
-        async with session.stream("Is it?") as events:
-            seen = [event async for event in events]
+    async with scripted(failing_server()) as (_, _, session), session.stream("Is it?") as events:
+        seen = [event async for event in events]
     assert [type(event) for event in seen].count(ErrorEvent) == 1
     assert isinstance(seen[-1], ErrorEvent)
 
@@ -212,8 +209,7 @@ async def test_an_error_about_a_bad_api_key_names_its_environment_variable(tmp_p
 
 
 async def test_ask_failed_can_be_copied_pickled_and_mapped_to_an_exit_code() -> None:
-    async with runtime_with(a=failing_server()) as runtime:
-        session = await runtime.open("a")
+    async with scripted(failing_server()) as (_, _, session):
         with pytest.raises(AskFailed) as raised:
             await session.ask("Is it?")
     error = raised.value

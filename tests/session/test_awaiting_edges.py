@@ -22,6 +22,7 @@ from actors.testing import Call, Say, Turn
 from actors.tools import Tool
 from tests.runtime.test_rebuild import UnknownCommand
 from tests.runtime_support import Gate, assert_paired, bodies, log, openai, runtime_with
+from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
 
@@ -44,10 +45,9 @@ async def test_no_timer_runs_while_a_turn_waits_for_its_caller(monkeypatch: pyte
     expire: Any = Deadline._expire  # Any: a private method
     monkeypatch.setattr(Deadline, "_expire", expires)
     gate = Gate()
-    async with runtime_with(
-        a=openai(ASKING, Turn(Call("work", {"name": "a"})), Turn(Say("Found.")))
-    ) as runtime:
-        session = await runtime.open("a", tools=[LOOK, gate.tool])
+    async with scripted(
+        "openai_chat", ASKING, Turn(Call("work", {"name": "a"})), Turn(Say("Found.")), tools=[LOOK, gate.tool]
+    ) as (_, _, session):
         assert (await session.ask("Look.", timeout=1000)).status == "awaiting"
         await wait_all_tasks_blocked()
         assert timers == []
@@ -85,8 +85,7 @@ async def test_a_resumed_turn_has_the_rest_of_its_time_limit(
 async def test_a_resumed_turn_ends_when_its_time_is_up() -> None:
     gate = Gate()
     server = openai(ASKING, Turn(Call("work", {"name": "a"})), Turn(Say("Found.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[LOOK, gate.tool])
+    async with scripted(server, tools=[LOOK, gate.tool]) as (_, _, session):
         await session.ask("Look.", timeout=0.5)
         answer = await session.ask(results={ONE: "found"}, check=False)
         assert (answer.status, answer.error) == (

@@ -10,7 +10,8 @@ from actors.core.turn.broken_answer import INTERRUPTED, interrupted_message
 from actors.core.values.content import Message, Text, Thinking
 from actors.strict.server import LoopbackServer
 from actors.testing import Disconnect, Say, Turn
-from tests.runtime_support import anthropic, gather_events, openai, runtime_with
+from tests.runtime_support import anthropic, gather_events, openai
+from tests.scripted import scripted
 
 MakeServer = Callable[..., LoopbackServer]
 
@@ -35,8 +36,7 @@ async def test_a_blank_line_separates_interrupted_text_from_the_interruption_not
         Turn(Say("A long answer that is cut. " * 20)),
         faults={0: Disconnect(after_bytes=1500)},
     )
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a")
+    async with scripted(server) as (_, _, session):
         events = await gather_events(session, "Tell me.")
         shown = "".join(event.text for event in events if isinstance(event, TextEvent))
         last = events[-1]

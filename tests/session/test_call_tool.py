@@ -27,6 +27,7 @@ from actors.testing import (
 )
 from actors.tools import Tool, tool
 from tests.runtime_support import Gate, backend_at, bodies, log, openai, results, runtime_with
+from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
 
@@ -47,8 +48,7 @@ async def test_a_call_by_the_program_is_recorded_and_accepted_by_every_provider(
     make_server: Callable[..., LoopbackServer], first: bool
 ) -> None:
     server = make_server([Turn(Say("Hello."), usage=(1, 1)), Turn(Say("Warm."))][first:])
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[weather])
+    async with scripted(server, tools=[weather]) as (_, runtime, session):
         if not first:
             await session.ask("Hello.")
         result = await session.call_tool("weather", {"city": "Oslo"})
@@ -60,7 +60,6 @@ async def test_a_call_by_the_program_is_recorded_and_accepted_by_every_provider(
         kinds = (TurnStarted, Scheduled, Started, Returned, TurnEnded)
         happened = [type(event) for event in log(runtime, session) if isinstance(event, kinds)]
         assert happened[0 if first else 2 :][: len(kinds)] == list(kinds)
-    assert server.refusals == []
     assert b"Oslo: 21 C" in server.requests[-1].body
 
 
@@ -73,8 +72,7 @@ async def test_a_denied_tool_is_denied_to_the_program_too() -> None:
         runs.append("wiped")
         return "wiped"
 
-    async with runtime_with(a=openai()) as runtime:
-        session = await runtime.open("a", tools=[wipe])
+    async with scripted("openai_chat", tools=[wipe]) as (_, _, session):
         assert "not approved" in str((await session.call_tool("wipe")).error)
     assert runs == []
 
@@ -91,8 +89,7 @@ async def test_a_call_by_the_program_uses_no_budget_for_requests(budget: Budget)
 
 
 async def test_arguments_from_the_program_are_validated() -> None:
-    async with runtime_with(a=openai()) as runtime:
-        session = await runtime.open("a", tools=[weather])
+    async with scripted("openai_chat", tools=[weather]) as (_, _, session):
         wrong = await session.call_tool("weather", {"town": "Oslo"})
         assert wrong.error is not None
         assert "missing: city" in str(wrong.error)
@@ -100,8 +97,7 @@ async def test_arguments_from_the_program_are_validated() -> None:
 
 async def test_calling_an_unknown_or_external_tool_raises_a_short_error() -> None:
     look = Tool.external("look", "", {"type": "object"})
-    async with runtime_with(a=openai()) as runtime:
-        session = await runtime.open("a", tools=[weather, look])
+    async with scripted("openai_chat", tools=[weather, look]) as (_, runtime, session):
         with pytest.raises(SessionError, match="'wether': the session's tools are weather, look"):
             await session.call_tool("wether")
         with pytest.raises(SessionError, match="'look': the tool is external"):
@@ -111,8 +107,7 @@ async def test_calling_an_unknown_or_external_tool_raises_a_short_error() -> Non
 
 async def test_a_call_by_the_program_waits_in_the_ask_queue_and_can_be_cancelled() -> None:
     gate, other = Gate(), openai(Turn(Say("Hello.")), Turn(Say("Next.")))
-    async with runtime_with(a=other) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted(other, tools=[gate.tool]) as (_, runtime, session):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.call_tool, "work", {"name": "a"})
             await gate.started("a")
@@ -122,7 +117,6 @@ async def test_a_call_by_the_program_waits_in_the_ask_queue_and_can_be_cancelled
             *("cancelled", "complete")
         ]
         assert (await session.ask("Next?")).text == "Next."
-    assert other.refusals == []
     assert len(results(bodies(other)[-1])) == 1
 
 
@@ -149,8 +143,7 @@ async def test_a_call_by_the_program_reports_progress_and_sees_the_history() -> 
             await heard.wait()
         return "done"
 
-    async with runtime_with(a=openai(Turn(Say("Hello.")))) as runtime:
-        session = await runtime.open("a", tools=[work])
+    async with scripted("openai_chat", Turn(Say("Hello.")), tools=[work]) as (_, _, session):
         await session.ask("Hi.")
 
         async def read(*, task_status: anyio.abc.TaskStatus[None]) -> None:

@@ -45,6 +45,7 @@ from tests.runtime_support import (
     synthetic,
     wait_for_result,
 )
+from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
 
@@ -94,8 +95,7 @@ async def test_an_ask_cancelled_at_any_moment_ends_and_the_next_is_accepted(
         steps, is_late = 3 * number, (number + number // 4) % 2
         gate = Gate()
         server = make_server(WORK, faults={1: Stall()} if is_late else {0: Stall(after_bytes=40)})
-        async with runtime_with(a=server) as runtime:
-            session = await runtime.open("a", tools=[gate.tool])
+        async with scripted(server, tools=[gate.tool]) as (_, _, session):
             async with session.stream("Do it.") as events:
                 for _ in range(steps):
                     await anyio.lowlevel.checkpoint()
@@ -110,9 +110,7 @@ async def test_an_ask_cancelled_at_any_moment_ends_and_the_next_is_accepted(
 @pytest.mark.requirement("PROMISE-10")
 async def test_cancelling_a_session_ends_the_running_ask_and_the_queued_ask_continues() -> None:
     gate = Gate()
-    server = openai(WORK)
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted("openai_chat", WORK, tools=[gate.tool]) as (server, _, session):
         async with session.stream("First.") as first, session.stream("Second.") as second:
             await gate.started("a", "b")
             assert await session.cancel()
@@ -122,8 +120,7 @@ async def test_cancelling_a_session_ends_the_running_ask_and_the_queued_ask_cont
 
 
 async def test_cancelling_an_idle_session_returns_false() -> None:
-    async with runtime_with(a=openai()) as runtime:
-        session = await runtime.open("a")
+    async with scripted("openai_chat") as (_, _, session):
         assert not await session.cancel()
 
 
@@ -148,9 +145,7 @@ async def test_an_ask_can_be_cancelled_before_the_first_byte_of_the_response(mak
         arrived.set()
         return Stall() if number == 0 else None
 
-    server = make_server(Turn(Say("never")), faults=stall)
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a")
+    async with scripted(make_server(Turn(Say("never")), faults=stall)) as (server, _, session):
         await cancel_when(session, arrived.wait)
         await assert_goes_on(session, server)
 
@@ -160,8 +155,7 @@ async def test_an_ask_can_be_cancelled_before_the_first_byte_of_the_response(mak
 async def test_a_cancel_in_the_middle_of_text_keeps_and_marks_the_shown_text(make_server: MakeServer) -> None:
     text = "A long answer that is cut. " * 20
     server = make_server(Turn(Say(text)), faults={0: Stall(after_bytes=2000)})
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a")
+    async with scripted(server) as (_, _, session):
         async with session.stream("Tell me.") as events:
             shown = ""
             async for event in events:
@@ -199,9 +193,7 @@ async def test_cancelling_a_session_closes_running_tools_and_keeps_returned_resu
 ) -> None:
     gate = Gate()
     gate.open("a")
-    server = make_server(WORK)
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted(make_server(WORK), tools=[gate.tool]) as (server, _, session):
 
         async def ready() -> None:
             await gate.started("b")
@@ -221,9 +213,7 @@ async def test_an_ask_can_be_cancelled_between_the_tools_and_the_next_request(
 ) -> None:
     gate = Gate()
     gate.open("a", "b")
-    server = make_server(WORK, faults={1: Stall()})
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted(make_server(WORK, faults={1: Stall()}), tools=[gate.tool]) as (server, _, session):
         async with session.stream("Do it.") as events:
             async for event in events:
                 if isinstance(event, ToolResultsEvent):
@@ -275,9 +265,7 @@ async def test_a_late_result_replaces_a_synthetic_result_that_was_not_sent(
     make_server: MakeServer, stubborn: Callable[..., AnyTool]
 ) -> None:
     begun, released = anyio.Event(), anyio.Event()
-    server = make_server(ONE)
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[stubborn(begun, released)])
+    async with scripted(make_server(ONE), tools=[stubborn(begun, released)]) as (server, _, session):
         await cancel_when(session, begun.wait)
         known = (await session.ledger()).interactions()[0]
         assert (known.status, known.completion) == ("cancelled", None)
@@ -295,9 +283,7 @@ async def test_a_result_that_arrives_after_its_synthetic_result_was_sent_is_sent
     make_server: MakeServer, stubborn: Callable[..., AnyTool]
 ) -> None:
     begun, released = anyio.Event(), anyio.Event()
-    server = make_server(ONE)
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[stubborn(begun, released)])
+    async with scripted(make_server(ONE), tools=[stubborn(begun, released)]) as (server, _, session):
         await cancel_when(session, begun.wait)
         assert (await session.ask("Go on.")).status == "complete"
         released.set()
@@ -330,9 +316,7 @@ async def test_a_tool_that_blocks_its_thread_is_closed_after_the_grace_period(
         while not begun.is_set():
             await anyio.lowlevel.checkpoint()
 
-    server = make_server(ONE)
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[work])
+    async with scripted(make_server(ONE), tools=[work]) as (server, _, session):
         try:
             await cancel_when(session, ready)
             assert (await session.ask("Go on.")).status == "complete"
@@ -345,9 +329,7 @@ async def test_a_tool_that_blocks_its_thread_is_closed_after_the_grace_period(
 @pytest.mark.requirement("PROMISE-10")
 async def test_a_second_cancel_changes_nothing_and_both_return_true() -> None:
     gate = Gate()
-    server = openai(WORK)
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted("openai_chat", WORK, tools=[gate.tool]) as (_, _, session):
         answers: list[bool] = []
 
         async def cancel() -> None:
@@ -365,8 +347,7 @@ async def test_a_second_cancel_changes_nothing_and_both_return_true() -> None:
 @pytest.mark.requirement("REQ-915-034", "PROMISE-10")
 async def test_a_batch_stopped_right_after_its_start_is_cancelled_before_any_tool_runs() -> None:
     gate = Gate()
-    async with runtime_with(a=openai()) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted("openai_chat", tools=[gate.tool]) as (_, _, session):
         scheduler = session._refs.scheduler
         call = ToolCall(CallId("hist_tool_1"), "work", {"name": "a"})
         here = Reply[BatchEnded]()  # a waiting reply without a task
@@ -414,8 +395,7 @@ class OvertakenRenderer(Ref[RendererCommand]):
 
 @pytest.mark.requirement("PROMISE-1", "PROMISE-4")
 async def test_a_turn_renders_its_request_again_whenever_a_result_arrives_before_sending() -> None:
-    async with runtime_with(a=openai(Turn(Say("Here.")))) as runtime:
-        session = await runtime.open("a")
+    async with scripted("openai_chat", Turn(Say("Here."))) as (_, runtime, session):
         session._lifecycle.activate()
         life = runtime._system.cells[f"{session.id}/session"].life
         assert life is not None

@@ -24,6 +24,7 @@ from actors.testing import Call, Say, Turn
 from actors.tools import Tool
 from tests.runtime.test_rebuild import crash
 from tests.runtime_support import Gate, anthropic, assert_paired, bodies, log, openai, results, runtime_with
+from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
 
@@ -53,8 +54,7 @@ async def test_a_turn_waits_for_its_caller_and_continues_with_the_results(
     gate = Gate()
     gate.open("a")
     server = make_server(Turn(Call("look", {"n": 1}), Call("work", {"name": "a"})), Turn(Say("21 C.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[LOOK, gate.tool])
+    async with scripted(server, tools=[LOOK, gate.tool]) as (_, runtime, session):
         asked = await session.ask("How warm is it?")
         assert (asked.status, [call.name for call in asked.pending_calls]) == ("awaiting", ["look"])
         assert asked.pending_calls[0].arguments == {"n": 1}
@@ -71,7 +71,6 @@ async def test_a_turn_waits_for_its_caller_and_continues_with_the_results(
         assert [
             sum(isinstance(event, kind) for event in events) for kind in (TurnStarted, TurnEnded, TurnPaused)
         ] == [1] * 3
-    assert server.refusals == []
     (found, done) = results(bodies(server)[-1]).values()
     assert (json.loads(found), done) == ({"celsius": 21}, "a is done")
     assert_paired(bodies(server)[-1])
@@ -79,11 +78,7 @@ async def test_a_turn_waits_for_its_caller_and_continues_with_the_results(
 
 @PUT_AWAY
 async def test_results_passed_by_the_caller_are_recorded_while_the_turn_waits_for_others(
-    put_away: str,
-) -> None:
-    server = openai(TWO, Turn(Say("Both.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[LOOK])
+    async with scripted("openai_chat", TWO, Turn(Say("Both.")), tools=[LOOK]) as (server, _, session):
         assert len((await session.ask("Look.")).pending_calls) == 2
         leave(session, put_away)
         half = await session.ask(results={OTHER: "two"})
@@ -100,9 +95,7 @@ async def test_results_passed_by_the_caller_are_recorded_while_the_turn_waits_fo
 async def test_a_result_for_an_unknown_id_is_rejected_and_nothing_is_recorded(
     ids: list[str],
 ) -> None:
-    server = openai(TWO, Turn(Say("Both.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[LOOK])
+    async with scripted("openai_chat", TWO, Turn(Say("Both.")), tools=[LOOK]) as (_, runtime, session):
         await session.ask("Look.")
         before = len(log(runtime, session))
         with pytest.raises(NotAwaited, match=f"{ids[-1]}.*the pending calls are: {ONE}, {OTHER}"):
@@ -115,8 +108,7 @@ async def test_a_result_passed_for_a_tool_that_the_runtime_runs_is_rejected() ->
     gate = Gate()
     gate.open("a")
     server = openai(Turn(Call("work", {"name": "a"})), Turn(Say("Done.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted(server, tools=[gate.tool]) as (_, _, session):
         await session.ask("Do it.")
         with pytest.raises(NotAwaited, match="the pending calls are: none"):
             await session.ask(results={ONE: "forged"})
@@ -127,8 +119,7 @@ async def test_a_result_passed_for_a_tool_that_the_runtime_runs_is_rejected() ->
 
 async def test_passing_a_second_result_for_a_call_does_not_change_the_first() -> None:
     server = openai(TWO, Turn(Say("Both.")), Turn(Say("Next.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[LOOK])
+    async with scripted(server, tools=[LOOK]) as (_, _, session):
         await session.ask("Look.")
         assert (await session.ask(results={ONE: "first"})).status == "awaiting"
         assert (await session.ask(results={ONE: "first"})).status == "awaiting"
@@ -150,8 +141,7 @@ async def test_passing_a_second_result_for_a_call_does_not_change_the_first() ->
 async def test_only_one_of_two_results_passed_at_once_resumes_the_turn() -> None:
     server = openai(Turn(Call("look", {"n": 1})), Turn(Say("Done.")))
     outcomes: list[AskResult] = []
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[LOOK])
+    async with scripted(server, tools=[LOOK]) as (_, runtime, session):
         await session.ask("Look.")
 
         async def pass_result(value: str) -> None:
@@ -177,8 +167,7 @@ async def test_a_result_after_cancel_is_recorded_as_late(
     put_away: str,
 ) -> None:
     server = openai(TWO, Turn(Say("Next.")), Turn(Say("Last.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[LOOK])
+    async with scripted(server, tools=[LOOK]) as (_, runtime, session):
         await session.ask("Look.")
         await session.ask(results={ONE: "one"})
         leave(session, put_away)
@@ -193,7 +182,6 @@ async def test_a_result_after_cancel_is_recorded_as_late(
         assert late.status == "late"
         assert (await session.ledger()).late == (OTHER,)
         assert (await session.ask("And?")).text == "Last."
-    assert server.refusals == []
     assert "two, at last" in json.dumps(bodies(server)[-1]["messages"][-2:])
     assert next(iter(results(bodies(server)[-1]).values())) == "one"
 
@@ -213,8 +201,7 @@ async def test_a_late_result_is_recorded_even_if_the_read_queue_is_full(
 
 async def test_a_result_for_a_removed_tool_is_recorded_as_late() -> None:
     server = openai(Turn(Call("look", {"n": 1})), Turn(Say("Next.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[LOOK])
+    async with scripted(server, tools=[LOOK]) as (_, _, session):
         await session.ask("Look.")
         await session.cancel()
         actors = session._lifecycle.activate()
@@ -251,8 +238,7 @@ async def test_a_waiting_turn_queues_asks_and_switches() -> None:
 async def test_the_queue_of_asks_after_a_waiting_turn_is_bounded() -> None:
     server = openai(TWO, *(Turn(Say("x")) for _ in range(20)))
     refused = 0
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[LOOK])
+    async with scripted(server, tools=[LOOK]) as (_, _, session):
         await session.ask("Look.")
         async with anyio.create_task_group() as tasks:
 
@@ -272,9 +258,7 @@ async def test_the_queue_of_asks_after_a_waiting_turn_is_bounded() -> None:
 
 
 async def test_the_stream_of_an_ask_ends_awaiting_and_a_second_stream_continues_it() -> None:
-    server = openai(TWO, Turn(Say("Both.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[LOOK])
+    async with scripted("openai_chat", TWO, Turn(Say("Both.")), tools=[LOOK]) as (_, _, session):
         async with session.stream("Look.") as events:
             first = [event async for event in events]
         assert [event.type for event in first][-1] == "complete"
@@ -298,9 +282,7 @@ async def test_the_stream_of_an_ask_ends_awaiting_and_a_second_stream_continues_
 @pytest.mark.parametrize("when", ["before", "half", "all"])
 @pytest.mark.parametrize("which", ["session", "ledger"])
 async def test_a_crash_while_a_turn_waits_loses_nothing(when: str, which: str) -> None:
-    server = openai(TWO, Turn(Say("Both.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[LOOK])
+    async with scripted("openai_chat", TWO, Turn(Say("Both.")), tools=[LOOK]) as (_, runtime, session):
         await session.ask("Look.")
         if when == "half":
             await session.ask(results={ONE: 1})
@@ -317,9 +299,7 @@ async def test_a_crash_while_a_turn_waits_loses_nothing(when: str, which: str) -
 
 @PUT_AWAY
 async def test_closing_a_session_cancels_its_pending_calls_first(put_away: str) -> None:
-    server = openai(TWO)
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[LOOK])
+    async with scripted("openai_chat", TWO, tools=[LOOK]) as (_, runtime, session):
         await session.ask("Look.")
         leave(session, put_away)
         await session.close()
@@ -335,8 +315,7 @@ async def test_a_resumed_turn_stops_at_the_round_limit() -> None:
 
     server = openai()
     server.script = type(server)(asks).script
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[LOOK])
+    async with scripted(server, tools=[LOOK]) as (_, _, session):
         answer = await session.ask("Look, and look again.")
         resumed = 0
         while answer.status == "awaiting":

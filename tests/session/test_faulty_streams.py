@@ -23,6 +23,7 @@ from actors.testing import (
     strict_server,
 )
 from tests.runtime_support import NO_RETRIES, gather_events, openai, runtime_with
+from tests.scripted import scripted
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("short_waits")]
 
@@ -48,12 +49,10 @@ def result_of(events: list[SessionEvent]) -> AskResult:
 
 async def ask_twice(server: LoopbackServer, limits: BackendLimits = NO_RETRIES) -> AskResult:
     """Return the result of an ask whose response is faulty, after checking that the next ask is served."""
-    async with runtime_with(a=server, backend=limits) as runtime:
-        session = await runtime.open("a")
+    async with scripted(server, backend=limits) as (_, _, session):
         result = result_of(await gather_events(session, "How warm is it?"))
         after = result_of(await gather_events(session, "And now?"))
     assert (after.status, after.text) == ("complete", TEXT)
-    assert server.refusals == []
     return result
 
 
@@ -130,8 +129,7 @@ async def test_an_error_event_in_a_stream_is_classified_like_its_http_status(nam
 @over_families
 async def test_an_error_event_after_text_is_not_retried(name: str) -> None:
     server = strict_server(name, lambda request: Turn(Say(TEXT * 20)), faults={0: ErrorInStream(12, 500)})
-    async with runtime_with(a=server, backend=TWICE) as runtime:
-        session = await runtime.open("a")
+    async with scripted(server, backend=TWICE) as (_, _, session):
         result = result_of(await gather_events(session, "How warm is it?"))
         assert (result.status, server.received) == ("failed", 1)
         assert (await session.history())[-1].text.startswith(TEXT[:5])
@@ -252,6 +250,5 @@ async def test_an_endless_answer_without_output_fails_over() -> None:
 
 async def test_an_answer_with_exactly_the_maximum_size_is_complete() -> None:
     long = openai(Turn(Say("x" * 600), fragment=600))
-    async with runtime_with(a=long, backend=BackendLimits(attempts=1, answer_bytes=2048)) as runtime:
-        session = await runtime.open("a")
+    async with scripted(long, backend=BackendLimits(attempts=1, answer_bytes=2048)) as (_, _, session):
         assert (await session.ask("Tell me.")).text == "x" * 600

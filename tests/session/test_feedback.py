@@ -10,7 +10,8 @@ import pytest
 from actors.strict.server import LoopbackServer
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Turn
 from actors.tools import tool
-from tests.runtime_support import bodies, results, runtime_with
+from tests.runtime_support import bodies, results
+from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
 
@@ -74,13 +75,10 @@ async def test_a_model_that_follows_the_error_message_corrects_its_call_in_one_a
     make_server: Callable[..., LoopbackServer], fault: str
 ) -> None:
     model = ObedientModel(FAULTS[fault])
-    server = make_server(model)
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[weather])
+    async with scripted(make_server(model), tools=[weather]) as (server, _, session):
         answer = await session.ask("How will it be?")
         assert (answer.status, answer.text) == ("complete", "Oslo: 3 days, C")
         statuses = [item.status for item in (await session.ledger()).interactions()]
         assert statuses == ["error", "complete"]
     assert model.calls == 2
-    assert server.refusals == []
     assert len(bodies(server)) == 3

@@ -22,6 +22,7 @@ from actors.session.held_changes import HeldChanges
 from actors.session.session_ledger import SessionLedger
 from actors.testing import Call, Say, Turn
 from tests.runtime_support import Gate, log, openai, runtime_with
+from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
 
@@ -61,8 +62,7 @@ def collect_messages(monkeypatch: pytest.MonkeyPatch, runtime: Runtime) -> Itera
 
 
 async def test_a_plain_ask_takes_seven_actor_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with runtime_with(a=openai(Turn(Say("One.")), Turn(Say("Two.")))) as runtime:
-        session = await runtime.open("a")
+    async with scripted("openai_chat", Turn(Say("One.")), Turn(Say("Two."))) as (_, runtime, session):
         for text in ("One.", "Two."):
             with collect_messages(monkeypatch, runtime) as messages:
                 assert (await session.ask("Go on.")).text == text
@@ -84,8 +84,7 @@ async def test_an_ask_with_a_tool_takes_sixteen_actor_messages(monkeypatch: pyte
 async def test_a_result_that_arrives_between_asks_costs_one_more_render(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async with runtime_with(a=openai(Turn(Say("One.")), Turn(Say("Two.")))) as runtime:
-        session = await runtime.open("a")
+    async with scripted("openai_chat", Turn(Say("One.")), Turn(Say("Two."))) as (_, runtime, session):
         await session.ask("Go on.")
         await session._refs.ledger.ask(Record((Returned(CallId("late")),)))
         with collect_messages(monkeypatch, runtime) as messages:
@@ -94,8 +93,7 @@ async def test_a_result_that_arrives_between_asks_costs_one_more_render(
 
 
 async def test_the_session_keeps_the_newest_snapshot_of_its_ledger() -> None:
-    async with runtime_with(a=openai()) as runtime:
-        session = await runtime.open("a")
+    async with scripted("openai_chat") as (_, _, session):
         ref = session._refs.ledger
         view = SessionLedger(ref, await session.ledger())
         first = (await ref.ask(Record((Returned(CallId("one")),)))).snapshot

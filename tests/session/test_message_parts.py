@@ -8,7 +8,8 @@ from actors import Media, Message, Text
 from actors.errors import SessionError
 from actors.testing import Say, Turn
 from actors.testing.images import png, png_base64
-from tests.runtime_support import anthropic, bodies, openai, runtime_with
+from tests.runtime_support import anthropic, bodies, openai
+from tests.scripted import scripted
 
 PNG = Media.from_bytes(png(), "image/png")
 
@@ -21,9 +22,7 @@ def test_media_are_created_from_bytes_or_a_url() -> None:
 @pytest.mark.anyio
 @pytest.mark.parametrize("make_server", [openai, anthropic])
 async def test_the_parts_of_a_user_message_are_sent_in_order(make_server: Any) -> None:  # Any: a server
-    server = make_server(Turn(Say("a cat")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a")
+    async with scripted(make_server(Turn(Say("a cat")))) as (server, _, session):
         assert (await session.ask(["What is this?", PNG, Text("Be brief.")])).text == "a cat"
         (body,) = bodies(server)
         assert [part["type"] for part in body["messages"][-1]["content"]][0::2] == ["text", "text"]
@@ -45,8 +44,7 @@ async def test_the_parts_of_a_user_message_are_sent_in_order(make_server: Any) -
 async def test_an_invalid_part_raises_a_short_error(
     words: Any, says: str
 ) -> None:  # Any: any value that a caller may pass
-    async with runtime_with(a=openai()) as runtime:
-        session = await runtime.open("a")
+    async with scripted("openai_chat") as (_, _, session):
         with pytest.raises(SessionError) as refused:
             await session.ask(words)
         assert str(refused.value) == says

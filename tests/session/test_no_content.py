@@ -297,8 +297,7 @@ async def test_output_of_a_providers_builtin_tool_counts_as_content() -> None:
 
 async def test_a_forced_tool_is_forced_again_after_an_empty_answer() -> None:
     server, reader = anthropic(Turn(), Turn(Call("read")), Turn(Say("Done."))), ReadTool()
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[reader.tool])
+    async with scripted(server, tools=[reader.tool]) as (_, _, session):
         result = await session.ask("Go.", tool_choice="required")
     assert result.text == "Done."
     choices = [body.get("tool_choice") for body in bodies(server)]
@@ -328,8 +327,7 @@ async def test_tools_of_a_turn_prompted_after_an_empty_answer_see_the_same_histo
     server = anthropic(
         Turn(Call("count")), Turn(), Turn(Call("look")), Turn(Call("count")), Turn(Say("Done."))
     )
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[count, look])
+    async with scripted(server, tools=[count, look]) as (_, runtime, session):
         waits = await session.ask("Go.")
         assert [instructions(log(runtime, session)), waits.status] == [[NUDGE], "awaiting"]
         result = await session.ask(results={waits.pending_calls[0].id: "found"})
@@ -351,9 +349,7 @@ async def test_a_subagent_without_an_answer_fails_its_call() -> None:
 
 
 async def test_an_empty_answer_with_an_output_type_is_retried() -> None:
-    server = anthropic(Turn(), Turn(Say('{"value": 3}')))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a")
+    async with scripted("anthropic", Turn(), Turn(Say('{"value": 3}'))) as (_, runtime, session):
         result = await session.ask("How many?", output=int)
         assert instructions(log(runtime, session)) == []
     assert (result.status, result.output, result.rounds) == ("complete", 3, 2)
@@ -362,16 +358,14 @@ async def test_an_empty_answer_with_an_output_type_is_retried() -> None:
 async def test_a_call_written_as_text_is_never_parsed_as_an_output_value() -> None:
     raw = '<tool_call>{"value": 7}</tool_call>'
     server = anthropic(Turn(Say(raw)), Turn(Say('{"value": 3}')))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[ReadTool().tool])
+    async with scripted(server, tools=[ReadTool().tool]) as (_, _, session):
         result = await session.ask("How many?", output=int)
     assert (result.status, result.output) == ("complete", 3)
 
 
 async def test_the_correction_of_a_call_written_as_text_mentions_that_tools_are_off() -> None:
     server = anthropic(Turn(Say(RAW_CALLS["llama"])), Turn(Say("Hi.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[ReadTool().tool])
+    async with scripted(server, tools=[ReadTool().tool]) as (_, runtime, session):
         result = await session.ask("Go.", tool_choice="none")
         assert instructions(log(runtime, session)) == [UNPARSED_TOOLS_OFF]
     assert (result.status, result.text, result.incomplete) == ("complete", "Hi.", None)

@@ -27,6 +27,7 @@ from actors.testing import (
     Turn,
 )
 from tests.runtime_support import gather_events, openai, runtime_with
+from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
 
@@ -138,8 +139,8 @@ async def test_the_request_after_a_batch_adds_only_one_result_per_call(
 ) -> None:
     server = make_server([CALLING, DONE])
     with anyio.fail_after(30):
-        async with runtime_with(a=server) as runtime:
-            await (await runtime.open("a", tools=[price])).ask("Prices?")
+        async with scripted(server, tools=[price]) as (_, _, session):
+            await session.ask("Prices?")
     before, after = [_items(json.loads(exchange.body)) for exchange in server.requests]
     new = [_kinds(item) for item in after[len(before) :]]
     last = max(at for at, kinds in enumerate(new) if "call" in kinds)

@@ -23,6 +23,7 @@ from actors.session.output import output_of
 from actors.strict.dialects import SERVERS, strict_server
 from actors.testing import SERVER_ERROR, Call, Say, Status, Turn, validate
 from tests.runtime_support import Gate, anthropic, assert_paired, bodies, log, openai, runtime_with
+from tests.scripted import scripted
 from tests.session.test_settings import request_with
 
 
@@ -178,8 +179,7 @@ async def test_every_provider_returns_the_same_output(name: str) -> None:
     """A first answer of the wrong form is corrected within the turn, and the session continues afterwards."""
     last = Call(OUTPUT_TOOL, json.loads(OSLO)) if name == "groq" else Say(OSLO)
     server = strict_server(name, [Turn(Say("It is Oslo.")), Turn(last), Turn(Say("Yes."))])
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a")
+    async with scripted(server) as (_, runtime, session):
         answer = await session.ask("Which city?", output=City)
         assert (answer.status, answer.output, answer.rounds) == (
             "complete",
@@ -187,7 +187,6 @@ async def test_every_provider_returns_the_same_output(name: str) -> None:
             2,
         )
         assert (await session.ask("Sure?")).text == "Yes."
-        assert server.refusals == []
         told = [event for event in log(runtime, session) if isinstance(event, FormatRequested)]
         assert len(told) == 1
         ledger = await session.ledger()
@@ -199,8 +198,7 @@ async def test_every_provider_returns_the_same_output(name: str) -> None:
 async def test_tools_run_before_the_answer_of_the_output_type(made: Any) -> None:  # Any: a server
     server, gate = made(Turn(Call("work", {"name": "a"})), Turn(Say(OSLO))), Gate()
     gate.open("a")
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted(server, tools=[gate.tool]) as (_, _, session):
         answer = await session.ask("Which city?", output=City)
         assert answer.output == City(name="Oslo", people=700000)
         for body in bodies(server):
@@ -209,9 +207,7 @@ async def test_tools_run_before_the_answer_of_the_output_type(made: Any) -> None
 
 @pytest.mark.anyio
 async def test_an_ask_fails_after_max_corrections_of_its_output() -> None:
-    server = openai(*[Turn(Say("no"))] * 3, Turn(Say("free again")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a")
+    async with scripted("openai_chat", *[Turn(Say("no"))] * 3, Turn(Say("free again"))) as (_, _, session):
         answer = await session.ask("Which city?", output=City, max_corrections=2, check=False)
         assert (answer.status, answer.output, answer.rounds) == ("failed", None, 3)
         assert answer.error == "the answer does not have the required format: it is not one JSON value"
@@ -221,8 +217,7 @@ async def test_an_ask_fails_after_max_corrections_of_its_output() -> None:
 @pytest.mark.anyio
 async def test_the_error_of_an_invalid_output_names_missing_fields_but_no_values() -> None:
     said = '{"name": ["canary"], "height": "canary"}'
-    async with runtime_with(a=openai(Turn(Say(said)))) as runtime:
-        session = await runtime.open("a")
+    async with scripted("openai_chat", Turn(Say(said))) as (_, _, session):
         answer = await session.ask("Which city?", output=City, max_corrections=0, check=False)
     assert answer.error == (
         "the answer does not have the required format: name: expected string; people: missing"

@@ -13,7 +13,8 @@ from actors.runtime.handle import Session
 from actors.session.queue_limits import QueueLimits
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, tool
-from tests.runtime_support import Gate, bodies, openai, runtime_with
+from tests.runtime_support import Gate, bodies, openai
+from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
 
@@ -34,8 +35,7 @@ def queued_timers(session: Session) -> int:
 
 async def test_the_timeout_of_an_ask_applies_while_it_waits_for_a_turn_with_a_pending_approval() -> None:
     server = openai(Turn(Call("pay")), Turn(Say("Paid.")), Turn(Say("Hi.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[pay])
+    async with scripted(server, tools=[pay]) as (_, runtime, session):
         waits = await session.ask("Pay.")
         assert waits.status == "awaiting"
         with pytest.raises(
@@ -58,8 +58,7 @@ async def test_the_timeout_of_a_queued_ask_applies_once_the_running_turn_waits_f
     gate = Gate()
     server = openai(Turn(Call("work", {"name": "a"}), Call("look")), Turn(Say("Found.")))
     refused = list[QueueFull]()
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[gate.tool, LOOK])
+    async with scripted(server, tools=[gate.tool, LOOK]) as (_, _, session):
 
         async def second() -> None:
             with pytest.raises(QueueFull) as raised:
@@ -88,8 +87,7 @@ async def test_time_in_the_queue_is_not_limited_once_the_turn_continues() -> Non
         Turn(Call("look")), Turn(Call("work", {"name": "a"})), Turn(Say("Found.")), Turn(Say("Hi."))
     )
     results = list[AskResult]()
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[gate.tool, LOOK])
+    async with scripted(server, tools=[gate.tool, LOOK]) as (_, _, session):
         waits = await session.ask("Look.")
 
         async def second(session: Session) -> None:

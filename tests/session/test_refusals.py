@@ -28,9 +28,9 @@ from tests.runtime_support import (
     backend_at,
     gather_events,
     openai,
-    runtime_with,
     wait_for_result,
 )
+from tests.scripted import scripted
 from tests.session.test_cancel import shielded_tool
 from tests.strict_hosts import strict_host
 
@@ -133,8 +133,7 @@ async def test_a_transcript_refused_by_the_strict_rules_names_the_calls_of_the_h
     server = make_server(
         Turn(Call("work", {"name": "a"}), Call("work", {"name": "b"})), Turn(Say("Rewritten."))
     )
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted(server, tools=[gate.tool]) as (_, runtime, session):
         answer = await session.ask("Do both.")
         assert (answer.status, answer.text) == ("complete", "Rewritten.")
         (refusal,) = runtime.refusals
@@ -142,7 +141,6 @@ async def test_a_transcript_refused_by_the_strict_rules_names_the_calls_of_the_h
         assert list(runtime.refusals) == [refusal]
         await runtime.journal.delete(refusal.session)
         assert not runtime.refusals
-    assert server.refusals == []
     (fault, *_) = refusal.report.faults
     assert (refusal.by, fault.rule, fault.call_ids) == ("judge", rule, ("hist_tool_2",))
     assert isinstance(fault, RenderingFault)

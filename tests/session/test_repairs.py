@@ -26,7 +26,8 @@ from actors.session.output import output_of
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, tool
 from tests.runtime.hosting_cases import case
-from tests.runtime_support import anthropic, bodies, gather_events, log, openai, results, runtime_with
+from tests.runtime_support import anthropic, bodies, gather_events, log, openai, results
+from tests.scripted import scripted
 from tests.session.test_external_calls import PUT_AWAY, leave
 
 pytestmark = pytest.mark.anyio
@@ -80,9 +81,9 @@ def repair_counts(runtime: Runtime, session: Session) -> tuple[int, int]:
     """Return the numbers of repaired calls and answers, after checking that all counters agree."""
     events, publisher = log(runtime, session), Publisher()
     shown = [event_json(each) for event in events for each in publisher.publish(event)]
-    counts = runtime.stats().backends["a"].tools
-    assert recount(events)["a"] == counts == recount_events(shown)["a"]
-    return counts.tool_calls_repaired, counts.answers_repaired
+    ((backend, stats),) = runtime.stats().backends.items()
+    assert recount(events)[backend] == stats.tools == recount_events(shown)[backend]
+    return stats.tools.tool_calls_repaired, stats.tools.answers_repaired
 
 
 @pytest.mark.parametrize("make_server", [openai, anthropic])
@@ -91,8 +92,7 @@ async def test_faulty_arguments_with_only_one_interpretation_are_repaired_and_ru
     make_server: Any, arguments: dict[str, JsonValue]
 ) -> None:  # Any: a server
     orders, server = OrderTool(), make_server(order_turn(arguments), Turn(Say("Done.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[orders.tool])
+    async with scripted(server, tools=[orders.tool]) as (_, runtime, session):
         events = await gather_events(session, "Order three.")
         assert isinstance(events[-1], CompleteEvent)
         answer = events[-1].result
@@ -122,8 +122,7 @@ async def test_strict_mode_rejects_arguments_that_could_be_repaired(where: str) 
         Turn(Say("Done.")),
     )
     limits = RuntimeLimits(repair="strict" if where == "limits" else "unambiguous")
-    async with runtime_with(a=server, limits=limits) as runtime:
-        session = await runtime.open("a", tools=[orders.tool])
+    async with scripted(server, tools=[orders.tool], limits=limits) as (_, runtime, session):
         asked: dict[str, Any] = {"repair": "strict"} if where == "ask" else {}  # Any: settings
         answer = await session.ask("Order three.", **asked)
         assert (answer.rounds, answer.repaired, orders.ran) == (4, (), [RIGHT])
@@ -132,8 +131,7 @@ async def test_strict_mode_rejects_arguments_that_could_be_repaired(where: str) 
 
 
 async def test_an_unknown_repair_mode_raises_a_config_error() -> None:
-    async with runtime_with(a=openai(Turn(Say("Hi.")))) as runtime:
-        session = await runtime.open("a")
+    async with scripted("openai_chat", Turn(Say("Hi."))) as (_, _, session):
         with pytest.raises(ConfigError, match="repair is 'loose', but must be one of unambiguous, strict"):
             await session.ask("Hi.", repair="loose")  # type: ignore[call-overload]  # the mistake under test
 
@@ -148,8 +146,7 @@ async def test_a_string_that_a_union_accepts_is_not_repaired() -> None:
         return "noted"
 
     server = openai(Turn(Call("note", {"key": "3", "size": "4"})), Turn(Say("Done.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[note])
+    async with scripted(server, tools=[note]) as (_, _, session):
         answer = await session.ask("Note it.")
         assert seen == [("3", 4)]
         assert [each.path for each in answer.repaired] == ["size"]
@@ -174,8 +171,7 @@ async def test_arguments_that_a_custom_validator_rejects_are_corrected() -> None
         return even.n // 2
 
     server = openai(Turn(Call("halve", {"even": '{"n": 3}'})), Turn(Say("Done.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[halve])
+    async with scripted(server, tools=[halve]) as (_, runtime, session):
         assert (await session.ask("Halve 3.")).repaired == ()
         assert repair_counts(runtime, session) == (0, 0)
     assert "invalid_arguments" in next(iter(results(bodies(server)[-1]).values()))
@@ -188,8 +184,7 @@ async def test_a_pending_call_is_reported_and_run_with_its_repaired_arguments(
 ) -> None:
     """The digest of the call covers the repaired arguments in the stream, in the result and after passivation."""
     orders, server = OrderTool("ask"), openai(Turn(Call("order", raw=raw)), Turn(Say("Done.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[orders.tool])
+    async with scripted(server, tools=[orders.tool]) as (_, runtime, session):
         waiting = await session.ask("Order three.")
         assert [call.arguments for call in waiting.pending_calls] == [RIGHT]
         publisher = Publisher()
@@ -209,8 +204,7 @@ async def test_a_pending_call_is_reported_and_run_with_its_repaired_arguments(
 async def test_a_pending_external_call_is_reported_with_its_repaired_arguments() -> None:
     schema: dict[str, JsonValue] = {"type": "object", "properties": {"n": {"type": "integer"}}}
     server = openai(Turn(Call("draw", {"n": "3"})), Turn(Say("Done.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[Tool.external("draw", "Draw.", schema)])
+    async with scripted(server, tools=[Tool.external("draw", "Draw.", schema)]) as (_, _, session):
         waiting = await session.ask("Draw three.")
         assert [call.arguments for call in waiting.pending_calls] == [{"n": 3}]
         assert [each.call.arguments for each in session.pending] == [{"n": 3}]
@@ -219,8 +213,7 @@ async def test_a_pending_external_call_is_reported_with_its_repaired_arguments()
 
 async def test_arguments_of_a_call_by_the_program_are_repaired_too() -> None:
     orders = OrderTool()
-    async with runtime_with(a=openai(Turn(Say("Hi.")))) as runtime:
-        session = await runtime.open("a", tools=[orders.tool])
+    async with scripted("openai_chat", Turn(Say("Hi.")), tools=[orders.tool]) as (_, _, session):
         await session.call_tool("order", WORDS["calls"][0])
         assert orders.ran == [RIGHT]
 
@@ -239,8 +232,7 @@ ANSWERS: list[tuple[Any, str, object]] = [  # Any: a type
 async def test_a_faulty_answer_with_only_one_interpretation_is_accepted_at_once(
     asked: Any, said: str, value: object
 ) -> None:  # Any: a type
-    async with runtime_with(a=openai(Turn(Say(said)))) as runtime:
-        session = await runtime.open("a")
+    async with scripted("openai_chat", Turn(Say(said))) as (_, runtime, session):
         answer: AskResult[Any] = await session.ask("Which?", output=asked)
         assert (answer.output, answer.rounds, answer.text) == (value, 1, said)
         assert answer.repaired
@@ -253,8 +245,7 @@ async def test_a_faulty_answer_with_only_one_interpretation_is_accepted_at_once(
 async def test_strict_mode_rejects_an_answer_that_could_be_repaired(
     asked: Any, said: str, value: object
 ) -> None:  # Any: a type
-    async with runtime_with(a=openai(Turn(Say(said)))) as runtime:
-        session = await runtime.open("a")
+    async with scripted("openai_chat", Turn(Say(said))) as (_, _, session):
         with pytest.raises(AskFailed, match="the answer does not have the required format"):
             await session.ask("Which?", output=asked, repair="strict", max_corrections=0)
 

@@ -27,7 +27,8 @@ from actors.session.instructions import AGAIN
 from actors.strict.server import LoopbackServer
 from actors.telemetry.otel import Tracing
 from actors.testing import Call, Say, Turn, serve
-from tests.runtime_support import Gate, assert_rebuilds, backend_at, bodies, log, openai, runtime_with
+from tests.runtime_support import Gate, assert_rebuilds, backend_at, bodies, log, openai
+from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
 
@@ -78,9 +79,7 @@ def user_messages(body: dict[str, object]) -> list[object]:
 
 
 async def test_a_repeated_ask_gets_the_first_result_without_a_request() -> None:
-    server = openai(Turn(Say("Oslo.")), Turn(Say("Rome.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a")
+    async with scripted("openai_chat", Turn(Say("Oslo.")), Turn(Say("Rome."))) as (server, _, session):
         first = await session.ask("Where?", key="k1")
         other = await session.ask("And now?")
         repeated = await session.ask("Where?", key="k1")
@@ -93,8 +92,7 @@ async def test_a_repeated_ask_gets_the_first_result_without_a_request() -> None:
 async def test_concurrent_asks_with_one_key_share_one_turn() -> None:
     gate = Gate()
     server = openai(Turn(Call("work", {"name": "one"})), Turn(Say("Done.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted(server, tools=[gate.tool]) as (_, runtime, session):
         results: list[str] = []
 
         async def ask() -> None:
@@ -121,9 +119,7 @@ async def test_concurrent_asks_with_one_key_share_one_turn() -> None:
 async def test_a_repeated_ask_joins_the_queued_ask_with_the_same_key() -> None:
     gate = Gate()
     script = [Turn(Call("work", {"name": "one"})), Turn(Say("First.")), Turn(Say("Second."))]
-    server = openai(*script)
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted("openai_chat", *script, tools=[gate.tool]) as (server, _, session):
         results: list[str] = []
 
         async def ask(words: str, key: str) -> None:
@@ -210,8 +206,7 @@ async def test_an_ask_cancelled_by_exiting_its_runtime_continues_when_repeated(t
 async def test_an_ask_cancelled_by_its_caller_stays_cancelled_when_repeated() -> None:
     gate = Gate()
     server = openai(Turn(Call("work", {"name": "one"})))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted(server, tools=[gate.tool]) as (_, _, session):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_asked, session, "Go.", "k1")
             await gate.started("one")
@@ -275,8 +270,7 @@ async def test_a_compaction_does_not_end_an_interrupted_ask() -> None:
 async def test_a_repeated_ask_whose_turn_pauses_again_is_answered() -> None:
     gate = Gate()
     server = openai(*[Turn(Call("work", {"name": name})) for name in ("one", "two")], Turn(Say("Done.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[replace(gate.tool, approval="ask")])
+    async with scripted(server, tools=[replace(gate.tool, approval="ask")]) as (_, _, session):
         first = await session.ask("Go.", key="k1")
         statuses: list[str] = []
 
@@ -299,8 +293,7 @@ async def test_a_repeated_ask_whose_turn_pauses_again_is_answered() -> None:
 async def test_repeated_asks_end_with_their_first_ask_when_the_session_closes() -> None:
     gate = Gate()
     server = openai(Turn(Call("work", {"name": "one"})))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted(server, tools=[gate.tool]) as (_, _, session):
         ends: list[str] = []
 
         async def ask(words: str, key: str) -> None:
@@ -322,8 +315,7 @@ async def test_repeated_asks_end_with_their_first_ask_when_the_session_closes() 
 async def test_repeated_asks_are_refused_if_the_queued_first_ask_is_refused() -> None:
     gate, refused = Gate(), list[QueueFull]()
     server = openai(Turn(Call("work", {"name": "one"})))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[replace(gate.tool, approval="ask")])
+    async with scripted(server, tools=[replace(gate.tool, approval="ask")]) as (_, _, session):
         assert (await session.ask("Go.")).status == "awaiting"
 
         async def ask() -> None:
@@ -342,24 +334,21 @@ async def test_the_number_of_waiting_repeated_asks_is_bounded(monkeypatch: pytes
     monkeypatch.setattr("actors.session.repeats.MAX_REPEATED", 1)
     gate = Gate()
     server = openai(Turn(Call("work", {"name": "one"})), Turn(Say("Done.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_asked, session, "Go.", "k1")
-            await gate.started("one")
-            tasks.start_soon(_asked, session, "Go.", "k1")
-            await anyio.wait_all_tasks_blocked()
-            with pytest.raises(QueueFull, match="1 repeated asks waiting"):
-                await session.ask("Go.", key="k1")
-            gate.open("one")
+    async with scripted(server, tools=[gate.tool]) as (_, _, session), anyio.create_task_group() as tasks:
+        tasks.start_soon(_asked, session, "Go.", "k1")
+        await gate.started("one")
+        tasks.start_soon(_asked, session, "Go.", "k1")
+        await anyio.wait_all_tasks_blocked()
+        with pytest.raises(QueueFull, match="1 repeated asks waiting"):
+            await session.ask("Go.", key="k1")
+        gate.open("one")
 
 
 async def test_a_repeated_ask_that_waits_reports_its_pending_calls_and_then_its_answer() -> None:
     gate = Gate()
     script = [Turn(Call("work", {"name": "one"})), Turn(Say("Done."))]
     server = openai(*script)
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[replace(gate.tool, approval="ask")])
+    async with scripted(server, tools=[replace(gate.tool, approval="ask")]) as (_, _, session):
         first = await session.ask("Go.", key="k1")
         repeated = await session.ask("Go.", key="k1")
         assert (repeated.status, repeated.pending_calls) == ("awaiting", first.pending_calls)
@@ -385,8 +374,7 @@ async def test_a_repeated_ask_that_waits_reports_its_pending_calls_and_then_its_
 async def test_a_shared_ask_continues_for_the_other_callers_if_one_is_cancelled() -> None:
     gate = Gate()
     server = openai(Turn(Call("work", {"name": "one"})), Turn(Say("Done.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted(server, tools=[gate.tool]) as (_, _, session):
         texts: list[str] = []
 
         async def repeat() -> None:
@@ -410,9 +398,7 @@ async def test_a_shared_ask_continues_for_the_other_callers_if_one_is_cancelled(
 
 @pytest.mark.parametrize("checkpoints", range(6))
 async def test_a_shared_ask_continues_if_a_caller_is_cancelled_while_submitting_it(checkpoints: int) -> None:
-    server = openai(Turn(Say("Done.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a")
+    async with scripted("openai_chat", Turn(Say("Done."))) as (server, _, session):
         texts: list[str] = []
 
         async def repeat() -> None:
@@ -456,16 +442,13 @@ async def test_an_ask_shared_by_several_callers_is_traced_once() -> None:
 
 
 async def test_an_ask_key_cannot_be_combined_with_results() -> None:
-    async with runtime_with(a=openai()) as runtime:
-        session = await runtime.open("a")
+    async with scripted("openai_chat") as (_, _, session):
         with pytest.raises(ConfigError, match="key= cannot be combined"):
             await session.ask(results={"call": 1}, key="k1")  # type: ignore[call-overload]
 
 
 async def test_an_ask_key_cannot_be_reused_for_another_message() -> None:
-    server = openai(Turn(Say("Oslo.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a")
+    async with scripted("openai_chat", Turn(Say("Oslo."))) as (server, _, session):
         await session.ask("Where?", key="k1")
         with pytest.raises(KeyReused, match="'k1' belongs to an ask with another message"):
             await session.ask("Who?", key="k1")
@@ -476,8 +459,7 @@ async def test_an_ask_key_cannot_be_reused_for_another_message() -> None:
 
 @pytest.mark.parametrize("key", ["", "k" * 201, "a\nb", 5])
 async def test_an_ask_key_must_be_a_short_printable_string(key: str) -> None:
-    async with runtime_with(a=openai()) as runtime:
-        session = await runtime.open("a")
+    async with scripted("openai_chat") as (_, _, session):
         with pytest.raises(ConfigError, match="key= takes "):
             await session.ask("Where?", key=key)
 

@@ -26,6 +26,7 @@ from actors.sync.ask import InterruptibleAsk
 from actors.testing import SERVER_ERROR, AnthropicServer, Call, OpenAIServer, Say, Turn, serve
 from tests.runtime.test_rebuild import UnknownCommand
 from tests.runtime_support import Gate, backend_at, bodies, log, openai, runtime_with
+from tests.scripted import scripted
 from tests.session.test_repeated_asks import pay, serving, storage_with, up_to
 
 pytestmark = pytest.mark.anyio
@@ -137,8 +138,7 @@ async def test_the_stream_of_a_repeated_ask_is_complete(monkeypatch: pytest.Monk
     monkeypatch.setattr("actors.session.streams.BUFFER", 16)
     monkeypatch.setattr("actors.session.repeats._SLICE", 8)
     calls = [Turn(Say(f"[{number}]"), Call("pay", {"amount": number})) for number in range(8)]
-    async with runtime_with(a=openai(*calls, Turn(Say("The end.")))) as runtime:
-        session = await runtime.open("a", tools=[pay])
+    async with scripted("openai_chat", *calls, Turn(Say("The end.")), tools=[pay]) as (_, _, session):
         assert (await session.ask("Go.", key="k1")).text == "The end."
         async with session.stream("Go.", key="k1") as events:
             seen = [event async for event in events]
@@ -155,8 +155,7 @@ async def test_an_abandoned_stream_of_a_repeated_ask_does_not_keep_the_session_b
     monkeypatch.setattr("actors.session.streams.BUFFER", 4)
     monkeypatch.setattr("actors.session.repeats._SLICE", 2)
     calls = [Turn(Say(f"[{number}]"), Call("pay", {"amount": number})) for number in range(4)]
-    async with runtime_with(a=openai(*calls, Turn(Say("The end.")))) as runtime:
-        session = await runtime.open("a", tools=[pay])
+    async with scripted("openai_chat", *calls, Turn(Say("The end.")), tools=[pay]) as (_, _, session):
         await session.ask("Go.", key="k1")
         with anyio.fail_after(30):
             async with session.stream("Go.", key="k1") as events:

@@ -25,6 +25,7 @@ from actors.strict.server import LoopbackServer
 from actors.testing import SERVER_ERROR, Call, Disconnect, Say, Stall, Status, Think, Turn
 from actors.tools import Tool
 from tests.runtime_support import Gate, anthropic, gather_events, log, openai, runtime_with
+from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
 
@@ -98,8 +99,7 @@ SCENES: dict[str, Callable[[], LoopbackServer]] = {
 @pytest.mark.requirement("U-03")
 async def test_the_log_yields_the_same_events_as_the_stream(scene: str) -> None:
     limits = RuntimeLimits(max_rounds=4)
-    async with runtime_with(a=SCENES[scene](), limits=limits) as runtime:
-        session = await runtime.open("a", tools=[look])
+    async with scripted(SCENES[scene](), tools=[look], limits=limits) as (_, runtime, session):
         events = [await gather_events(session, "Do it."), await gather_events(session, "And?")]
         live = [each for part in events for each in durable_json(part)]
         assert len(live) > 10
@@ -108,8 +108,7 @@ async def test_the_log_yields_the_same_events_as_the_stream(scene: str) -> None:
 
 async def test_calls_that_never_started_are_reported_when_their_turn_ends() -> None:
     limits = RuntimeLimits(max_rounds=4)
-    async with runtime_with(a=SCENES["too many rounds"](), limits=limits) as runtime:
-        session = await runtime.open("a", tools=[look])
+    async with scripted(SCENES["too many rounds"](), tools=[look], limits=limits) as (_, runtime, session):
         events = await gather_events(session, "Do it.")
         closed = [event for event in log(runtime, session) if isinstance(event, Cancelled)]
     assert {event.reason for event in closed} == {"never_started"}
@@ -181,8 +180,7 @@ async def test_every_event_fits_its_schema_and_its_sse_frame() -> None:
 
 @pytest.mark.requirement("U-03")
 async def test_a_subscriber_resumes_only_after_the_last_event_of_one_number() -> None:
-    async with runtime_with(a=openai(CALLING, ENDING)) as runtime:
-        session = await runtime.open("a", tools=[look])
+    async with scripted("openai_chat", CALLING, ENDING, tools=[look]) as (_, runtime, session):
         await session.ask("Do it.")
         groups = groupby(events_of_log(runtime, session), key=lambda each: int(each["seq"]))
         more = [[each.get("more", False) for each in group] for _, group in groups]

@@ -23,6 +23,7 @@ from actors.testing import SERVER_ERROR, Call, Say, Turn, serve
 from actors.tools import tool
 from tests.runtime.test_rebuild import crash
 from tests.runtime_support import Gate, backend_at, bodies, log, openai, runtime_with
+from tests.scripted import scripted
 from tests.session.test_external_calls import LOOK, ONE, OTHER, PUT_AWAY, leave
 
 pytestmark = pytest.mark.anyio
@@ -42,8 +43,7 @@ async def delete() -> str:
 @PUT_AWAY
 async def test_an_ask_that_waited_returns_a_value_of_its_output_type(put_away: str) -> None:
     server = openai(Turn(Call("look", {})), Turn(Say('{"name": "Oslo"}')))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[LOOK])
+    async with scripted(server, tools=[LOOK]) as (_, _, session):
         await session.ask("Where?", output=City)
         leave(session, put_away)
         assert (await session.ask(results={ONE: 1})).output == City("Oslo")
@@ -53,8 +53,7 @@ async def test_an_ask_that_waited_returns_a_value_of_its_output_type(put_away: s
 async def test_the_corrections_of_an_answer_are_counted_across_a_wait(put_away: str) -> None:
     no = Turn(Say("no"))
     server = openai(no, no, Turn(Call("look", {})), no, Turn(Say("never")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[LOOK])
+    async with scripted(server, tools=[LOOK]) as (_, _, session):
         assert (await session.ask("Where?", output=City, max_corrections=2)).status == "awaiting"
         leave(session, put_away)
         answer = await session.ask(results={ONE: 1}, check=False)
@@ -65,9 +64,7 @@ async def test_the_corrections_of_an_answer_are_counted_across_a_wait(put_away: 
 
 async def test_a_token_limit_counts_the_tokens_used_before_a_wait() -> None:
     looks = [Turn(Call("look", {}), usage=(11, 7)) for _ in range(2)]
-    server = openai(*looks, Turn(Say("never")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[LOOK])
+    async with scripted("openai_chat", *looks, Turn(Say("never")), tools=[LOOK]) as (server, _, session):
         await session.ask("Look twice.", token_limit=30)
         assert (await session.ask(results={ONE: 1})).status == "awaiting"
         answer = await session.ask(results={OTHER: 2}, check=False)
@@ -115,8 +112,7 @@ async def test_a_budget_of_seconds_does_not_count_the_time_spent_waiting() -> No
 async def test_a_subscriber_receives_the_text_that_follows_a_wait() -> None:
     server = openai(Turn(Say("Before."), Call("look", {})), Turn(Say("After.")))
     seen: list[SessionEvent] = []
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[LOOK])
+    async with scripted(server, tools=[LOOK]) as (_, _, session):
 
         async def read() -> None:
             async for event in session.events():
@@ -148,8 +144,7 @@ async def test_a_stream_contains_the_decisions_of_its_ask_as_the_log_does(
 ) -> None:
     assert verdict in ("allow", "deny")
     server = openai(Turn(Call("look", {}), Call("delete", {})), Turn(Say("Done.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[LOOK, delete])
+    async with scripted(server, tools=[LOOK, delete]) as (_, _, session):
         own = await durable_events(session.stream("Go."))
         if is_last:
             own += await durable_events(session.stream(results={ONE: 1}))
@@ -167,8 +162,7 @@ async def test_a_stream_contains_the_decisions_of_its_ask_as_the_log_does(
 @pytest.mark.parametrize("which", ["session", "ledger", "scheduler"])
 async def test_a_turn_continues_if_actors_crash_after_its_last_decision(which: str) -> None:
     server = openai(Turn(Call("delete", {})), Turn(Say("I see.")), Turn(Say("Still here.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[delete])
+    async with scripted(server, tools=[delete]) as (_, runtime, session):
         await session.ask("Delete it.")
 
         async def deny() -> None:

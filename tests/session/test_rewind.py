@@ -37,6 +37,7 @@ from tests.runtime_support import (
     runtime_with,
     wait_for_result,
 )
+from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
 
@@ -114,8 +115,7 @@ async def test_a_rewind_removes_later_messages_and_every_lane_begins_an_epoch() 
 async def test_a_rewind_is_queued_like_an_ask_and_shown_to_subscribers() -> None:
     gate = Gate()
     server = openai(Turn(Call("work", {"name": "a"})), *[Turn(Say("Done."))] * 4)
-    async with runtime_with(a=server) as runtime, anyio.create_task_group() as tasks:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted(server, tools=[gate.tool]) as (_, _, session), anyio.create_task_group() as tasks:
         shown: list[RewoundEvent] = []
 
         async def read() -> None:
@@ -154,8 +154,7 @@ async def test_a_rewind_is_rejected_if_the_queue_is_full() -> None:
 
 
 async def test_a_rewind_to_an_impossible_turn_raises_a_short_error() -> None:
-    async with runtime_with(a=numbered_answers()) as runtime:
-        session = await runtime.open("a")
+    async with scripted(numbered_answers()) as (_, _, session):
         await talk(session, "First?", "Second?", "Third?", "Fourth?")
         await session.rewind(to=3)
         (fifth,) = await talk(session, "Fifth?")
@@ -195,8 +194,7 @@ async def test_a_rewind_cancels_a_waiting_turn_first() -> None:
     gate = Gate()
     both = Turn(Call("look", {"n": 1}), Call("work", {"name": "a"}))
     server = openai(both, Turn(Say("Done.")), Turn(Say("Done.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[LOOK, gate.tool])
+    async with scripted(server, tools=[LOOK, gate.tool]) as (_, runtime, session):
         refused: list[str] = []
 
         async def rewind() -> None:
@@ -244,8 +242,7 @@ async def test_a_late_result_of_a_rewound_turn_is_kept_and_not_sent() -> None:
         return f"{name} came late"
 
     server = openai(Turn(Call("work", {"name": "a"})), *[Turn(Say("Done."))] * 3)
-    async with runtime_with(a=server) as runtime, anyio.create_task_group() as tasks:
-        session = await runtime.open("a", tools=[work])
+    async with scripted(server, tools=[work]) as (_, _, session), anyio.create_task_group() as tasks:
         tasks.start_soon(session.ask, "Work.")
         await begun.wait()
         await session.cancel()
@@ -272,8 +269,7 @@ async def test_a_rewind_works_when_the_budget_is_used_up() -> None:
 async def test_a_queued_rewind_survives_a_crash(which: str) -> None:
     gate = Gate()
     server = openai(Turn(Call("work", {"name": "a"})), *[Turn(Say("Done."))] * 3)
-    async with runtime_with(a=server) as runtime, anyio.create_task_group() as tasks:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted(server, tools=[gate.tool]) as (_, _, session), anyio.create_task_group() as tasks:
         tasks.start_soon(session.ask, "First?")
         await gate.started("a")
         done: list[int] = []
@@ -399,9 +395,7 @@ REFUSAL = Status(
 
 
 async def test_an_error_caused_by_the_history_suggests_a_rewind() -> None:
-    server = openai(Turn(Say("Fine.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a")
+    async with scripted("openai_chat", Turn(Say("Fine."))) as (server, _, session):
         (first,) = await talk(session, "First?")
         server.faults = lambda number, request: REFUSAL
         with pytest.raises(AskFailed, match=r"session.rewind\(to=1\)") as failed:
@@ -413,9 +407,7 @@ async def test_an_error_caused_by_the_history_suggests_a_rewind() -> None:
 
 
 async def test_a_suggested_rewind_skips_turns_that_were_rewound() -> None:
-    server = openai(Turn(Say("Fine.")), Turn(Say("Fine.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a")
+    async with scripted("openai_chat", Turn(Say("Fine.")), Turn(Say("Fine."))) as (server, _, session):
         first, _second = await talk(session, "First?", "Second?")
         await session.rewind(to=first.turn)
         server.faults = lambda number, request: REFUSAL

@@ -15,7 +15,8 @@ from actors.events import event_json
 from actors.journal import readers
 from actors.runtime.runtime import Runtime
 from actors.testing import Call, Say, Stall, Think, Turn
-from tests.runtime_support import Gate, anthropic, gather_events, openai, runtime_with
+from tests.runtime_support import Gate, gather_events, openai, runtime_with
+from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
 
@@ -46,8 +47,7 @@ def assert_no_subscriber(runtime: Runtime) -> None:
 @pytest.mark.requirement("U-03", "PROMISE-8")
 async def test_early_and_late_subscribers_receive_the_same_events() -> None:
     seen: dict[str, list[SessionEvent]] = {"one": [], "two": []}
-    async with runtime_with(a=anthropic(*TURNS, *TURNS)) as runtime:
-        session = await runtime.open("a", tools=[look])
+    async with scripted("anthropic", *TURNS, *TURNS, tools=[look]) as (_, runtime, session):
 
         async def read(name: str) -> None:
             async for event in session.events():
@@ -74,8 +74,7 @@ async def test_early_and_late_subscribers_receive_the_same_events() -> None:
 
 @pytest.mark.requirement("U-03")
 async def test_a_subscriber_resumes_at_any_event_without_a_gap() -> None:
-    async with runtime_with(a=openai(*TURNS)) as runtime:
-        session = await runtime.open("a", tools=[look])
+    async with scripted("openai_chat", *TURNS, tools=[look]) as (_, _, session):
         await session.ask("Do it.")
         whole = await events_so_far(session)
         for cut in range(len(whole) + 1):
@@ -92,8 +91,7 @@ async def test_a_slow_subscriber_receives_resync_and_misses_only_deltas(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(readers, "BUFFER", 8)
-    async with runtime_with(a=openai(*TURNS)) as runtime:
-        session = await runtime.open("a", tools=[look])
+    async with scripted("openai_chat", *TURNS, tools=[look]) as (_, _, session):
         events = session.events()
         first = await anext(events)
         assert (await session.ask("Do it.")).status == "complete"
@@ -109,8 +107,7 @@ async def test_a_slow_subscriber_receives_resync_and_misses_only_deltas(
 @pytest.mark.requirement("PROMISE-8")
 async def test_a_subscriber_that_joins_mid_answer_receives_the_rest_live() -> None:
     words = Turn(Say("word " * 900))
-    async with runtime_with(a=openai(words, faults={0: Stall(after_bytes=60_000)})) as runtime:
-        session = await runtime.open("a")
+    async with scripted(openai(words, faults={0: Stall(after_bytes=60_000)})) as (_, runtime, session):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Do it.")
             while (await events_so_far(session))[-1].type != "request_sent":
@@ -126,8 +123,7 @@ async def test_a_subscriber_that_joins_mid_answer_receives_the_rest_live() -> No
 
 @pytest.mark.requirement("PROMISE-8")
 async def test_reading_an_idle_or_closed_session_does_not_activate_it() -> None:
-    async with runtime_with(a=openai(*TURNS)) as runtime:
-        session = await runtime.open("a", tools=[look])
+    async with scripted("openai_chat", *TURNS, tools=[look]) as (_, _, session):
         await session.ask("Do it.")
         assert session._lifecycle.passivate()  # as if other sessions needed its place
         before = await events_so_far(session)
@@ -140,8 +136,7 @@ async def test_reading_an_idle_or_closed_session_does_not_activate_it() -> None:
 @pytest.mark.parametrize("after", [-1, 99, "3"])
 @pytest.mark.requirement("U-03")
 async def test_reading_events_after_an_unknown_sequence_number_raises_unknown_seq(after: int) -> None:
-    async with runtime_with(a=openai(Turn(Say("ok")))) as runtime:
-        session = await runtime.open("a")
+    async with scripted("openai_chat", Turn(Say("ok"))) as (_, runtime, session):
         with pytest.raises(UnknownSeq, match=f"{after}"):
             await events_so_far(session, after=after)
         assert await events_so_far(session, after=1) == []
@@ -152,8 +147,7 @@ async def test_reading_events_after_an_unknown_sequence_number_raises_unknown_se
 async def test_exiting_the_runtime_ends_subscriptions() -> None:
     ends: list[str] = []
     server = openai(Turn(Say("ok")))
-    async with anyio.create_task_group() as tasks, runtime_with(a=server) as runtime:
-        session = await runtime.open("a")
+    async with anyio.create_task_group() as tasks, scripted(server) as (_, runtime, session):
         async for _ in session.events():
             break
         assert_no_subscriber(runtime)
@@ -177,8 +171,7 @@ async def test_exiting_the_runtime_ends_subscriptions() -> None:
 
 @pytest.mark.requirement("PROMISE-8")
 async def test_a_subscriber_may_wait_again_after_a_timeout() -> None:
-    async with runtime_with(a=openai(Turn(Say("ok")))) as runtime:
-        session = await runtime.open("a")
+    async with scripted("openai_chat", Turn(Say("ok"))) as (_, _, session):
         events = session.events(after=1)
         with anyio.move_on_after(0):
             await anext(events)

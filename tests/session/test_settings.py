@@ -33,6 +33,7 @@ from tests.runtime_support import (
     openai,
     runtime_with,
 )
+from tests.scripted import scripted
 
 NOT_TAKEN = {
     "openai_responses": {"stop"},
@@ -160,9 +161,7 @@ def test_ask_settings_and_their_log_record_have_the_same_fields() -> None:
 async def test_settings_passed_to_an_ask_apply_only_to_that_ask_and_are_logged(
     make_server: Any,
 ) -> None:  # Any: a type of server
-    server = make_server(Turn(Say("short")), Turn(Say("long")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a")
+    async with scripted(make_server(Turn(Say("short")), Turn(Say("long")))) as (server, runtime, session):
         await session.ask("Briefly?", max_tokens=50, top_p=0.5, stop=("END",))
         await session.ask("At length?")
         first, second = bodies(server)
@@ -191,8 +190,7 @@ async def test_settings_of_an_ask_override_those_of_its_backend_one_by_one() -> 
 async def test_a_forced_tool_is_forced_only_in_the_first_request() -> None:
     server, gate = anthropic(Turn(Call("work", {"name": "a"})), Turn(Say("done"))), Gate()
     gate.open("a")
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted(server, tools=[gate.tool]) as (_, _, session):
         answer = await session.ask("Work!", tool_choice="required")
         assert (answer.status, answer.text) == ("complete", "done")
         forced, free = bodies(server)
@@ -208,8 +206,7 @@ async def test_tool_choice_none_declares_the_tools_and_runs_none() -> None:
     async def work() -> None:
         ran.append(1)
 
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[work])
+    async with scripted(server, tools=[work]) as (_, _, session):
         answer = await session.ask("Do not look it up.", tool_choice="none")
         (body,) = bodies(server)
         assert (answer.status, body["tool_choice"], ran) == ("complete", "none", [])
@@ -222,8 +219,7 @@ async def test_tool_choice_none_declares_the_tools_and_runs_none() -> None:
 async def test_max_rounds_limits_the_rounds_of_an_ask() -> None:
     server, gate = openai(Turn(Call("work", {"name": "a"})), Turn(Say("final"))), Gate()
     gate.open("a")
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted(server, tools=[gate.tool]) as (_, _, session):
         answer = await session.ask("Work!", max_rounds=2)
         assert (answer.rounds, answer.text) == (2, "final")
         assert bodies(server)[1]["tool_choice"] == "none"
@@ -233,8 +229,7 @@ async def test_max_rounds_limits_the_rounds_of_an_ask() -> None:
 async def test_an_ask_that_exceeds_its_timeout_fails_and_closes_every_call() -> None:
     """The tool never returns, so only the deadline can end the ask."""
     server, gate = openai(Turn(Call("work", {"name": "a"})), Turn(Say("next"))), Gate()
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted(server, tools=[gate.tool]) as (_, runtime, session):
         answer = await session.ask("Work!", timeout=0.2, check=False)
         assert (answer.status, answer.error) == (
             "failed",
@@ -268,8 +263,7 @@ async def test_a_cancel_before_the_deadline_ends_the_ask_as_cancelled() -> None:
 async def test_the_timeouts_of_an_ask_override_those_of_its_backend(setting: str) -> None:
     """The timeouts of the backend are a minute or longer."""
     silent = Stall() if setting == "first_byte" else Stall(after_bytes=40)
-    async with runtime_with(a=openai(Turn(Say("never heard")), faults={0: silent})) as runtime:
-        session = await runtime.open("a")
+    async with scripted(openai(Turn(Say("never heard")), faults={0: silent})) as (_, _, session):
         wanted: AskSettings = (
             {"first_byte_timeout": 0.2} if setting == "first_byte" else {"idle_timeout": 0.2}
         )

