@@ -19,6 +19,7 @@ from actors.tools.mcp.configured import configured_toolset
 from actors.tools.mcp.results import ServerToolError
 from actors.tools.toolsets import SessionTools
 from tests.runtime_support import bodies, openai, results, runtime_with
+from tests.scripted import scripted
 from tests.tools.mcp_servers import raw
 from tests.tools.mcp_servers.raw_http import RawHttp
 from tests.tools.test_mcp import call, open_tools
@@ -383,11 +384,9 @@ async def test_the_error_of_an_unreachable_server_contains_its_address() -> None
 async def test_results_of_a_raw_server_reach_the_model_through_a_session() -> None:
     answers = table(good={"structuredContent": {"n": 1}}, large={"$blocks": 5_000})
     model = openai(Turn(Call("good", {}), Call("large", {})), Turn(Say("Done.")))
-    async with runtime_with(a=model) as runtime:
-        session = await runtime.open("a", tools=[child_source(answers)])
+    async with scripted(model, tools=[child_source(answers)]) as (_, _, session):
         assert (await session.ask("Go.")).text == "Done."
         await session.close()
     good, large = results(bodies(model)[-1]).values()
     assert good == '{"n":1}'
     assert "more than max_blocks=1,000 allows" in large
-    assert model.refusals == []

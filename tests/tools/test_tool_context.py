@@ -26,6 +26,7 @@ from actors.testing import Call, Say, Turn
 from actors.tools import Tool, tool
 from actors.tools.context import NoSession
 from tests.runtime_support import anthropic, bodies, log, openai, results, runtime_with
+from tests.scripted import scripted
 
 MakeServer = Callable[..., LoopbackServer]
 SERVERS = pytest.mark.parametrize("make_server", [openai, anthropic])
@@ -221,10 +222,8 @@ async def test_a_blocking_tool_sees_its_cancellation_in_the_context(how: str) ->
         heard.append(True)
         return "stopped half way"
 
-    server = openai(ONE, Turn(Say("I see.")))
     made = tool(work) if how == "cancel" else tool(timeout=0.01)(work)
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[made])
+    async with scripted("openai_chat", ONE, Turn(Say("I see.")), tools=[made]) as (_, _, session):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Go.")
             while not begun.is_set():
@@ -241,8 +240,7 @@ async def test_a_blocking_tool_sees_its_cancellation_in_the_context(how: str) ->
 
 
 async def _progress(made: Tool[..., Any]) -> list[ToolProgressEvent]:  # Any: any function
-    async with runtime_with(a=openai(ONE, Turn(Say("Done.")))) as runtime:
-        session = await runtime.open("a", tools=[made])
+    async with scripted("openai_chat", ONE, Turn(Say("Done.")), tools=[made]) as (_, runtime, session):
         events: list[SessionEvent] = []
         async with session.stream("Go.") as stream:
             events.extend([event async for event in stream])

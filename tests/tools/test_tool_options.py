@@ -11,7 +11,8 @@ from actors.errors import KernelError, ToolDefinitionError
 from actors.testing import Call, Turn
 from actors.tools import Tool, tool
 from actors.tools.options import Approval
-from tests.runtime_support import log, openai, runtime_with
+from tests.runtime_support import log
+from tests.scripted import scripted
 
 SCHEMA: dict[str, JsonValue] = {"type": "object", "properties": {"path": {"type": "string"}}}
 
@@ -128,8 +129,7 @@ async def test_the_effects_of_a_call_are_logged_before_it_starts(effects: Effect
         begun.extend(event for event in log(runtime, session) if isinstance(event, Started))
         return "done"
 
-    async with runtime_with(a=openai(Turn(Call("work", {})))) as runtime:
-        session = await runtime.open("a", tools=[work])
+    async with scripted("openai_chat", Turn(Call("work", {})), tools=[work]) as (_, runtime, session):
         await session.ask("Go.")
         (known,) = (await session.ledger()).interactions()
     assert begun == [Started(known.call_id, effects)]
