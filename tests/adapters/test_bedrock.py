@@ -92,8 +92,8 @@ async def test_a_throttled_stream_and_a_busy_model_are_retried() -> None:
         1: Status(429, type="ModelNotReadyException"),
     }
     server = BedrockServer([Turn(Say("Here."))], faults=faults)
-    async with runtime_with(a=server, backend=BackendLimits(), seconds=60) as runtime:
-        answer = await (await runtime.open("a")).ask("Hello?")
+    async with scripted(server, backend=BackendLimits()) as (_, _, session):
+        answer = await session.ask("Hello?")
     assert answer.text == "Here."
     assert [exchange.status for exchange in server.requests] == [200, 429, 200]
 

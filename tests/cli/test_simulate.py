@@ -35,7 +35,7 @@ from actors.testing import (
 )
 from actors.testing.standin import answer, model
 from tests.cli.command import Running, actors, actors_now, run_in_background
-from tests.runtime_support import runtime_with
+from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
 
@@ -77,9 +77,7 @@ async def weather(city: str, days: int) -> str:
 @pytest.mark.alternating
 @pytest.mark.parametrize("name", SERVERS)
 async def test_the_simulated_model_calls_tools_in_every_dialect(name: str) -> None:
-    server = strict_server(name, answer)
-    async with runtime_with(b=server) as runtime:
-        session = await runtime.open("b", tools=[weather])
+    async with scripted(strict_server(name, answer), tools=[weather]) as (server, _, session):
         for words in ("Weather?", "And now?"):
             assert (await session.ask(words)).text == "I have the result."
         calls = (await session.ledger()).interactions()

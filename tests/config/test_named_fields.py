@@ -14,7 +14,8 @@ from actors.core.schemas.arguments import MAX_ERRORS
 from actors.errors import AskFailed, ConfigError
 from actors.testing import Say, Turn
 from actors.tools import tool
-from tests.runtime_support import bodies, openai, runtime_with
+from tests.runtime_support import bodies, openai
+from tests.scripted import scripted
 
 
 class Address(BaseModel):
@@ -105,8 +106,7 @@ class City:
 @pytest.mark.anyio
 async def test_a_misspelt_field_of_an_answer_is_reported_to_model_and_caller() -> None:
     server = openai(Turn(Say('{"nme": "Oslo", "people": 3}')), Turn(Say('{"nme": "Oslo", "people": 3}')))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a")
+    async with scripted(server) as (_, _, session):
         with pytest.raises(AskFailed) as raised:
             await session.ask("Which city?", output=City, max_corrections=1)
     hint = "nme: expected no such field; did you mean 'name'?"

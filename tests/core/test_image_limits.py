@@ -20,6 +20,7 @@ from actors.tools import tool
 from actors.transcripts import History, Ledger, check, dialect, encode, from_wire, render
 from tests.commands.at_scale import share
 from tests.runtime_support import assert_prefixes, bodies, runtime_with
+from tests.scripted import scripted
 
 LIMITED = ["anthropic", "bedrock"]
 MODELS = {"anthropic": "claude-x", "bedrock": "anthropic.claude-x-v1:0"}
@@ -181,8 +182,7 @@ def test_a_damaged_image_in_a_transcript_is_replaced_by_a_note_and_is_reported()
 
 @pytest.mark.anyio
 async def test_a_damaged_image_in_an_ask_is_rejected_and_the_session_continues() -> None:
-    async with runtime_with(claude=AnthropicServer([Turn(Say("Hi."))])) as runtime:
-        session = await runtime.open("claude")
+    async with scripted(AnthropicServer([Turn(Say("Hi."))])) as (_, _, session):
         with pytest.raises(
             MediaError, match="Part 1 of the ask, of type 'image/png', cannot be used: it is incomplete"
         ):

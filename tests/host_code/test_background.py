@@ -8,6 +8,7 @@ from actors.testing import Call, Say, Turn
 from actors.tools import tool
 from tests.host_code.rows import ONE
 from tests.runtime_support import Gate, openai, runtime_with, wait_for_result
+from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
 
@@ -76,8 +77,7 @@ async def test_a_tool_that_still_runs_after_its_call_was_closed_may_use_its_sess
             is_done.set()
         return name
 
-    async with runtime_with(seconds=60, a=openai(ONE, Turn(Say("from the session")))) as runtime:
-        session = await runtime.open("a", tools=[work])
+    async with scripted("openai_chat", ONE, Turn(Say("from the session")), tools=[work]) as (_, _, session):
         async with session.stream("Do it."):
             await begun.wait()
             assert await session.cancel()

@@ -14,6 +14,7 @@ from actors.journal.storage.sqlite import SqliteStorage, connection
 from actors.testing import Say, Turn
 from tests.journal.storages import begin, to
 from tests.runtime_support import openai, runtime_with
+from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
 
@@ -39,8 +40,8 @@ async def test_stats_report_file_sizes_and_commit_times(path: Path) -> None:
 
 
 async def test_a_journal_without_files_reports_no_file_sizes() -> None:
-    async with runtime_with(a=openai(Turn(Say("Yes.")))) as runtime:
-        await (await runtime.open("a")).ask("Well?")
+    async with scripted("openai_chat", Turn(Say("Yes."))) as (_, runtime, session):
+        await session.ask("Well?")
         journal = runtime.stats().journal
         assert (journal.sizes, journal.commits.count) == (StorageSizes(), 0)
 

@@ -32,6 +32,7 @@ from tests.runtime_support import (
     runtime_with,
     synthetic,
 )
+from tests.scripted import scripted
 
 pytestmark = pytest.mark.anyio
 
@@ -84,8 +85,7 @@ async def test_an_unreadable_call_is_retried_and_not_kept() -> None:
     gate = Gate()
     gate.open("x")
     one = openai(Turn(Call("work", {"name": "x"})), Turn(Say("Done.")), faults={0: UNREADABLE})
-    async with runtime_with(a=one, backend=BackendLimits(attempts=3)) as runtime:
-        session = await runtime.open("a", tools=[gate.tool])
+    async with scripted(one, tools=[gate.tool], backend=BackendLimits(attempts=3)) as (_, _, session):
         answer = await session.ask("Do it.")
         assert (answer.status, answer.text) == ("complete", "Done.")
         roles = [message.role for message in await session.history()]
@@ -118,8 +118,7 @@ async def test_reasoning_from_another_upstream_is_dropped_and_the_session_contin
 @pytest.mark.usefixtures("short_waits")
 async def test_a_turn_fails_after_a_few_unreadable_calls() -> None:
     one = openai(faults=dict.fromkeys(range(20), UNREADABLE))
-    async with runtime_with(a=one, backend=BackendLimits(attempts=3)) as runtime:
-        session = await runtime.open("a")
+    async with scripted(one, backend=BackendLimits(attempts=3)) as (_, _, session):
         events = await gather_events(session, "Do it.")
         assert isinstance(events[-1], ErrorEvent)
         assert [message.role for message in await session.history()] == ["user"]

@@ -31,6 +31,7 @@ from actors.telemetry.emission import MARGIN, emit, escape, format_traceback
 from actors.testing import SERVER_ERROR, Call, Say, Status, Turn
 from tests.naming import case
 from tests.runtime_support import Gate, openai, runtime_with
+from tests.scripted import scripted
 from tests.telemetry.log_capture import (
     RecordLines,
     capture_output,
@@ -296,8 +297,7 @@ async def _try_ask(ask: Callable[[str], object]) -> None:
 async def test_a_failed_ask_is_logged_with_the_context_bound_by_its_caller() -> None:
     server = openai(faults={0: Status(401, message="No."), 1: Status(401, message="No.")})
     with configure_structlog() as seen:
-        async with runtime_with(a=server) as runtime:
-            session = await runtime.open("a")
+        async with scripted(server) as (_, _, session):
             for number in range(2):
                 with structlog.contextvars.bound_contextvars(request=number):
                     await session.ask("Hello.", check=False)

@@ -35,6 +35,7 @@ from actors.telemetry import PrometheusCollector
 from actors.testing import SERVER_ERROR, Call, Disconnect, Say, Stall, Status, Turn
 from tests.naming import case
 from tests.runtime_support import Gate, anthropic, backend_at, openai, runtime_with
+from tests.scripted import scripted
 from tests.telemetry.promql import missing_references
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -238,8 +239,7 @@ async def test_disconnected_requests_have_no_status_and_stopped_ones_are_cancell
 @pytest.mark.anyio
 async def test_session_counts_do_not_depend_on_active_actors() -> None:
     server = openai(Turn(Call("look", {})), ANSWER, ANSWER)
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[LOOK])
+    async with scripted(server, tools=[LOOK]) as (_, runtime, session):
         assert stages(runtime) == (0, 0, 1)
         await session.ask("Look.")
         assert stages(runtime) == (0, 1, 0)
@@ -255,9 +255,7 @@ async def test_session_counts_do_not_depend_on_active_actors() -> None:
 
 @pytest.mark.anyio
 async def test_a_session_taken_over_by_another_host_is_no_longer_counted() -> None:
-    server = openai(Turn(Call("look", {})))
-    async with runtime_with(a=server) as runtime:
-        session = await runtime.open("a", tools=[LOOK])
+    async with scripted("openai_chat", Turn(Call("look", {})), tools=[LOOK]) as (_, runtime, session):
         await session.ask("Look.")
         runtime._storage.claim(session.id)
         with pytest.raises(Fenced):
