@@ -78,6 +78,8 @@ async def test_a_turn_waits_for_its_caller_and_continues_with_the_results(
 
 @PUT_AWAY
 async def test_results_passed_by_the_caller_are_recorded_while_the_turn_waits_for_others(
+    put_away: str,
+) -> None:
     async with scripted("openai_chat", TWO, Turn(Say("Both.")), tools=[LOOK]) as (server, _, session):
         assert len((await session.ask("Look.")).pending_calls) == 2
         leave(session, put_away)
