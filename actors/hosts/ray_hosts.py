@@ -16,7 +16,8 @@ from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 from uuid import uuid4
 
-from actors.core.stream_events.events import DurableEvent, SessionEvent
+from actors.core.stream_events.event_base import DurableEvent
+from actors.core.stream_events.events import SessionEvent
 from actors.core.stream_events.results import AskResult
 from actors.errors import ActorsError, ConfigError, HostUnavailable, JournalUnavailable
 from actors.hosts.balancing import PERIOD, start_rebalancing
