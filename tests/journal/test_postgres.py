@@ -1,6 +1,6 @@
 """The Postgres storage: table format, golden tables, blobs, leases, and secrets."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -305,6 +305,21 @@ def test_a_claim_checks_the_owner_again_if_another_claim_came_first(
         other.delete("one")
     assert looks == [2]
     assert storage.read("one") != []
+
+
+@pytest.mark.parametrize("release", [PostgresStorage.release_all, PostgresStorage.close])
+def test_all_pages_of_a_hosts_sessions_are_released(
+    storage: PostgresStorage,
+    other: PostgresStorage,
+    release: Callable[[PostgresStorage], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("actors.journal.storage.postgres.hosts.RELEASED", 2)
+    for session in ("a", "b", "c", "d", "e"):
+        begin(storage, session)
+    begin(other, "theirs")
+    release(storage)
+    assert [session.owner for session in other.sessions()] == [*[None] * 5, other.host][::-1]
 
 
 @pytest.mark.parametrize(

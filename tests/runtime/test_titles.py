@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from math import inf, nan
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -77,6 +78,23 @@ def test_a_list_of_sessions_can_be_filtered_by_metadata(storage: Storage) -> Non
         assert list_ids(storage, metadata=(("number", other),)) == []
     assert list_ids(storage, metadata=(("number", 3),)) == ["s3"]
     assert len(list_ids(storage)) == 10
+
+
+def test_long_metadata_is_found_by_each_entry(storage: Storage) -> None:
+    """An entry of 2,750 bytes that cannot be compressed does not fit into an index of Postgres."""
+    random, escaped = Random(1), [chr(number) for number in (*range(1, 8), *range(14, 32))]
+
+    def wide() -> str:
+        return chr(random.randrange(0x10000, 0x10FFFF))
+
+    value = "".join(random.choice(escaped) if random.random() < 0.4 else wide() for _ in range(512))
+    long: Metadata = (("".join(wide() for _ in range(64)), value),)
+    begin(storage, "long", metadata=(*long, ("user", "7")))
+    begin(storage, "other", metadata=(("user", "7"),))
+    assert list_ids(storage, metadata=long) == ["long"]
+    assert list_ids(storage, metadata=(*long, ("user", "7"))) == ["long"]
+    assert list_ids(storage, metadata=(*long, ("user", "8"))) == []
+    assert list_ids(storage, metadata=(("user", "7"),)) == ["long", "other"]
 
 
 def test_a_list_of_sessions_can_be_filtered_by_title_words_in_any_case(storage: Storage) -> None:

@@ -1,8 +1,9 @@
 """Create the tables, and check the tables, their version and the rights of a host before use.
 
 The tables are in the first schema of the connection's search path. Their names begin with `actors_`, so other programs
-may use the same schema. The indexed columns of `actors_session` change at most once a minute while a log grows, so that
-Postgres rewrites only the row and no index (a heap-only tuple).
+may use the same schema. The indexed columns of `actors_session` change when a turn begins, pauses or ends, and
+otherwise at most once a minute while a log grows. With other events, Postgres rewrites only the row and no index (a
+heap-only tuple).
 """
 
 from typing import Any
@@ -27,12 +28,16 @@ CREATE TABLE actors_session (
     opened double precision NOT NULL, used double precision NOT NULL, checksum bigint NOT NULL,
     title text NOT NULL, folded text NOT NULL, metadata text NOT NULL,
     bucket bigint GENERATED ALWAYS AS (CASE WHEN last > 0 THEN (used / 64)::bigint ELSE -1 END) STORED,
-    lifecycle text GENERATED ALWAYS AS (CASE WHEN state IN ('awaiting', 'closed') THEN state ELSE 'open' END) STORED
+    entries text[] GENERATED ALWAYS AS (
+        CASE WHEN metadata = '' THEN NULL WHEN octet_length(metadata) > 2500 THEN ARRAY['*']
+        ELSE string_to_array(substr(metadata, 3, greatest(length(metadata) - 4, 0)), E'\\n,\\n') END
+    ) STORED
 ) WITH (fillfactor = 50);
 CREATE INDEX ON actors_session (bucket);
-CREATE INDEX ON actors_session (tenant, bucket, lifecycle);
-CREATE INDEX ON actors_session (lifecycle, bucket);
-CREATE INDEX ON actors_session (owner) WHERE owner IS NOT NULL;
+CREATE INDEX ON actors_session (tenant, bucket, state);
+CREATE INDEX ON actors_session (state, bucket);
+CREATE INDEX ON actors_session (owner, name) WHERE owner IS NOT NULL;
+CREATE INDEX ON actors_session USING gin (entries) WHERE entries IS NOT NULL;
 CREATE TABLE actors_record (
     session bigint, number bigint, checksum bigint NOT NULL, bytes bytea NOT NULL, PRIMARY KEY (session, number)
 );
@@ -44,9 +49,15 @@ CREATE INDEX ON actors_blob_use (hash);
 """
 """The statements that create the tables.
 
-`bucket` is a column instead of an expression in the index, because Postgres would update such an index with every
-change of `used`. Because of the foreign key of `actors_blob_use`, a transaction that adds a reference to a blob and a
-transaction that deletes the blob wait for each other.
+- `bucket` is a column instead of an expression in the index, because Postgres would update such an index with every
+  change of `used`.
+- `entries` contains the entries of the metadata, or only `*` if one of them may exceed the maximum of an index, about
+  2,700 bytes. It is a column because Postgres did not use the statistics of an expression with arrays.
+- `state` is indexed so that few running sessions are found among 1,000,000, which took 360 ms without the index. In
+  return, the server's write-ahead log of a turn grows by a tenth.
+- The index of owners contains names, which order the pages of a host's sessions.
+- Because of the foreign key of `actors_blob_use`, a transaction that adds a reference to a blob and a transaction that
+  deletes the blob wait for each other.
 """
 
 _LOCK = 0x6163_7472

@@ -9,6 +9,9 @@ from actors.journal.storage.postgres.connection import Connection
 from actors.journal.storage.postgres.format import check_version
 from actors.journal.storage.postgres.removal import remove_unused_rows
 
+RELEASED = 1000
+"""Sessions that one statement releases: few enough that the statement ends within its time limit."""
+
 
 def remove_earlier_hosts(connection: Connection, name: str, status: HostStatus) -> None:
     """Remove the rows of hosts that are long gone, and of an earlier host with the same address as a new host.
@@ -79,17 +82,16 @@ def assign(connection: Connection, owner: str, session: str, fence: int, host: s
     raise no_host_error(session, host)
 
 
-def release_claims(connection: Connection, name: str, lease: float, status: HostStatus, where: str) -> None:
-    """Renew the lease of a host with a new status, and release the host's sessions, in one transaction."""
-    with connection.transaction():
-        # The renewal locks the host's row, so that no session is assigned to the host afterwards.
-        renew_lease(connection, name, lease, status, where)
-        connection.execute(sql.RELEASE_ALL, (name,))
+def release_page(connection: Connection, host: str, after: str) -> str | None:
+    """Release the first `RELEASED` of the host's sessions whose names follow `after`.
+
+    Return the last name, or None if the host has no such session.
+    """
+    found = connection.execute(sql.RELEASE_PAGE, (host, after, RELEASED, host)).fetchall()
+    return max((name for (name,) in found), default=None)
 
 
 def end_host(connection: Connection, host: str) -> None:
-    """Release every session that a host has claimed, and remove the host's row."""
-    with connection.transaction():
-        connection.execute(sql.RELEASE_ALL, (host,))
-        connection.execute(sql.FORGET_HOST, (host,))
+    """Remove the row of a host, whose sessions were released, and the rows of sessions without a log."""
+    connection.execute(sql.FORGET_HOST, (host,))
     remove_unused_rows(connection)

@@ -14,6 +14,7 @@ import secrets
 import shlex
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from time import monotonic, time
 
@@ -37,7 +38,7 @@ from actors.journal.storage import (
 )
 from actors.journal.storage.clock import ObservedClock
 from actors.journal.storage.deletion import RemainingData
-from actors.journal.storage.directory import EVERY, Page, SessionFilter, StoredSession, indexed_state
+from actors.journal.storage.directory import EVERY, Page, SessionFilter, StoredSession
 from actors.journal.storage.host_names import host_name
 from actors.journal.storage.hosts import ClaimedSession, Host, HostStatus
 from actors.journal.storage.postgres import hosts as host_rows
@@ -155,6 +156,7 @@ class PostgresStorage:
         try:
             if self._renewed_at is not None:
                 with suppress(JournalUnavailable):
+                    self._release_claims(only_connect)
                     self._writer.run(lambda connection: host_rows.end_host(connection, self.host))
         finally:
             self._rows.clear()
@@ -193,8 +195,9 @@ class PostgresStorage:
         """Release every session of this host, and mark the host as draining."""
         if self._renewed_at is not None:
             self._status = replace(self._status, state="draining")
-            row = (self.host, self._lease, self._status, self.where)
-            self._writer.run(lambda connection: host_rows.release_claims(connection, *row))
+            # The renewal locks the host's row, so that no session is assigned to the host afterwards.
+            self._writer.run(self._renew_lease)
+            self._release_claims(self._ensure_host)
 
     @contextmanager
     def transaction(self, claims: Sequence[str] = ()) -> Generator[None]:
@@ -281,10 +284,13 @@ class PostgresStorage:
         used, name = (None, None) if after is None else (-after[0], after[1])
         wanted: dict[str, object] = {"tenant": which.tenant, "state": which.state, "limit": limit}
         wanted |= {"used": used, "name": name, "title": which.folded, "entries": list(which.entries)}
-        wanted["lifecycle"] = None if which.state is None else indexed_state(which.state)
+        wanted["indexed"] = [entry.strip("\n") for entry in which.entries]
         statement = sql.sessions(which, after)
         self._resolve_uncertain_append()
-        found = self._reader.run(lambda connection: connection.execute(statement, wanted).fetchall())
+        # The best index depends on the values, so the statement is planned with them each time.
+        found = self._reader.run(
+            lambda connection: connection.execute(statement, wanted, prepare=False).fetchall()
+        )
         return [decode_row(values, self._place).stored_session for values in found]
 
     def find(self, session: str) -> StoredSession | None:
@@ -352,6 +358,18 @@ class PostgresStorage:
             host_rows.remove_earlier_hosts(connection, self.host, self._status)
         if self._renewed_at is None or monotonic() - self._renewed_at > self._lease / 3:
             self._renew_lease(connection)
+
+    def _release_claims(self, prepare: Callable[[Connection], None]) -> None:
+        """Release the sessions of this host in pages, each in its own transaction. Call `prepare` before each page."""
+        name: str | None = ""
+        while name is not None:
+            name = self._writer.run(partial(self._release_page, prepare, name))
+
+    def _release_page(
+        self, prepare: Callable[[Connection], None], after: str, connection: Connection
+    ) -> str | None:
+        prepare(connection)
+        return host_rows.release_page(connection, self.host, after)
 
     def _claim(self, connection: Connection, session: str, existing: bool) -> Claim:
         self._ensure_host(connection)
