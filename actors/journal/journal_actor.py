@@ -83,7 +83,8 @@ class _Group(Struct):
         entries = list(ends.add_predecessors(append.entry for append in self.appends))
         if not self.claims:
             return [], storage.append(entries)
-        with storage.transaction([claim.session for claim in self.claims if not claim.existing]):
+        new = [claim.session for claim in self.claims if not claim.existing]
+        with storage.transaction(new, [claim.session for claim in self.claims if claim.existing]):
             claimed = [self._claim(storage, claim) for claim in self.claims]
             return claimed, storage.append(entries) if entries else ()
 

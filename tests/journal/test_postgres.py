@@ -18,7 +18,7 @@ from actors.core.log.codec import encode_event
 from actors.core.log.events import Closed
 from actors.core.values.identity import CallId
 from actors.errors import ConfigError, Fenced, JournalDamaged, JournalError, SessionLeased
-from actors.journal.storage import Entry
+from actors.journal.storage import NO_PAGE, NOTHING, Entry
 from actors.journal.storage.directory import SessionFilter
 from actors.journal.storage.named import create_storage
 from actors.journal.storage.postgres import PostgresStorage, statements
@@ -240,6 +240,49 @@ def test_concurrent_claims_share_commits(storage: PostgresStorage, direct: psyco
         assert direct.execute(commits).fetchone() == (1,)
     assert storage.append([Entry(name, 2, (to("a"),)) for name in names]) == [1] * 300
     assert storage.claim("s1").fence == 3
+
+
+def test_concurrent_claims_of_existing_sessions_share_a_commit(
+    storage: PostgresStorage, other: PostgresStorage, direct: psycopg.Connection[Any]
+) -> None:
+    """A session without a log is not claimed, even if another caller of the group creates it."""
+    names = [f"s{number}" for number in range(20)]
+    for name in names:
+        begin(storage, name)
+    storage.close()
+    begin(other, "theirs")
+    other.claim("empty")
+    _age(direct, 11)
+    with storage.transaction(["new"], [*names, "new", "unknown", "empty"]):
+        assert storage.claim("new", existing=True) == NOTHING
+        assert storage.claim("new").fence == 1
+        assert storage.claim("unknown", existing=True) == storage.claim("empty", existing=True) == NOTHING
+        claims = [storage.claim(name, existing=True) for name in names]
+    assert {(claim.fence, claim.last) for claim in claims} == {(2, 1)}
+    commits = "SELECT count(DISTINCT xmin::text) FROM actors_session WHERE name = ANY(%s)"
+    assert direct.execute(commits, (names,)).fetchone() == (1,)
+    owners = "SELECT name, owner FROM actors_session WHERE NOT name = ANY(%s)"
+    found = dict(direct.execute(owners, (names,)).fetchall())
+    assert found == {"new": storage.host, "theirs": other.host, "empty": other.host}
+
+
+def test_a_page_without_large_values_is_one_statement(
+    storage: PostgresStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim = begin(storage, "one")
+    storage.append([Entry("one", claim.fence, (to("b"), to("c"), LARGE))])
+    statements, execute = list[str](), psycopg.Connection.execute
+
+    def recording(connection: Any, query: Any, *given: Any, **more: Any) -> Any:
+        statements.append(query)
+        return execute(connection, query, *given, **more)
+
+    monkeypatch.setattr(psycopg.Connection, "execute", recording)
+    page = storage.page("one", 1, 2)
+    assert (page.after, page.events, page.last) == (1, [to("b"), to("c")], 4)
+    assert storage.page("unknown") == NO_PAGE
+    assert statements == [statements[0]] * 2
+    assert storage.page("one", 3).events == [LARGE]
 
 
 def test_a_refused_claim_in_a_group_of_claims_affects_no_other_claim(

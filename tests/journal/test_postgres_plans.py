@@ -117,6 +117,7 @@ def test_a_host_that_the_statistics_do_not_know_is_released_by_key(host: str, di
         (sql.RELEASE, ("s0000001", 1)),
         (sql.ASSIGN, ("host-1", "s0000001", 1, "host-2")),
         (sql.RECORDS, ("s0000001", 0, 128)),
+        (sql.PAGE, (0, 128, "s0000001")),
         (sql.UNUSED, ()),
         (sql.DELETE_SESSIONS, tuple(KEYS)),
         (sql.DELETE_RECORDS, ([1, 2],)),

@@ -42,9 +42,9 @@ from tests.runtime_support import Gate, anthropic, openai, runtime_with
 
 OPEN_PAGE = {
     "sqlite-power": "actors.journal.storage.sqlite.storage.decode_page",
-    "postgres": "actors.journal.storage.postgres.reading._referenced_values",
+    "postgres": "actors.journal.storage.postgres.reading._small_page",
 }
-"""The function that each storage calls while a page is open in its transaction."""
+"""The function that each storage calls while it reads a page."""
 SAID = pack(Message("user", (Text("Again."),)))
 
 

@@ -317,7 +317,9 @@ class Storage(Protocol):
         Later entries of this host are accepted until another host claims their sessions.
         """
 
-    def transaction(self, claims: Sequence[str] = ()) -> AbstractContextManager[object]:
+    def transaction(
+        self, claims: Sequence[str] = (), existing: Sequence[str] = ()
+    ) -> AbstractContextManager[object]:
         """Return a context manager within which claims and an append are combined into few commits.
 
         Results are reported only after the context manager has exited. A rejected claim does not affect the other
@@ -325,6 +327,7 @@ class Storage(Protocol):
 
         Args:
             claims: Sessions that will be claimed, whether or not they have a log. A storage may claim them in advance.
+            existing: Sessions that will be claimed only if they have a log. A storage may claim these in advance.
         """
         ...
 

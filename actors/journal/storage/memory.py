@@ -101,7 +101,9 @@ class MemoryStorage:
         self._status = replace(self._status, state="draining")
         self._release_all_claims()
 
-    def transaction(self, claims: Sequence[str] = ()) -> AbstractContextManager[object]:
+    def transaction(
+        self, claims: Sequence[str] = (), existing: Sequence[str] = ()
+    ) -> AbstractContextManager[object]:
         """Return a context manager that does nothing, because each method takes effect at once."""
         return nullcontext()
 

@@ -5,7 +5,7 @@ only if the fencing number has not changed since it was looked up. So if two hos
 """
 
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from msgspec.structs import replace
@@ -51,22 +51,27 @@ def claim_row(
 
 
 def claim_free(
-    connection: Connection, place: JournalLocation, host: str, sessions: Iterable[str]
+    connection: Connection,
+    place: JournalLocation,
+    host: str,
+    sessions: Collection[str],
+    existing: Collection[str],
 ) -> list[tuple[SessionRow, str | None]]:
     """Claim the free sessions among `sessions`. Skip those that other hosts own, or claim at the same time.
 
-    Return (new row, previous owner) for each claimed session.
+    Return (new row, previous owner) for each claimed session. A session in `existing` is claimed only if it has a log.
     """
     unknown, free = dict.fromkeys(sorted(sessions)), list[SessionRow]()
-    for *columns, seconds, _ in connection.execute(sql.LOOK, (list(unknown),)).fetchall():
-        del unknown[columns[0]]
+    for *columns, seconds, _ in connection.execute(sql.LOOK, ([*unknown, *existing],)).fetchall():
+        unknown.pop(columns[0], None)
         with suppress(JournalDamaged):  # `claim` reports the damage to the caller of this session
             row = decode_row(columns, place)
-            if row.owner in (None, host) or seconds <= 0:
+            is_wanted = row.last > 0 or row.name in sessions
+            if is_wanted and (row.owner in (None, host) or seconds <= 0):
                 free.append(row)
     new = _claim_new(connection, host, unknown)
     seen = [[row.key for row in free], [row.fence for row in free]]
-    taken = connection.execute(sql.CLAIM_ALL, (host, *seen)).fetchall()
+    taken = connection.execute(sql.CLAIM_ALL, (host, *seen)).fetchall() if free else []
     before = {row.name: row.owner for row in free}
     claimed = new + [decode_row(values, place) for values in taken]
     return [(row, before.get(row.name)) for row in claimed]

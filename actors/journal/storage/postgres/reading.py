@@ -1,7 +1,11 @@
-"""Read records of a log together with their large values, in a single snapshot."""
+"""Read records of a log together with their large values, in a single snapshot.
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+A page without large values is read by one statement: hosts read pages one after the other, so with 2 ms between a host
+and its server, twenty concurrent resumes waited for the round trips of their reads only. Other reads are transactions.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from actors.journal.storage import PAGE_BYTES
 from actors.journal.storage.blobs import referenced_blobs
@@ -9,6 +13,8 @@ from actors.journal.storage.postgres import statements as sql
 from actors.journal.storage.postgres.batch import decode_row
 from actors.journal.storage.postgres.connection import Connection
 from actors.journal.storage.rows import JournalLocation, SessionRow
+
+StoredRecord: TypeAlias = tuple[Any, ...]  # Any: number, checksum and bytes, as psycopg returns them
 
 
 def stored_records(
@@ -19,6 +25,13 @@ def stored_records(
     `most` is the maximum number of records. The result may contain fewer, but at least one, because a page is also
     limited in bytes. None means all records.
     """
+    if most is not None and (page := _small_page(connection, session, after, most)) is not None:
+        values, there = page
+        return (
+            _verified_page(values, place, there, _first_page(connection, there), after, most, {})
+            if values
+            else None
+        )
     with connection.transaction(), connection.pipeline():
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         of_row = connection.execute(sql.ROWS, ([session],))
@@ -28,11 +41,49 @@ def stored_records(
         blobs = _referenced_values(connection, found)
     if values is None:
         return None
+    return _verified_page(values, place, there, found, after, most, blobs)
+
+
+def _verified_page(
+    values: Sequence[Any],
+    place: JournalLocation,
+    there: Sequence[StoredRecord],
+    found: Sequence[StoredRecord],
+    after: int,
+    most: int | None,
+    blobs: Mapping[bytes, bytes],
+) -> tuple[SessionRow, Iterator[bytes]]:
+    """Return a session's row, and its records, which are verified while they are read. `stored_records` describes both.
+
+    Args:
+        values: The columns of the row.
+        place: The name of the storage.
+        there: The records that were read.
+        found: The first of them, which fit into the page.
+        after: The number before that of the first record.
+        most: The maximum number of records; None for all.
+        blobs: The large values, by hash.
+    """
     row = decode_row(values, place)
     until = row.last if most is None else min(row.last, after + most)
     if len(found) < len(there):
         until = found[-1][0]
     return row, row.verified_records(found, after, blobs.get, place, until)
+
+
+def _small_page(
+    connection: Connection, session: str, after: int, most: int
+) -> tuple[Sequence[Any] | None, Sequence[StoredRecord]] | None:
+    """Return the columns of a session's row (None for an unknown session) and its records; None if they refer to large
+    values.
+    """
+    row = connection.execute(sql.PAGE, (after, most, session), binary=True).fetchone()
+    if row is None:
+        return None, []
+    *values, numbers, checksums, records = row
+    if any(map(referenced_blobs, records or ())):
+        return None
+    return values, [*zip(numbers or (), checksums or (), records or (), strict=True)]
 
 
 def _referenced_values(connection: Connection, stored_rows: Iterable[Sequence[Any]]) -> dict[bytes, bytes]:
@@ -43,7 +94,7 @@ def _referenced_values(connection: Connection, stored_rows: Iterable[Sequence[An
     return dict[bytes, bytes](connection.execute(sql.BLOBS, (list(hashes),), binary=True).fetchall())
 
 
-def _first_page(connection: Connection, stored_rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+def _first_page(connection: Connection, stored_rows: Sequence[StoredRecord]) -> Sequence[StoredRecord]:
     """Return the first rows, as many as fit into a page together with their large values, but at least one."""
     referred = [referenced_blobs(stored) for _, _, stored in stored_rows]
     sizes = dict[bytes, int]()

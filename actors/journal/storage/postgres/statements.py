@@ -167,6 +167,18 @@ RECORDS = """
 SELECT r.number, r.checksum, r.bytes FROM actors_record r JOIN actors_session s ON s.key = r.session
 WHERE s.name = %s AND r.number > %s ORDER BY r.number LIMIT %s
 """
+PAGE = f"""
+SELECT {_COLUMNS}, p.numbers, p.checksums, p.records
+FROM actors_session s CROSS JOIN LATERAL (
+    SELECT array_agg(r.number ORDER BY r.number) AS numbers, array_agg(r.checksum ORDER BY r.number) AS checksums,
+        array_agg(r.bytes ORDER BY r.number) AS records
+    FROM (
+        SELECT number, checksum, bytes FROM actors_record WHERE session = s.key AND number > %s ORDER BY number LIMIT %s
+    ) AS r
+) AS p WHERE s.name = %s
+"""  # noqa: S608  inserts only constants
+"""Returns a session's row and a page of its records, in one round trip. A transaction with several statements takes
+five."""
 BLOB_SIZES = "SELECT hash, octet_length(bytes) FROM actors_blob WHERE hash = ANY(%s)"
 BLOBS = "SELECT hash, bytes FROM actors_blob WHERE hash = ANY(%s)"
 

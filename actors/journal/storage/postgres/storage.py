@@ -12,7 +12,7 @@ is lost. The next append then either continues from the acknowledged end of the 
 
 import secrets
 import shlex
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -200,13 +200,13 @@ class PostgresStorage:
             self._release_claims(self._ensure_host)
 
     @contextmanager
-    def transaction(self, claims: Sequence[str] = ()) -> Generator[None]:
-        """Claim the free sessions among `claims` together, before the block claims each of them.
+    def transaction(self, claims: Sequence[str] = (), existing: Sequence[str] = ()) -> Generator[None]:
+        """Claim the free sessions together, before the block claims each of them. This takes at most three statements.
 
         Other operations in the block are not combined, and use separate transactions.
         """
-        if len(claims) > 1:
-            self._ahead = self._writer.run(lambda connection: self._claim_all(connection, claims))
+        if len(claims) + len(existing) > 1:
+            self._ahead = self._writer.run(lambda connection: self._claim_all(connection, claims, existing))
         try:
             yield
         finally:
@@ -214,8 +214,11 @@ class PostgresStorage:
 
     def claim(self, session: str, *, existing: bool = False) -> Claim:
         """Claim a session, so that only this host may write to its log."""
-        if not existing and (claim := self._ahead.pop(session, None)) is not None:
-            return claim
+        ahead = self._ahead.get(session)
+        if ahead is not None:
+            if existing and not ahead.last:
+                return NOTHING  # the claim in advance is for another caller, who creates the log
+            return self._ahead.pop(session)
         return self._writer.run(lambda connection: self._claim(connection, session, existing))
 
     def release(self, session: str, fence: int) -> None:
@@ -394,11 +397,16 @@ class PostgresStorage:
         """
         return next(claimable_rows(connection, self._place, self.host, [session]), None)
 
-    def _claim_all(self, connection: Connection, sessions: Iterable[str]) -> dict[str, Claim]:
-        """Claim the free sessions among `sessions`, and return the claims by session id. Skip the others."""
+    def _claim_all(
+        self, connection: Connection, sessions: Sequence[str], existing: Sequence[str]
+    ) -> dict[str, Claim]:
+        """Claim the free sessions among `sessions`, and those among `existing` that have a log. Skip the others.
+
+        Return the claims by session id.
+        """
         self._ensure_host(connection)
         claims = dict[str, Claim]()
-        for row, before in claim_free(connection, self._place, self.host, sessions):
+        for row, before in claim_free(connection, self._place, self.host, sessions, existing):
             self._rows.add(row)
             claims[row.name] = row.claim(before)
         return claims

@@ -187,7 +187,9 @@ class SqliteStorage:
                 self._hosts.renew_lease(connection)
                 self._release_all_claims(connection)
 
-    def transaction(self, claims: Sequence[str] = ()) -> AbstractContextManager[object]:
+    def transaction(
+        self, claims: Sequence[str] = (), existing: Sequence[str] = ()
+    ) -> AbstractContextManager[object]:
         """Return a context manager that combines the storage's method calls within it into one transaction."""
         return self._connections.transaction()
 
