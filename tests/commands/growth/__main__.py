@@ -26,11 +26,12 @@ from tests.commands.growth.measuring import (
     recorded_turns,
     resumes,
     start,
+    turns,
 )
 from tests.journal.postgres import temporary_server
 from tests.saying import say
 
-PARTS = ("start", "lists", "resumes", "hosts", "deletion")
+PARTS = ("start", "lists", "resumes", "turns", "hosts", "deletion")
 
 
 def main() -> int:
@@ -80,7 +81,8 @@ def figures(
         storage.open()
         storage.close()
         began = perf_counter()
-        records = fill(connection, sessions, anyio.run(recorded_turns), journal.now)
+        log = anyio.run(recorded_turns)
+        records = fill(connection, sessions, log, journal.now)
         yield Growth("stored sessions (number)", sessions)
         yield Growth("stored records (number)", records)
         yield Growth("filling (s)", perf_counter() - began)
@@ -90,6 +92,9 @@ def figures(
             yield from listings(journal)
         if "resumes" in only:
             yield from anyio.run(resumes, journal, calls)
+        if "turns" in only:
+            yield from turns(journal, connection, log, at_once=1)
+            yield from turns(journal, connection, log, at_once=50)
         if "hosts" in only:
             yield from hosts(journal, connection)
         if "deletion" in only:

@@ -4,7 +4,7 @@ Each figure is the median of several calls, or their 99th percentile, and stands
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from functools import partial
 from random import Random
 from statistics import median, quantiles
@@ -14,9 +14,11 @@ from typing import Any
 import anyio
 import psycopg
 from msgspec import Struct
+from msgspec.structs import replace
 
 from actors import Runtime
-from actors.core.log.events import LogEvent
+from actors.core.log.events import LogEvent, TurnEnded
+from actors.journal.storage import Entry
 from actors.journal.storage.directory import EVERY, Page, SessionFilter
 from actors.journal.storage.hosts import HostStatus
 from actors.journal.storage.memory import MemoryStorage
@@ -185,6 +187,56 @@ def _free_sessions(journal: Journal, count: int) -> Iterator[str]:
     numbers = range(journal.sessions * (OWNED_DAYS + 1) // DAYS, journal.sessions * 8 // 10)
     idle = [number for number in numbers if number % 10 in (0, 2, 3, 5, 6, 8)]
     yield from map(name_of, Random(1).sample(idle, min(count, len(idle))))
+
+
+# Turns
+
+
+def turns(
+    journal: Journal,
+    connection: psycopg.Connection[Any],
+    log: Sequence[LogEvent],
+    at_once: int,
+    count: int = 60,
+) -> Iterator[Growth]:
+    """Measure the events of turns of `at_once` sessions, of which each event is written with those of the others.
+
+    A minute passes between two turns of a session.
+    """
+    now, names = journal.now, [*_free_sessions(journal, at_once)]
+    ask = log[1 : 1 + len(log) // 2]
+    with closing(PostgresStorage(journal.url, clock=lambda: now)) as storage:
+        with storage.transaction((), names):
+            claims = {name: storage.claim(name, existing=True) for name in names}
+
+        last = {name: sum(type(event) is TurnEnded for event in storage.read(name)) for name in names}
+
+        def take_turn(number: int) -> None:
+            for event in ask:
+                entries = [
+                    Entry(name, claims[name].fence, (renumbered(event, last[name] + number),))
+                    for name in names
+                ]
+                written = storage.append(entries)
+                assert all(isinstance(number, int) for number in written)
+
+        take_turn(1)
+        wal, began = _wal_position(connection), perf_counter()
+        for number in range(2, count + 2):
+            now += 64.0
+            take_turn(number)
+        seconds, written = perf_counter() - began, _wal_position(connection) - wal
+    yield Growth("events of a turn (number)", len(ask))
+    yield Growth(f"events of one host, {at_once} in a commit (per s)", count * at_once * len(ask) / seconds)
+    yield Growth(f"a commit with {at_once} events", 1000 * seconds / count / len(ask))
+    yield Growth(
+        f"write-ahead log of a turn, {at_once} events in a commit (bytes)", written / count / at_once
+    )
+
+
+def renumbered(event: LogEvent, number: int) -> LogEvent:
+    """Return an event as one of the turn with this number, and of the ask with the same number."""
+    return replace(event, **{field: number for field in ("ask", "turn") if hasattr(event, field)})
 
 
 # Hosts
