@@ -5,12 +5,10 @@ import sys
 from math import ceil
 from random import Random
 
-SESSIONS = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
-
 # Measured: docs/explanation/scale.md names the size and the source of each figure.
 TURN = 0.0052  # seconds of CPU of a host for a turn
 EVENTS = 5  # events of a turn without tools
-COMMIT, EVENT = 0.00109, 0.000097  # seconds of the database for a commit, and for each event in it
+COMMIT, EVENT = 0.001093, 0.000078  # seconds of the database for a commit, and for each event in it
 WAL = 6200  # bytes of write-ahead log of a turn
 RESUMES = 331  # resumes of one host in a second
 STORED = 2976  # bytes in the database for a session with 11 events
@@ -56,10 +54,10 @@ def waits(hosts: int, turns: float, seconds: float = 20.0) -> list[float]:
     return sorted(found)
 
 
-def report(minutes: float) -> None:
-    """Print what the sessions need if each takes a turn in this many minutes."""
-    turns = SESSIONS / minutes / 60
-    by_turns, by_limit = ceil(turns * TURN / LOAD), ceil(SESSIONS / LIMIT)
+def report(sessions: int, minutes: float) -> None:
+    """Print what these sessions need if each takes a turn in this many minutes."""
+    turns = sessions / minutes / 60
+    by_turns, by_limit = ceil(turns * TURN / LOAD), ceil(sessions / LIMIT)
     hosts = max(by_turns, by_limit, 2)
     load = turns * EVENTS * EVENT
     print(f"a turn of each session in {minutes:g} minutes: {turns:,.0f} turns/s")
@@ -81,14 +79,14 @@ def report(minutes: float) -> None:
     print(f"  asks that a lost host delays {waiting:,.0f}, for {LEASE:g} s and {resumed:.1f} s of resumes")
 
 
-def main() -> None:
+def main(sessions: int) -> None:
     print(
-        f"{SESSIONS:,} sessions: {SESSIONS * STORED / 1e9:,.1f} GB stored, hosts() {1000 * SESSIONS * COUNTED:.0f} ms"
+        f"{sessions:,} sessions: {sessions * STORED / 1e9:,.1f} GB stored, hosts() {1000 * sessions * COUNTED:.0f} ms"
     )
     for minutes in (30, 10, 5):
-        report(minutes)
-    print(f"the database is full at a turn in {SESSIONS * EVENTS * EVENT / 60:.1f} minutes")
+        report(sessions, minutes)
+    print(f"the database is full at a turn in {sessions * EVENTS * EVENT / 60:.1f} minutes")
 
 
 if __name__ == "__main__":
-    main()
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000)

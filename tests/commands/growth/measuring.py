@@ -169,9 +169,11 @@ async def resumes(journal: Journal, calls: int = 200, at_once: int = 20) -> Sequ
             for _ in range(max(1, calls // at_once)):
                 await resume(together)
 
+        began = perf_counter()
         async with anyio.create_task_group() as tasks:
             for _ in range(at_once):
                 tasks.start_soon(resume_many)
+        seconds = perf_counter() - began
     return [
         Growth("resume a session", median(alone), 50),
         Growth("resume a session, 99th percentile", quantiles(alone, n=100)[-1], 50),
@@ -179,6 +181,7 @@ async def resumes(journal: Journal, calls: int = 200, at_once: int = 20) -> Sequ
             f"resume a session while {at_once - 1} others resume, 99th percentile",
             quantiles(together, n=100)[-1],
         ),
+        Growth(f"resumes of one host, {at_once} at once (per s)", len(together) / seconds),
     ]
 
 
