@@ -113,6 +113,11 @@ class SessionHost(Struct):
         return self.storage.durability != "memory"
 
     @property
+    def is_draining(self) -> bool:
+        """True if this host opens no more sessions: they move to other hosts, or the runtime is being left."""
+        return self.state == "draining" or not self.running
+
+    @property
     def status(self) -> HostStatus:
         """The host's address, state and lag, as stored in the host's row of the journal."""
         return HostStatus(self.address, self.state, self.lag)

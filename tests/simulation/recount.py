@@ -85,6 +85,7 @@ EXCUSED: Mapping[str, str] = {
     "models.first_token": "measured by the real clock",
     "models.answer": "measured by the real clock",
     "asks": "each caller receives only its own result",
+    "is_draining": "a state, not a count: no host here drains",
     "awaiting": "a state, not a count: paused turns are checked per session",
     "tools": "measured by the real clock",
     "active": "neither logs nor servers show which idle sessions have actors",

@@ -322,6 +322,8 @@ class RuntimeStats(Struct, frozen=True):
         journal: Stats of the journal.
         budgets: Budgets of tenants and pools, as `tenants.NAME` and `pools.NAME`.
         learned: Facts learned from rejected requests since the runtime was entered.
+        is_draining: True if the runtime is moving its sessions to other hosts, or is being left. It opens no more
+            sessions.
     """
 
     backends: dict[str, BackendStats]
@@ -344,6 +346,7 @@ class RuntimeStats(Struct, frozen=True):
     awaiting: int = 0
     tools: dict[str, ToolStats] = {}
     threads_waiting: int = 0
+    is_draining: bool = False
 
     @property
     def idle(self) -> int:
@@ -357,8 +360,12 @@ class RuntimeStats(Struct, frozen=True):
 
     @property
     def is_ready(self) -> bool:
-        """True if sessions can be used: the journal is available, undamaged and fast enough, and its lease is valid."""
-        return self.journal.is_ready
+        """True if the runtime accepts sessions.
+
+        This requires that the journal is available, undamaged and fast enough, that its lease is valid, and that the
+        runtime is not draining.
+        """
+        return self.journal.is_ready and not self.is_draining
 
     @property
     def total(self) -> ToolCounts:

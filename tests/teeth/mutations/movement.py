@@ -13,6 +13,7 @@ ASSIGNED = f"{SHARED}::test_an_assigned_session_belongs_to_the_other_host_at_onc
 STAYS = f"{SHARED}::test_a_session_stays_if_the_other_host_is_not_serving"
 WRITER = f"{SHARED}::test_a_session_is_assigned_only_by_its_writer"
 DRAINS = f"{SHARED}::test_a_host_that_released_all_sessions_is_draining_and_may_write_until_the_next_claim"
+READINESS = "tests/runtime/test_readiness.py"
 REPLACED = f"{SHARED}::test_a_new_host_at_the_same_address_takes_over_without_waiting"
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -101,6 +102,27 @@ MUTATIONS: tuple[Mutation, ...] = (
         "await self.journal.ask(ReleaseAll())",
         "pass",
         (f"{MOVEMENT}::test_sessions_are_free_before_the_toolsets_of_a_runtime_are_closed",),
+    ),
+    Mutation(
+        "movement: a runtime is ready while it drains",
+        "actors/core/stats/stats.py:RuntimeStats.is_ready",
+        "self.journal.is_ready and not self.is_draining",
+        "self.journal.is_ready",
+        (READINESS,),
+    ),
+    Mutation(
+        "movement: a runtime is ready after its drain has begun",
+        "actors/runtime/session_host.py:SessionHost.is_draining",
+        "self.state == 'draining' or not self.running",
+        "not self.running",
+        (f"{READINESS}::test_a_runtime_is_not_ready_while_it_drains_and_afterwards",),
+    ),
+    Mutation(
+        "movement: a runtime is ready while it is left",
+        "actors/runtime/session_host.py:SessionHost.is_draining",
+        "self.state == 'draining' or not self.running",
+        "self.state == 'draining'",
+        (f"{READINESS}::test_a_runtime_that_is_being_left_is_not_ready",),
     ),
     Mutation(
         "movement: a draining host opens sessions",
