@@ -36,6 +36,6 @@ def runtime_stats(host: SessionHost, open_sessions: int, refusals: int, stalls: 
         host.loop_lag,
         *meters.session_activity,
         THREADS.waiting,
-        host.is_draining,
     )
-    return RuntimeStats(*counted, host.backends.budgets.stats, host.backends.learned.stats(), *of_host)
+    budgets, learned = host.backends.budgets.stats, host.backends.learned.stats()
+    return RuntimeStats(*counted, budgets, learned, *of_host, is_draining=host.is_draining)
