@@ -78,6 +78,8 @@ LONG = (
     "benchmarks/test_peers.py",
     "session/test_cancel.py",
     "commands/test_cut_sessions.py",
+    "deploy/test_kubernetes.py",
+    "deploy/test_systemd.py",
     "journal/test_damage.py",
     "journeys/test_web_servers.py",
     "project/test_docs.py",
