@@ -1,6 +1,5 @@
 """Fixtures of the deployed hosts: their configuration with either journal, and a runtime that reads the journal."""
 
-import tomllib
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ import pytest
 
 from actors import Runtime
 from tests.deploy.machines import KEYS, Provider, provider
-from tests.deploy.manifests import KUBERNETES, document
+from tests.deploy.manifests import configuration
 from tests.journal.postgres import PASSWORD, Server
 
 LONG = 3600
@@ -39,18 +38,28 @@ class Service:
 @pytest.fixture
 async def service(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Service]:
     """Set up a service with the manifest's configuration and a long lease. The parameter is the kind of journal."""
-    settings = tomllib.loads(document(KUBERNETES, "ConfigMap")["data"]["actors.toml"])
     if request.param == "sqlite":
         where = f'path = "{tmp_path / "sessions.db"}"'
     else:
         server: Server = request.getfixturevalue("postgres")
         where = f'url = "{server.url(server.schema()).replace(f"&password={PASSWORD}", "")}"'
-    config = tmp_path / "actors.toml"
-    config.write_text(
-        f"[journal]\n{where}\nlease = {LONG}\n\n[limits]\nsessions = {settings['limits']['sessions']}\n"
-    )
     secrets = {**KEYS, "PGPASSWORD": PASSWORD}
     with anyio.fail_after(SECONDS), pytest.MonkeyPatch.context() as patch:
         patch.setenv("PGPASSWORD", PASSWORD)
-        async with provider() as running, Runtime(config) as journal:
-            yield Service(config, {**secrets, "OPENAI_BASE_URL": running.base_url}, running, journal)
+        async with provider() as running:
+            config = write_configuration(tmp_path / "actors.toml", where, running.base_url)
+            async with Runtime(config) as journal:
+                yield Service(config, secrets, running, journal)
+
+
+def write_configuration(path: Path, where: str, base_url: str) -> Path:
+    """Write the manifest's configuration with another journal and another provider, and return its path."""
+    text = configuration()
+    for old, new in (
+        ('url = "postgresql://actors@postgres/actors"', f"{where}\nlease = {LONG}"),
+        ('kind = "openai"', f'kind = "openai"\nbase_url = "{base_url}"'),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    path.write_text(text)
+    return path

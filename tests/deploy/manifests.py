@@ -73,6 +73,11 @@ def document(path: Path, kind: str, name: str = "") -> Document:
     return found
 
 
+def configuration() -> str:
+    """Return the `actors.toml` in the ConfigMap."""
+    return str(document(KUBERNETES, "ConfigMap")["data"]["actors.toml"])
+
+
 def container(path: Path, kind: str) -> Document:
     """Return the only container in the pod template of a Deployment or a StatefulSet."""
     (found,) = document(path, kind)["spec"]["template"]["spec"]["containers"]

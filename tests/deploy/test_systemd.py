@@ -1,5 +1,6 @@
 """The systemd unit: instances that report their state, and that are stopped, killed and restarted as systemd does."""
 
+import math
 import signal
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -34,6 +35,7 @@ class Instance:
 
     def __init__(self, settings: Unit, process: HostProcess, socket: UNIXDatagramSocket) -> None:
         self.settings, self.host, self._socket = settings, process, socket
+        self._sent, self._states = anyio.create_memory_object_stream[str](math.inf)
 
     @classmethod
     async def create(cls, service: Service, folder: Path, port: str, stack: AsyncExitStack) -> Self:
@@ -45,7 +47,14 @@ class Instance:
         environ |= {"NOTIFY_SOCKET": str(path), "WATCHDOG_USEC": str(int(interval * 1e6))}
         host = HostProcess(settings["ExecStart"].split(), environ, folder / f"{port}.log")
         stack.push_async_callback(host.kill)
-        return cls(settings, host, socket)
+        instance = cls(settings, host, socket)
+        stack.callback(instance.close)
+        return instance
+
+    def close(self) -> None:
+        """Close the buffer of notifications."""
+        self._sent.close()
+        self._states.close()
 
     async def start(self) -> None:
         """Start the instance. Return when systemd would: after `READY=1`."""
@@ -55,12 +64,13 @@ class Instance:
 
     async def receive(self, state: str) -> None:
         """Wait for a notification."""
-        while await self.next_state() != state:
+        while await self._states.receive() != state:
             pass
 
-    async def next_state(self) -> str:
-        """Return the next notification."""
-        return (await self._socket.receive())[0].decode()
+    async def read(self) -> None:
+        """Read the notifications as they arrive, as systemd does. A full socket would block the host."""
+        async for data, _ in self._socket:
+            self._sent.send_nowait(data.decode())
 
     async def wait_for_watchdog(self) -> None:
         """Return when the instance has sent no `WATCHDOG=1` for `WatchdogSec`."""
@@ -82,13 +92,15 @@ class Instance:
 @asynccontextmanager
 async def instances(service: Service, folder: Path) -> AsyncIterator[tuple[Instance, Instance]]:
     """Run two instances of the unit."""
-    async with AsyncExitStack() as stack:
+    async with AsyncExitStack() as stack, anyio.create_task_group() as reading:
         ports = [stack.enter_context(ReservedPort()).number for _ in range(2)]
         first, second = [await Instance.create(service, folder, port, stack) for port in ports]
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(first.start)
-            tasks.start_soon(second.start)
+            for instance in (first, second):
+                reading.start_soon(instance.read)
+                tasks.start_soon(instance.start)
         yield first, second
+        reading.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("service", ["sqlite"], indirect=True)

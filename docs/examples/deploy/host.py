@@ -32,7 +32,7 @@ async def ready() -> Response:
 
 @app.post("/sessions/{name}/asks")
 async def ask(name: str, message: Message) -> JSONResponse:
-    async with app.state.runtime.open("openai:gpt-5.2", id=name, resume=True) as session:
+    async with app.state.runtime.open("assistant", id=name, resume=True) as session:
         result = await session.ask(message.text, key=message.key)
     return JSONResponse({"text": result.text}, 200 if result.status == "complete" else 503)  # 503: repeat
 
