@@ -1,1 +1,1 @@
-"""Encode requests and decode answers without I/O: one module or folder per wire family, and their shared code."""
+"""Encode requests and decode answers without I/O, in one module or folder per wire family, and in shared modules."""

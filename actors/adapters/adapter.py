@@ -1,8 +1,8 @@
-"""Encode a rendered transcript and its settings as a request, by the rules of a dialect.
+"""Encode a rendered transcript and its settings as a request, following a dialect's rules.
 
-The provider actor and `actors.encode` call `adapter`. The code for one wire family is in a `Codec`
-(`actors.adapters.codec`), which is imported with the first adapter of the family. Codecs also decode answers.
-`actors.adapters.classify` classifies errors.
+The provider actor and `actors.encode` call `adapter`. Each wire family has a `Codec` (`actors.adapters.codec`), which
+is imported with the family's first adapter. The codec's decoder decodes the answers, and `actors.adapters.classify`
+classifies errors.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ from actors.core.transcript.transcript import NO_FACTS, Encoder, TranscriptFacts
 
 
 class PreparedRequest(Struct, frozen=True):
-    """The part of a request that depends only on its settings. The owner of the settings can cache it.
+    """The part of a request that depends only on its settings, so it can be cached together with them.
 
     Args:
         closing: Bytes that close the last message.
@@ -52,17 +52,17 @@ class PreparedRequest(Struct, frozen=True):
 
 
 class Adapter(Struct, frozen=True):
-    """The encoder of one dialect. It writes the messages of a request, and the fields before them."""
+    """Encodes requests for one dialect: the messages of a request, and the fields before them."""
 
     dialect: Dialect
     encoder: Encoder
     request_head: Callable[[Settings, Dialect, frozenset[str]], RequestHead]
 
     def prepare(self, settings: Settings, called: frozenset[str] = NO_FACTS.tools) -> PreparedRequest:
-        """Return the part of a request that depends only on the settings. `settings` contains the tools' own names.
+        """Return the part of a request that depends only on the settings. In `settings`, tools have their own names.
 
         `called` contains the names of the tools that the transcript calls. It is used only if the settings declare no
-        tools. So a tool name that a model invented never changes the declared tools, to which reasoning is bound
+        tools. So a tool name that a model invented never changes the tool declarations, to which reasoning is bound
         (ANT-44).
         """
         dialect = for_model(self.dialect, settings.model)
@@ -79,7 +79,7 @@ class Adapter(Struct, frozen=True):
 
 @lru_cache(maxsize=256)
 def adapter(dialect: Dialect) -> Adapter:
-    """Return the adapter of a dialect. Adapters are cached, and the code of a wire family is imported on first use."""
+    """Return the adapter for a dialect. Adapters are cached, and a wire family's code is imported on first use."""
     from actors.adapters.codec import codec
 
     family = codec(dialect.family)

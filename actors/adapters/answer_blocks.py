@@ -3,9 +3,9 @@
 In:  the parts of an answer, in order.
 Out: the blocks of its message.
 
-Some parts are not kept exactly as the model sent them: an empty text, an unfinished call, a block of an unknown kind.
-If the dialect binds reasoning to its prefix, thinking after a changed part loses its signature (seal), because the
-provider would reject it (ANT-44, OAR-09).
+Some parts are not kept exactly as the model sent them: empty text, an unfinished call, a block of an unknown kind. If
+the dialect binds reasoning to its prefix, thinking after a changed part loses its signature (seal), because the
+provider would reject the signature (ANT-44, OAR-09).
 """
 
 from collections.abc import Callable, Sequence
@@ -30,10 +30,10 @@ def answer_blocks(
     Args:
         parts: The parts of the answer, in order.
         dialect: The dialect of the answer.
-        binding: The binding that answers.
+        binding: The binding that sent the answer.
         origin: The binding to store with seals (opaque provider state).
-        on_omission: Called with the name of each provider-specific part that becomes no block.
-        is_complete: Whether the answer is complete. If it broke off, only parts with `is_keepable` become blocks.
+        on_omission: Called with the name of each provider-specific part that does not become a block.
+        is_complete: Whether the answer is complete. If not, only parts with `is_keepable` become blocks.
     """
     blocks: list[Block] = []
     stands = True

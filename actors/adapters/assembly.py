@@ -3,11 +3,11 @@
 The decoders derive from `MessageBuilder` and assign each piece to a part, for streams and for complete bodies. This
 module decides which parts an answer has; `actors.adapters.answer_blocks` decides which blocks they become.
 
-Canonical ids are assigned in order of arrival. The provider's id of a call is stored as provider state, but does not
-influence them, because providers' ids may be blank, repeated, or restart with every response.
+Canonical ids are assigned in order of arrival. A call's provider id is stored as provider state, but does not influence
+the canonical id, because providers' ids may be blank, repeat, or restart with every response.
 
-An answer that was cut (`length`, `max_tokens`, a filter) may end inside a call. Servers mark this call as complete all
-the same, and a call that was cut before its arguments looks like a call without arguments. So the last call stays open
+An answer that was cut (`length`, `max_tokens`, a filter) may end inside a call. Servers still mark this call as
+complete, and a call that was cut before its arguments looks like a call without arguments. So the last call stays open
 until the next part or the end of the answer arrives. In a cut answer, a call with incomplete arguments is dropped, and
 the finish reason tells the caller why.
 """
@@ -44,7 +44,7 @@ from actors.core.values.identity import Binding, mint
 from actors.core.values.stream import ArgumentsDelta, CallDone, CallStarted, Cut, Finish, StreamEvent, Usage
 
 MAX_CALLS = 1024
-"""Most tool calls in one answer; more calls are a fault. The scheduler's own limit is far lower."""
+"""Maximum number of tool calls in one answer; more calls are a fault. The scheduler's own limit is far lower."""
 
 
 @lru_cache(maxsize=64)
@@ -58,11 +58,11 @@ class MessageBuilder:
     """The parts of one answer, and the events that the caller has not taken yet.
 
     Attributes:
-        binding: The binding that answers. It becomes the origin of the message and of its seals.
+        binding: The binding that sent the answer. It becomes the origin of the message and of its seals.
         tools: The wire names of the declared tools; None if unknown.
         usage: The latest token figures.
-        upstream: The provider behind a gateway that served the answer; "" if the answer does not name it. Seals record
-            this provider. If the binding is pinned to an upstream, they record that name instead.
+        upstream: The gateway's upstream provider that served the answer; "" if the answer does not name it. Seals
+            record this provider. If the binding is pinned to an upstream, they record that name instead.
         continuation: The token that requests the rest of a paused answer; empty if the provider did not pause.
         withheld: The reason for each part of the request that the provider hid from its model.
         left_out: The number of items of the answer that are missing from the message, such as logprobs, search
@@ -96,19 +96,20 @@ class MessageBuilder:
         self._figures.discard()
         self._held: PartialCall | None = None  # the last part, if it is a call whose end is not announced yet
         self._table = CallTable(self.tools)
-        self._is_lost = False  # whether the arguments of a call, or a complete call, were lost
+        self._is_lost = False  # whether a call or its arguments were lost
 
     def take_events(self) -> list[StreamEvent]:
         """Return the events since the last call of `take_events` or `take_events_lazily`."""
         return list(self.take_events_lazily())
 
     def take_events_lazily(self) -> Iterable[StreamEvent]:
-        """Return the same events as `take_events`. The deltas of a long text are created only during iteration."""
+        """Like `take_events`, but the deltas of a long text are created only during iteration."""
         known, self._known = self._known, []
         return AnswerEvents(known)
 
     def restart(self) -> None:
-        """Discard the parts received so far, because the answer starts again. The numbers of their calls stay used.
+        """Discard the parts received so far, because the answer starts again. The numbers of their calls are not
+        reused.
 
         Events that were already emitted cannot be revoked. They may contain text that is missing from the message.
         """
@@ -142,14 +143,14 @@ class MessageBuilder:
 
     @property
     def _seal_origin(self) -> Binding:
-        """The binding to store with opaque provider state (seals), with the upstream that served the answer."""
+        """The binding to store with opaque provider state (seals). It names the upstream that served the answer."""
         served = self.binding.upstream or self.upstream
         return replace(self.binding, upstream=served) if served else self.binding
 
     def reconcile_text(self, part: PartialText | PartialCall, *texts: str | Long) -> None:
-        """Reconcile a part with the complete text that the provider repeats at the end.
+        """Reconcile a part with its complete text, which the provider repeats at the end.
 
-        If the repetition begins with the text of the part, the missing rest is added. Otherwise, arguments are replaced
+        If the repetition begins with the part's text, the missing remainder is added. Otherwise, arguments are replaced
         by the repetition, unless the repetition is empty or `{}`.
         """
         said = part.pieces
@@ -168,7 +169,7 @@ class MessageBuilder:
                 part.pieces = final
 
     def sign_call(self, call: PartialCall, kind: str, data: str) -> None:
-        """Insert a thinking block with the provider's signature of a call, directly before the call."""
+        """Insert a thinking block with the provider's signature for a call, directly before the call."""
         words = call.signature = PartialText("thinking", done=True)
         self.attach_seal(words, kind, data)
         self._parts.insert(self._parts.index(call), words)
@@ -228,11 +229,12 @@ class MessageBuilder:
         return call
 
     def _clean_name(self, name: object) -> str:
-        """Return the tool name; "" for a placeholder such as `null`, unless a declared tool has that name."""
+        """Return a fragment's tool name; "" for a placeholder such as `null`, unless a declared tool has that name."""
         return name if isinstance(name, str) and name in (self.tools or ()) else without_placeholder(name)
 
     def begin_call(self, native_id: str, name: str, slot: Slot = None) -> PartialCall:
-        """Begin a tool call. Without a `name`, it only collects arguments until the call to which they belong is known.
+        """Begin a tool call. A call without a `name` only collects arguments until it is known which call they belong
+        to.
 
         Raises:
             StreamFault: The answer contains too many calls.
@@ -290,7 +292,7 @@ class MessageBuilder:
     def end_part(self, part: Part, *, has_marker: bool = True) -> None:
         """Mark a part as complete. If the part is a call, announce its end. A second call has no effect.
 
-        Pass `has_marker=False` if the part has no end marker, and only the answer has ended.
+        Pass `has_marker=False` if the part has no end marker, but the answer has ended.
 
         Raises:
             StreamFault: A tool call has neither an end marker nor complete arguments, and no finish reason reports that
@@ -346,10 +348,10 @@ class MessageBuilder:
         return True
 
     def record_finish_reason(self, reason: str) -> None:
-        """Record the provider's finish reason. Complete calls are kept, whatever the reason.
+        """Record the provider's finish reason. Complete calls are kept, regardless of the reason.
 
-        Relays send several reasons, some of them before the text. The last reason counts. But if a reason reports a
-        cut, an ordinary reason does not replace it.
+        Relays send several reasons, some of them before the text. The last reason counts, except that an ordinary
+        reason does not replace a reason that reports a cut.
         """
         reason = _intern_reason(sanitise(reason))
         if reason == self.finish_reason or (
@@ -364,7 +366,7 @@ class MessageBuilder:
 
     @property
     def cut_reason(self) -> Cut | None:
-        """The reason why the answer is incomplete, such as its finish reason; None if it is complete."""
+        """Why the answer is incomplete, for example because of its finish reason; None if it is complete."""
         return cut_from_finish_reason(self.finish_reason or "") or ("fault" if self._is_lost else None)
 
     def set_usage(self, usage: Usage) -> None:
@@ -376,8 +378,8 @@ class MessageBuilder:
     def update_usage(self, usage: object, usage_fields: Mapping[str, tuple[int, ...]]) -> None:
         """Update the token figures with those of an event. Figures are totals. A missing figure keeps its value.
 
-        `usage_fields` maps the provider's name of a figure to the indices of the fields of `Usage` that include it:
-        0 input, 1 output, 2 cache read, 3 cache written.
+        `usage_fields` maps the provider's name for a figure to the indices of the `Usage` fields that include the
+        figure: 0 input, 1 output, 2 cache read, 3 cache written.
         """
         self.set_usage(self._figures.update(usage, usage_fields))
 
@@ -392,7 +394,7 @@ class MessageBuilder:
         self.withheld = tuple(why for why in reasons if why not in ("", "turn_boundary")) or self.withheld
 
     def count_omission(self, kind: str) -> None:
-        """Count an item of content that is missing from the message, under its kind."""
+        """Count an item that is missing from the message, by its kind."""
         kind = kind_name(kind)
         if kind in self.left_out or len(self.left_out) < MAX_KINDS:
             self.left_out[kind] = self.left_out.get(kind, 0) + 1
@@ -409,12 +411,12 @@ class MessageBuilder:
 
     @property
     def has_content(self) -> bool:
-        """True if the answer contains a tool call, or a text that is not blank."""
+        """True if the answer contains a tool call or text that is not blank."""
         texts = (part for part in self._parts if isinstance(part, PartialText) and part.kind == "text")
         return self.has_calls or any(not part.pieces.is_blank for part in texts)
 
     def partial_message(self) -> Message:
-        """Return the usable content of a broken answer: the text so far, sealed thinking, and finished calls.
+        """Return the usable content of an answer that broke off: the text so far, sealed thinking, and finished calls.
 
         A call or a thinking block is finished if the provider marked its end.
         """
@@ -442,7 +444,9 @@ class MessageBuilder:
         return len(self._parts) if part is None else self._parts.index(part) + 1
 
     def move_parts(self, first: int, target: int) -> int:
-        """Move all parts from position `first` on to the earlier position `target`. Return the position after them."""
+        """Move all parts from position `first` on to the earlier position `target`. Return the position after the moved
+        parts.
+        """
         moved = self._parts[first:]
         del self._parts[first:]
         self._parts[target:target] = moved
@@ -459,7 +463,8 @@ class MessageBuilder:
             self._end_call(call)
 
     def _end_call(self, call: PartialCall) -> None:
-        self._announce_call(call)  # even if the call is dropped below, so that no other call gets its number
+        # Announced even if it is dropped below, so that no other call gets its number.
+        self._announce_call(call)
         if self._is_cut and not call.is_whole:
             self._drop_call(call)
         else:

@@ -1,8 +1,9 @@
 """Decode the bytes of one answer into events and a message. The bytes may be split at any point.
 
-Each wire family derives its decoder from `Decoder` and defines how to process an event and a complete body. `Decoder`
-applies the rules that all families share. A stream without an end marker is a fault, never a success. A finish reason
-may report a failure. Bytes after the end are ignored. After a fault, every further call raises the same fault.
+Each wire family derives its decoder from `Decoder`, and defines how to process an event and how to process a complete
+body. `Decoder` applies the rules that all families share. A stream without an end marker is a fault, never a success. A
+finish reason may report a failure. Bytes after the end are ignored. After a fault, every further call raises the same
+fault.
 """
 
 from abc import ABC, abstractmethod
@@ -24,11 +25,11 @@ from actors.errors import StreamFault
 
 _LARGE = 1024 * 1024  # bytes; in a larger answer, arguments are read in slices instead of being copied
 MAX_ANSWER = 32 * 1024 * 1024
-"""Default limit on the bytes of an answer; `limits.answer_bytes` of a backend overrides it."""
+"""Default maximum size of an answer in bytes; a backend's `limits.answer_bytes` overrides it."""
 
 
 class StreamParser(Protocol):
-    """A parser that splits the bytes of a stream into events. It raises `StreamFault` if the bytes are malformed.
+    """Splits the bytes of a stream into events. Raises `StreamFault` if the bytes are malformed.
 
     Args:
         max_event: Largest size of one event, in bytes.
@@ -43,12 +44,12 @@ class StreamParser(Protocol):
 
 @dataclass(eq=False)
 class Decoder(MessageBuilder, ABC):
-    """The decoder of one answer, created by `actors.adapters.codec.decode`. Feed it the bytes, then close it once.
+    """Decodes one answer. Create it with `actors.adapters.codec.decode`, feed it the bytes, then close it once.
 
     Attributes:
         max_bytes: Largest size of the answer on the wire, in bytes. A larger answer raises `StreamFault`.
         ended: True once the end marker was read. Later bytes are not part of the answer.
-        late: Events that became known only in `close`.
+        late: Events that were decoded only in `close`.
     """
 
     frames: ClassVar[type[StreamParser]] = EventParser
@@ -78,13 +79,13 @@ class Decoder(MessageBuilder, ABC):
         """Process the body of an answer that was not streamed. Raise only `StreamFault`."""
 
     def on_done(self) -> None:
-        """Process `[DONE]`. Relays send this marker in every dialect, so by default it is ignored."""
+        """Process `[DONE]`. Some relays send this marker in every dialect, so by default it is ignored."""
 
     def on_stream_end(self) -> None:
         """Process the end of a stream without an end marker. Set `ended` if the answer may end without one."""
 
     def arguments_text(self, value: object) -> str | Long:
-        """Return the arguments of a call as text. Some servers send JSON instead of a string, or the reverse."""
+        """Return a call's arguments as text. Some servers send JSON where a string is documented, or the reverse."""
         if self._size < _LARGE or not value or isinstance(value, str | LongText):
             return argument_text(value)
         return LongJson(value)
@@ -120,10 +121,10 @@ class Decoder(MessageBuilder, ABC):
         return self.take_events()
 
     def end_response(self) -> str:
-        """End the current response. If the provider paused the answer, return the token that requests the rest, else
-        "".
+        """End the current response. Return the token that requests the rest of the answer if the provider paused it;
+        otherwise "".
 
-        After a token, `resume` starts the next response of the same answer. `close` ends the answer in both cases.
+        If there is a token, `resume` starts the next response of the same answer. In any case, `close` ends the answer.
 
         Raises:
             StreamFault: The response is incomplete or malformed.
@@ -143,7 +144,7 @@ class Decoder(MessageBuilder, ABC):
         self.finish_reason: str | None = None
         self.ended = self._is_at_end = False
         if self._parts and isinstance(last := self._parts[-1], PartialText):
-            last.done = last.seal is not None  # a text without a signature may continue in the next response
+            last.done = last.seal is not None  # text without a signature may continue in the next response
 
     def close(self) -> Message:
         """End the answer and return the model's message. Events from the last bytes are in `late`.
@@ -175,7 +176,7 @@ class Decoder(MessageBuilder, ABC):
                 self.process_event(event.name, _parse_object(data, "an event of the stream"))
 
     def _finish_response(self) -> None:
-        """Process the end of the current response once. Raise a fault if the end marker is missing."""
+        """Process the end of the current response, once. Raise a fault if the end marker is missing."""
         if self._is_at_end:
             return
         self._is_at_end = True
@@ -189,7 +190,7 @@ class Decoder(MessageBuilder, ABC):
             raise answer_fault("the stream ended without its end marker")
 
     def _read_body(self) -> None:
-        """Decode the body of an answer that was not streamed. To save memory, its bytes are released first."""
+        """Decode the body of an answer that was not streamed. To save memory, release its bytes before decoding."""
         written, self._written = self._written, BytesIO()
         document = _parse_object(written.getvalue().removeprefix(b"\xef\xbb\xbf"), "the body")
         written.close()
@@ -221,7 +222,8 @@ def _is_complete(data: str) -> bool:
 
 
 def _parse_object(text: str | bytes, label: str) -> Fields:
-    """Return the JSON object in `text`. A list of one object also counts, since some relays wrap errors in a list.
+    """Return the JSON object in `text`. A list of one object is accepted as well, because some relays wrap errors in a
+    list.
 
     Strings of a large object may be `LongText`. `label` names the text in error messages, which never quote it.
 

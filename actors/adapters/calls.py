@@ -1,4 +1,4 @@
-"""Choose the tool call to which a fragment of an answer belongs, by one rule for every wire family.
+"""Choose the tool call to which a fragment of an answer belongs. The rule is the same for every wire family.
 
 In:  the index, the id, the name and the argument text of a fragment.
 Out: the call that the fragment continues, or None if the fragment begins a new call.
@@ -26,7 +26,7 @@ _SMALL = 64 * 1024  # characters; longer arguments are not checked for completen
 
 
 def slot_of(index: object) -> Slot:
-    """Return an index in a comparable form, or None if it is missing or invalid. Some relays send it as text."""
+    """Return an index in a comparable form, or None if it is missing or invalid. Some relays send indexes as text."""
     if type(index) is int:
         return index
     if isinstance(index, str) and (word := index.strip()):
@@ -45,8 +45,8 @@ def without_placeholder(value: object) -> str:
 class CallTable:
     """The tool calls of one answer, by index and by id.
 
-    `tools` contains the declared tools, by the names that the provider knows, or is None if they are unknown. It is
-    needed to recognise a name that arrives in pieces.
+    `tools` contains the wire names of the declared tools, and is needed to recognise a name that arrives in pieces.
+    None means that the declared tools are unknown.
     """
 
     def __init__(self, tools: Collection[str] | None) -> None:
@@ -79,7 +79,7 @@ class CallTable:
         return call if self._continues_call(call, native_id, name, text) else None
 
     def record_fragment(self, call: PartialCall, slot: Slot, native_id: str) -> None:
-        """Record the index and the id with which a fragment of `call` arrived."""
+        """Record the index and the id of a fragment that belongs to `call`."""
         self._latest = call
         if slot is not None:
             self._by_slot[slot] = call
@@ -141,13 +141,13 @@ class CallTable:
             self._reopened = call  # the relay may send the call again from its start
             return bool(call.native_id)
         if call.native_id and not native_id:
-            return True  # the same call again, since another call would have an id
+            return True  # the same call again, because a new call would have an id
         # Some relays send `{}` before or after the arguments.
         opens, ends = call.pieces.stripped(len("{}")) == "{}", text.strip() == "{}"
         return (opens and not ends) or (ends and bool(native_id))
 
     def extended_name(self, call: PartialCall, native_id: str, name: str) -> str:
-        """Return the name of a call, extended by the piece `name`. Return "" if `name` is the name of another call.
+        """Return a call's name, extended by the piece `name`. Return "" if `name` belongs to another call.
 
         The piece may repeat the name received so far. If the declared tools are unknown, `name` counts as a piece if
         the call has an id and the fragment has none.

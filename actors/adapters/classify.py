@@ -1,12 +1,12 @@
-"""Classify a provider's error as a `Failure`, whatever format the error has.
+"""Classify a provider's error as a `Failure`, regardless of the error's format.
 
 In:  status, headers and body of a rejected request, or an error found inside an answer.
-Out: the kind of failure, and the reaction to it.
+Out: the kind of failure, and how to react to it.
 
-Servers and gateways format their errors differently: nested under `error`, flat, as a bare string, as a list, or as
-JSON text of the upstream's error inside the gateway's error. `_innermost_error` finds the innermost error, and
-`actors.adapters.error_patterns` lists the known wordings. Gateways, proxies and captive portals may also answer with an
-HTML page or a redirect.
+Servers and gateways format their errors differently: nested under `error`, flat, as a bare string, as a list, or as a
+gateway's error that contains the upstream's error as JSON text. `_innermost_error` finds the innermost error, and
+`actors.adapters.error_patterns` lists the known wordings. Instead of an error, gateways, proxies and captive portals
+may send an HTML page or a redirect.
 """
 
 import re
@@ -45,7 +45,7 @@ from actors.core.settings.table import SAMPLING
 from actors.core.values.stream import Cut
 
 MAX_TITLE = 120
-"""Largest length of a page's title, in characters; the rest is cut."""
+"""Maximum length of a page's title, in characters; the rest is cut."""
 _PAGE = re.compile(r"\s*(?:<!doctype|<html|<\?xml|<head|<body|<center|<h1)", re.IGNORECASE)
 _TITLES = tuple(
     re.compile(rf"<{tag}\b[^>]{{0,200}}>([^<]{{1,1000}})<", re.IGNORECASE)
@@ -67,7 +67,7 @@ def page_summary(text: str, status: int | None) -> str | None:
 
 
 def redirect_message(status: int, headers: Mapping[str, str]) -> str | None:
-    """Return a message that names the target of a redirect, or None if the response is no redirect.
+    """Return a message that gives the target of a redirect, or None if the response is not a redirect.
 
     The query of the target is omitted, since it may contain a key.
     """
@@ -78,7 +78,7 @@ def redirect_message(status: int, headers: Mapping[str, str]) -> str | None:
 
 
 MAX_MESSAGE = 500
-"""Largest length of a provider's message, in characters; the rest is cut."""
+"""Maximum length of a provider's message, in characters; the rest is cut."""
 _READ = 64 * 1024  # bytes of an error body that are examined
 _HEADER = 64  # maximum characters of a header that a gateway repeats in its body
 _GATEWAYS = 3  # maximum number of nested gateways whose errors are unwrapped
@@ -99,12 +99,12 @@ _SECRETS = (
 
 
 class _ErrorReport(Struct, frozen=True):
-    """An error in the provider's words.
+    """An error as the provider reported it.
 
     Args:
-        text: The complete error as text, to search for details that have no known field.
-        place: The part of the request that the error names.
-        headers: Headers of the provider, which some gateways (OpenRouter) repeat in the body. Names are in lower case.
+        text: The complete error as text, which is searched for details that have no known field.
+        place: The part of the request to which the error refers.
+        headers: The provider's headers, which some gateways (OpenRouter) repeat in the body. Names are in lower case.
     """
 
     message: str = ""
@@ -122,11 +122,12 @@ def classify(
     """Classify the response to a rejected request. Never raises.
 
     Header names may be in any case. The body may be partial, and may be JSON, HTML or empty. The dialect provides the
-    wordings of a context overflow. `now` is in seconds since the epoch and is needed to interpret a `Retry-After` date.
+    error messages that report a context overflow. `now` is in seconds since the epoch and is needed to interpret a
+    `Retry-After` date.
     """
     lowered = {name.lower(): value for name, value in headers.items()}
     report = _innermost_error(_parse_body(body))
-    # AWS names the error in this header: `aws#ThrottlingException:http://…` means `ThrottlingException`.
+    # AWS sends the error type in this header: `aws#ThrottlingException:http://…` means `ThrottlingException`.
     named = lowered.get("x-amzn-errortype", "").partition(":")[0].rpartition("#")[2].strip()
     message = redirect_message(status, lowered) or report.message
     report = replace(report, message=message, type=report.type or named, status=status)
@@ -135,14 +136,14 @@ def classify(
     should_retry = lowered.get("x-should-retry", "").strip().lower()
     if should_retry == "false" and failure.action == "retry":
         return replace(failure, action="next_backend")
-    # The header must not cause retries of our own bugs, oversized requests or unpaid accounts.
+    # The header must not cause retries after our own bugs, oversized requests or unpaid accounts.
     if should_retry == "true" and failure.kind == "config":
         return replace(failure, action="retry")
     return failure
 
 
 def classify_in_answer(payload: Fields, dialect: Dialect) -> Failure:
-    """Classify an error inside a response with status 200, as if it had arrived with its own status."""
+    """Classify an error inside a response with status 200, as if the response had the error's own status."""
     report = _innermost_error(payload)
     status = report.status or STATUS_OF_TYPE.get(report.type) or STATUS_OF_TYPE.get(report.code)
     return _build_failure(replace(report, status=status), dialect, {}, None, is_empty=False)
@@ -160,7 +161,7 @@ def failure_from_finish_reason(reason: str) -> Failure | None:
 def cut_from_finish_reason(reason: str) -> Cut | None:
     """Return why an answer with this finish reason is incomplete, or None if the answer is complete.
 
-    An answer without a reason ("") counts as complete. The result for an unrecognised reason is `unknown`.
+    An answer without a reason ("") counts as complete. For an unrecognised reason, the result is `unknown`.
     """
     word = normal_finish_reason(reason)
     if not word or word in WHOLE:
@@ -185,7 +186,7 @@ def _build_failure(
     )
     parameter = _rejected_parameter(row, report)
     if parameter is not None and row.rule in SAMPLING_RULES and SAMPLING.isdisjoint(parameter.settings):
-        # Providers use the wording of this rule for other parameters too, such as `max_tokens`.
+        # Providers send this rule's wording for other parameters as well, such as `max_tokens`.
         row = replace(row, rule=None)
     kind: Kind = row.kind if parameter is None else "parameter"
     return Failure(
@@ -203,7 +204,7 @@ def _build_failure(
 
 
 def _requested_wait(kind: Kind, headers: Mapping[str, str], text: str, now: float | None) -> float | None:
-    """Return the seconds that the provider asks its clients to wait, or None if it names no time."""
+    """Return how many seconds the provider asks its clients to wait, or None if it does not say."""
     told = retry_after(headers, text, now)
     return seconds_until_reset(headers, now) if told is None and kind in ("rate_limit", "quota") else told
 
@@ -250,7 +251,7 @@ def _parse_body(body: bytes) -> object:
 
 
 def _innermost_error(value: object, depth: int = _GATEWAYS) -> _ErrorReport:
-    """Return the innermost error of a body. Fields that it lacks are filled from the errors that contain it."""
+    """Return the innermost error of a body. Missing fields are taken from the errors that contain it."""
     if is_array(value) and value:
         value = value[0]
     if isinstance(value, str):

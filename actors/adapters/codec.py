@@ -25,21 +25,23 @@ class Codec:
 
     Args:
         writer: Writes the messages of a request.
-        request_head: Returns the part of a request before its messages. Its arguments are settings, a dialect, and the
-            names of the tools that the transcript calls if the settings declare none. Some providers require
+        request_head: Returns the part of a request before its messages. Its arguments are settings, a dialect and, if
+            the settings declare no tools, the names of the tools that the transcript calls. Some providers require
             declarations of these tools (BED-03). Settings that the dialect does not accept are reported as losses.
         decoder: Decodes one answer.
         reader: Creates the reader of a foreign transcript. Its argument is the origin of the model's messages.
     """
 
     writer: type[BaseWriter]
-    request_head: Callable[[Settings, Any, frozenset[str]], RequestHead]  # Any: the family's dialect type
+    request_head: Callable[
+        [Settings, Any, frozenset[str]], RequestHead
+    ]  # Any: each family has its own dialect type
     decoder: type[Decoder]
     reader: Callable[[Binding], TranscriptReader]
 
 
 def codec(family: Family) -> Codec:
-    """Return the codec of a wire family. Its module, which has the family's name, is imported on first use."""
+    """Return the codec of a wire family. The family's module, which has the family's name, is imported on first use."""
     made: Codec = import_module(f"actors.adapters.{family}").CODEC
     return made
 
@@ -60,13 +62,13 @@ def decode(
 
     Args:
         profile: The dialect of the answer.
-        binding: The backend and model that answer. The default is an unnamed backend of this dialect.
+        binding: The backend and model that send the answer. The default is an unnamed backend of this dialect.
         stream: Whether the answer is streamed. Otherwise, it is one JSON document, and its events are in `late` after
             `close`.
-        first_call: Number of the first tool call id to assign.
+        first_call: Number for the first tool call id to assign.
         turn: Number of the turn, recorded in the message.
-        names: `Request.names` of the request, which maps the tools that the provider knows by another name.
-        keys: `Request.keys` of the request, which maps the properties that the provider knows by another key.
+        names: `Request.names` of the request, which maps changed tool names to the tools' own names.
+        keys: `Request.keys` of the request, which maps changed property keys to the tools' own keys.
         tools: `Request.tools` of the request, which contains the names of the declared tools. They are used to
             recognise a name that arrives in pieces. `None` means that they are unknown.
         max_bytes: Largest size of the answer on the wire, in bytes. A larger answer raises `StreamFault`.

@@ -1,16 +1,16 @@
 """Encode requests, decode answers and read foreign transcripts for AWS Bedrock Converse.
 
-A block is an object with one key, which names the block's kind. The path of a request contains the model and says
+A block is an object with one key, which is the block's kind. A request's path contains the model, and determines
 whether the answer is streamed. Only the fields listed in this module are ever sent (rulebook BED-11).
 
 A stream is a sequence of events. It begins with `messageStart`. The blocks follow one after another, each as deltas and
-a stop with the block's index. A tool call also has a start event. `messageStop` with the reason and `metadata` with the
-token figures end the stream. An exception may arrive at any time after the status 200. The message is complete once
-`messageStop` has arrived, although the figures may be lost. Reasoning is kept verbatim with its signature. Both may
+a stop with the block's index. A tool call has a start event as well. `messageStop` with the reason and `metadata` with
+the token figures end the stream. An exception may arrive at any time after the status 200. The message is complete once
+`messageStop` has arrived, even if the token figures are lost. Reasoning is kept verbatim with its signature. Both may
 arrive in pieces. Redacted reasoning arrives in pieces of base64.
 
-In foreign transcripts, a block with several keys is read as several blocks. Blocks are read in messages of any role: a
-result in an assistant message is still a result.
+In foreign transcripts, a block with several keys is read as several blocks. Blocks are read from messages of any role:
+a result in an assistant message is still a result.
 """
 
 from base64 import b64decode, b64encode
@@ -48,13 +48,13 @@ from actors.core.models.rules import Role
 from actors.core.transcript.transcript import Titled
 from actors.core.values.content import Media, Thinking, ToolCall
 
-# Other formats are named by the subtype of their media type.
+# Other formats have the subtype of their media type as their name.
 _FORMATS = {"text/markdown": "md", "text/plain": "txt"}
 _ANY_INPUT = Json(b'{"type":"object","properties":{}}')
 
 
 class ConverseWriter(BaseWriter):
-    """The writer of the `messages` of a request, block by block."""
+    """Writes the `messages` of a request, block by block."""
 
     natives = False
 
@@ -66,9 +66,7 @@ class ConverseWriter(BaseWriter):
         self.write_block(b'{"text":', json, b"}")
 
     def write_thinking(self, block: Thinking) -> None:
-        """Write reasoning verbatim with its signature, or redacted reasoning. The renderer passes no other reasoning
-        here.
-        """
+        """Write signed or redacted reasoning verbatim. The renderer passes no other reasoning to this writer."""
         assert block.seal is not None
         if block.seal.kind == "redacted":
             self.write_block(b'{"reasoningContent":{"redactedContent":', block.seal.data, b"}}")
@@ -87,14 +85,14 @@ class ConverseWriter(BaseWriter):
     def write_result(
         self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]
     ) -> None:
-        """Write a `toolResult` block with its text and its media. An empty text is omitted if there are media."""
+        """Write a `toolResult` block with its text and its media. Empty text is omitted if there are media."""
         self.write_block(b'{"toolResult":{"toolUseId":"%b","content":[' % call_id.encode())
         self._comma = b""
         if json != b'""' or not media:
             self.write_block(b'{"text":', self._result_text(json), b"}")
         for item, title in media:
             self.write_block(_media_json(item, title))
-        self._loose.append(b'],"status":"error"}}' if failed else b'],"status":"success"}}')
+        self._unjoined.append(b'],"status":"error"}}' if failed else b'],"status":"success"}}')
         self._comma = b","
 
     def _result_text(self, json: Json) -> Json:
@@ -103,8 +101,8 @@ class ConverseWriter(BaseWriter):
 
 
 def _media_json(media: Media, title: str) -> bytes:
-    """Return the JSON of an attachment. Before a document, a text repeats the name that the transcript gives it
-    (BED-13).
+    """Return the JSON of an attachment. A document is preceded by a text block with the name that the transcript gives
+    it (BED-13).
     """
     source = b'"source":{"bytes":%b}' % quote(media.data)
     kind = (_FORMATS.get(media.media_type) or media.media_type.partition("/")[2]).encode()
@@ -133,7 +131,7 @@ def request_head(settings: Settings, dialect: ConverseDialect, called: frozenset
             "toolChoice": forced,
         },
         "inferenceConfig": {
-            "maxTokens": answer_token_limit(settings, _ROOM) if limited else None,
+            "maxTokens": answer_token_limit(settings, _ANSWER_TOKENS) if limited else None,
         },
         # Bedrock passes these fields to the model's vendor.
         "additionalModelRequestFields": {"thinking": claude_thinking(settings, dialect)},
@@ -161,15 +159,15 @@ def _forced_choice(settings: Settings) -> Wire:
 
 
 def _text_format(settings: Settings) -> Wire:
-    """Return the field with the answer's schema, closed and encoded as a string. Return None if there is no schema."""
+    """Return the field for the answer's schema, closed and encoded as a string. Return None without a schema."""
     schema = None if settings.output is None else close_schema(settings.output)
     if schema is None:
         return None
     return {"type": "json_schema", "structure": {"jsonSchema": {"name": NAME, "schema": schema.decode()}}}
 
 
-_ROOM = 4096
-"""Token limit of an answer after manual thinking, if the settings contain no limit."""
+_ANSWER_TOKENS = 4096
+"""Token limit for the answer after manual thinking, if the settings contain no limit."""
 
 
 def _tool_json(tool: ToolSpec) -> dict[str, Wire]:
@@ -186,7 +184,9 @@ _FIGURES = {
 
 
 class ConverseDecoder(Decoder):
-    """The decoder of Bedrock Converse. In an answer without streaming, each block starts and stops at once."""
+    """Decodes answers in the Bedrock Converse format. In an answer without streaming, each block is started and stopped
+    at once.
+    """
 
     frames: ClassVar[type[StreamParser]] = FrameParser
     ended: bool
@@ -221,7 +221,7 @@ class ConverseDecoder(Decoder):
         self.on_stream_end()
 
     def on_stream_end(self) -> None:
-        """End the answer if a finish reason arrived. Events between the reason and the token figures are still
+        """End the answer if a finish reason has arrived. Events between the reason and the token figures are still
         processed.
         """
         if self._stopped and not self.ended:
@@ -259,7 +259,10 @@ class ConverseDecoder(Decoder):
         return None
 
     def _begin_native_block(self, slot: Slot, block: Fields) -> None:
-        """Begin a provider-specific block. It is not sent back, because the merging of its deltas is undocumented."""
+        """Begin a provider-specific block.
+
+        It is not sent back, because it is undocumented how its deltas are merged.
+        """
         self._open[slot] = self.add_native(next(iter(block), ""), dict(block), is_resendable=False)
 
     def _process_delta(self, slot: Slot, delta: Fields) -> None:
@@ -314,7 +317,7 @@ class ConverseDecoder(Decoder):
             slot = next(iter(self._open))
         part = self._close_block(slot)
         if part is None:
-            self.begin_text("text")  # a block without pieces is an empty text, which is not sent back
+            self.begin_text("text")  # a block without pieces is empty text, which is not sent back
             return
         if isinstance(part, PartialCall):
             part.is_closed = True
@@ -330,7 +333,7 @@ class ConverseDecoder(Decoder):
 
 
 def _join_base64(pieces: list[str]) -> str:
-    """Join pieces of base64, each encoded separately, to one base64 string."""
+    """Join pieces of base64 that were encoded separately into one base64 string."""
     if len(pieces) < 2:
         return "".join(pieces)
     try:
@@ -343,7 +346,7 @@ _DOCUMENTS = {"csv": "text/csv", "html": "text/html", "txt": "text/plain", "md":
 
 
 class ConverseReader(TranscriptReader):
-    """The reader of transcripts in the format of Bedrock Converse."""
+    """Reads transcripts in the Bedrock Converse format."""
 
     stray_part: ClassVar[str] = "block of no kind"
 
@@ -384,7 +387,8 @@ class ConverseReader(TranscriptReader):
     def read_result_content(self, holder: WireObject, *keys: str) -> tuple[object, list[Media]]:
         """Return the content of a result and its media.
 
-        The content is the value of a single `json` part, otherwise the texts of the parts, one per line.
+        The content is the value of the `json` part if it is the only part; otherwise the texts of the parts, one per
+        line.
         """
         if not isinstance(holder.fields.get("content"), list | tuple | None):
             return holder.read_value("content"), []

@@ -5,11 +5,11 @@ Out: its value. In a large document, each long string with non-ASCII characters 
 
 A document with too many values is rejected before it is parsed, because parsing would block the event loop for seconds.
 
-Almost correct answers should still be usable, so this parser is more tolerant than `actors.core.data.jsonio`. It
-accepts duplicate keys, and halves of surrogate pairs, which some servers split between two deltas.
+Slightly malformed answers should still be usable, so this parser is more tolerant than `actors.core.data.jsonio`. It
+accepts duplicate keys, and halves of surrogate pairs, because some servers split a pair between two deltas.
 
 A Python string stores every character with the width of its widest one, so a single emoji turns one million bytes into
-four million. Therefore, a long text stays encoded in its document. Callers that can use slices decode it slice by
+four million. Therefore, a long text stays encoded in its document. Callers that can process slices decode it slice by
 slice.
 """
 
@@ -26,9 +26,11 @@ from actors.core.data.jsonio import quote
 _LARGE = 1024 * 1024  # bytes; the strings of a smaller document are decoded normally
 _LONG = 64 * 1024  # bytes; a longer string in a large document becomes a `LongText`
 SLICE = 8 * 1024
-"""Largest slice of a long text, in bytes."""
+"""Maximum size of a slice of a long text, in bytes."""
 MAX_VALUES = 1_000_000
-"""Most values of a document, and most strings, including keys. A text or an image is a single value of any length."""
+"""Maximum number of values in a document, and of strings including keys. A text or an image is a single value of any
+length.
+"""
 _NO_SEPARATORS = bytes(set(range(256)) - set(b",[{"))
 _ESCAPE = 6  # bytes of the longest escape sequence
 _KEY = re.compile(rb"\s*:")
@@ -38,7 +40,7 @@ class TooManyValues(ValueError):
     """A document contains more than `MAX_VALUES` values or strings."""
 
 
-def load_json(text: str | bytes) -> Any:  # Any: JSON
+def load_json(text: str | bytes) -> Any:  # Any: any JSON value
     """Return the value of a JSON text, in UTF-8 if it is bytes.
 
     Raises:
@@ -100,7 +102,7 @@ class LongText:
         return slash if slash + (_ESCAPE if is_long else 2) > end else end
 
 
-def load_document(data: bytes) -> Any:  # Any: JSON
+def load_document(data: bytes) -> Any:  # Any: any JSON value
     """Return the value of a JSON document in UTF-8. In a large document, long texts are `LongText`.
 
     Raises:
@@ -118,7 +120,7 @@ def load_document(data: bytes) -> Any:  # Any: JSON
         name = f"{mark} {len(texts)}"
         text = texts[name] = LongText(data, begin, end)
         for _ in text.slices():
-            pass  # decode each slice once, so that invalid JSON raises here
+            pass  # decode each slice once, so that invalid JSON raises an error here
         kept += [memoryview(data)[at : begin - 1], quote(name)]
         at = end + 1
     if not texts:
@@ -129,7 +131,8 @@ def load_document(data: bytes) -> Any:  # Any: JSON
 def _check_value_count(text: str | bytes) -> None:
     """Raise `TooManyValues` if a long document has too many values.
 
-    A fast count includes the separators inside strings. Only if it is too high, the exact number is counted.
+    First, count all separators, which is fast but includes those inside strings. Only if the count is too high,
+    determine the exact number.
     """
     data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
     if sum(_count_separators(data[at : at + SLICE]) for at in range(0, len(data), SLICE)) <= MAX_VALUES:
@@ -185,7 +188,7 @@ def _long_strings(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _count_backslashes(data: bytes, begin: int, end: int) -> int:
-    """Return the number of backslashes directly before `end`, not counting any before `begin`."""
+    """Return the number of successive backslashes between `begin` and `end` that directly precede `end`."""
     size = 16
     while True:
         before = data[max(begin, end - size) : end]
@@ -196,7 +199,7 @@ def _count_backslashes(data: bytes, begin: int, end: int) -> int:
 
 
 def _is_ascii_only(text: bytes) -> bool:
-    """Return True if a JSON text contains no non-ASCII character, neither directly nor as an escape sequence."""
+    """Return True if a JSON text contains only ASCII characters, with escape sequences decoded."""
     return text.isascii() and b"\\u" not in text
 
 
@@ -204,7 +207,7 @@ _Node: TypeAlias = "dict[str, _Node] | list[_Node] | str | LongText | float | bo
 
 
 def _insert_texts(value: _Node, texts: Mapping[str, LongText]) -> object:
-    """Replace each placeholder in a value, in place, by its text from `texts`. Return the value."""
+    """Replace each placeholder in a value, in place, with its text from `texts`. Return the value."""
     whole = [value]
     left: list[_Node] = [whole]
     while left:

@@ -1,9 +1,9 @@
-"""List the wordings of provider failures in one table, for `actors.adapters.classify`.
+"""List the known wordings of provider errors in one table, for `actors.adapters.classify`.
 
 The first matching row decides. Its pattern must occur in the text `type code message`, and its statuses, if it lists
 any, must include the status. The order matters, because different failures use the same words. Failures that look like
-a rate limit but do not end by waiting come before rate limits, and rate limits come before context overflows. Gateways
-forward one provider's wording in another provider's format, so all providers share one table.
+a rate limit but do not go away with time come before rate limits, and rate limits come before context overflows.
+Gateways forward one provider's wording in another provider's format, so all providers share one table.
 
 Each rule of the rulebook contains the wording of its own rejection (`Rule.refusal_pattern`), and the rule's fault class
 determines the kind of failure. This table lists the remaining cases: failures that violate no rule, and additional
@@ -45,7 +45,7 @@ def _make_row(kind: Kind, pattern: str, *statuses: int) -> ErrorPattern:
 def _make_rule_row(
     rule: str, pattern: str, *statuses: int, kind: Kind | None = None, case: str = ""
 ) -> ErrorPattern:
-    """Return a row for the wording of a rule. Its kind follows from the rule's fault class, unless `kind` is passed."""
+    """Return a row for the wording of a rule. Unless `kind` is passed, the rule's fault class determines the kind."""
     row = _make_row(kind or _MEANS[RULES[rule].fault_class], pattern, *statuses)
     return replace(row, rule=rule, case=case)
 
@@ -60,11 +60,13 @@ _MEANS: dict[FaultClass, Kind] = {
 _OF_MEDIA = frozenset(
     "ALL-10 ALL-15 ANT-30 ANT-54 ANT-58 ANT-59 ANT-61 BED-16 BED-17 MIS-18 OAC-08".split()  # noqa: SIM905  a list would fill a page
 )
-"""Rules about the type, size, number or position of attachments. A rejected attachment can be omitted from a lane."""
+"""Rules about the type, size, number or position of attachments. If one of them is broken, the attachment can be
+omitted from the lane.
+"""
 _PARAMETERS = """ALL-14 ANT-28 ANT-34 ANT-35 ANT-45 ANT-46 ANT-47 ANT-48 ANT-49 ANT-50 ANT-56 BED-08 BED-10 BED-11
     DSK-08 GEM-10 KIM-09 KIM-10 MIS-19 MIS-32 OAC-12 OAC-17 OAC-18 OAC-20"""
 PARAMETER_RULES = frozenset(_PARAMETERS.split())
-"""Rules whose wording may name an optional parameter, which a new attempt can omit."""
+"""Rules whose wording may mention an optional parameter, which a new attempt can omit."""
 SAMPLING_RULES = frozenset(("ANT-56", "KIM-09", "OAC-18"))
 """Rules about sampling whose wording is also used for other parameters."""
 SCHEMA_RULES = frozenset((None, "ANT-57", "BED-10", "CMP-03", "OAC-11"))
@@ -93,7 +95,7 @@ _NO_TOOL = r"^(?!.*(?:\btools?\b[.\[]|signature|encrypted_content))"
 """Excludes messages about a tool's declaration or about reasoning."""
 
 BEFORE_OVERFLOW = (
-    # Gemini uses the same words for a used-up quota per minute and per day. OpenAI uses them for an empty account.
+    # Gemini uses the same words for an exhausted quota per minute and per day. OpenAI uses them for an empty account.
     _make_rule_row("GEM-15", r"RESOURCE_EXHAUSTED.*PerDay", 429, kind="quota"),
     _make_rule_row("GEM-15", r"RESOURCE_EXHAUSTED.*exceeded your current quota", 429, kind="rate_limit"),
     # The account has no money left. The status may be 429 or 400; waiting does not help.
@@ -144,14 +146,14 @@ AFTER_OVERFLOW = (
     # The remaining rows are additional wordings of rules, error codes, and failures without a rule.
     _make_rule_row("OAR-09", r"invalid_encrypted_content|encrypted content .*could not be verified"),
     _make_rule_row("OAR-03", r"Missing required parameter: 'input\[\d+\]\.id'"),
-    # Mistral, also when hosted elsewhere, and llama.cpp with Mistral's models.
+    # Mistral's models, on Mistral's own host, on other hosts, and in llama.cpp.
     _make_rule_row(
         "MIS-01", r"Tool call id was .* but must be a-z|must be a non-empty string other than 'null'"
     ),
     _make_rule_row("MIS-01", r"Tool call IDs should be alphanumeric strings with length 9"),
     _make_rule_row("MIS-32", r"extra_forbidden|\"body\", ?\"tools\"\]"),
     _make_row("transcript", r"invalid_function_call|invalid_request_message_order"),
-    # The provider cannot use an attachment, so the same request would fail again.
+    # The provider cannot process an attachment, so the same request would fail again.
     _make_row("media", r"\binvalid_(?:base64_)?image(?:_format|_url|_mode)?\b|image_file_not_found"),
     _make_row("media", r"\bimage_(?:file_)?too_(?:large|small)\b|image_parse_error|failed_to_download_image"),
     _make_row("media", r"unsupported_image_media_type|empty_image_file"),
@@ -185,7 +187,7 @@ AFTER_OVERFLOW = (
     _make_row("model_fault", r"model produced output that does not match the expected"),
     _make_rule_row("OAC-11", r"invalid_function_parameters|Invalid schema for function"),
     _make_rule_row("OAC-13", r"messages\[\d+\]\.role' does not support", kind="config"),
-    # Other messages about attachments: an attachment's name near a complaint, but no word about a tool's declaration.
+    # Messages that mention an attachment near a complaint, but do not mention a tool's declaration.
     _make_row("media", rf"{_NO_TOOL}.*{_ATTACHMENT}.{{0,80}}{_UNUSABLE}", *_UNACCEPTED),
     _make_row("media", rf"{_NO_TOOL}.*{_UNUSABLE}.{{0,80}}{_ATTACHMENT}", *_UNACCEPTED),
     _make_row("media", rf"\b(?:messages|input|contents)[.\[][\w.\[\]]*\.{_BLOCK}\b", *_UNACCEPTED),
@@ -215,7 +217,7 @@ AFTER_OVERFLOW = (
     _make_rule_row(
         "ALL-14", r"tool_choice\b.*(?:unsupported|not supported)", 400, kind="config", case="forced"
     ),
-    # Wordings about attachments that other rejections use too, so these rows come after those rejections.
+    # Wordings about attachments that occur in other rejections as well, so these rows come after those rejections.
     _make_row("media", r"unknown variant \W*(?:image_url|input_audio|video_url|file)\b", *_UNACCEPTED),
     _make_row("media", rf"{_NO_TOOL}.*(?:{_FILE}|\burls?\b).{{0,80}}{_UNUSABLE}", *_UNACCEPTED),
     _make_row("media", rf"{_NO_TOOL}.*{_UNUSABLE}.{{0,80}}(?:{_FILE}|\burls?\b)", *_UNACCEPTED),
@@ -279,7 +281,9 @@ _REASONS: dict[Kind, str] = {
 
 
 def normal_finish_reason(reason: str) -> str:
-    """Return a finish reason in a common form. Relays also spell `TOOL_CALLS` as `tool-calls` or `toolCalls`."""
+    """Return a finish reason in a common form, because relays spell `TOOL_CALLS` as `tool-calls` or `toolCalls` as
+    well.
+    """
     return reason.casefold().replace("_", "").replace("-", "").replace(" ", "")
 
 

@@ -1,4 +1,4 @@
-"""Describe a failed request as a `Failure`. A status, a body or an error inside a stream may have reported it.
+"""Describe a failed request as a `Failure`, whether a status, a body or an error inside a stream reported it.
 
 The provider actor and the session react to a `Failure`. `Failure.kind` is the cause, and `ACTIONS` lists the reaction
 to each kind. This module does not wait, retry or count.
@@ -38,7 +38,7 @@ ACTIONS: dict[Kind, Action] = {
     "media": "leave_out",
     "parameter": "leave_out",
     "model_fault": "retry",  # the server could not parse the model's output; a new attempt may succeed
-    "too_long": "next_backend",  # the same backend would probably send an answer of the same length again
+    "too_long": "next_backend",  # the same backend would probably send an equally long answer again
     "config": "next_backend",
     "refusal": "give_up",
     "overloaded": "next_backend",  # `overloaded` and `circuit_open` are our own failures: nothing was sent
@@ -46,7 +46,7 @@ ACTIONS: dict[Kind, Action] = {
 }
 
 TOO_LONG: frozenset[str] = frozenset(kind for kind, action in ACTIONS.items() if action == "compact")
-"""Kinds of failures that a shorter request would avoid."""
+"""Kinds of failures that a shorter request can avoid."""
 
 BACKEND_KINDS: frozenset[Kind] = frozenset(("transient", "rate_limit", "quota", "config"))
 """Kinds of failures that concern all requests to the backend, not a single request."""
@@ -56,7 +56,7 @@ class RefusedParameter(Struct, frozen=True):
     """An optional parameter that a provider rejected.
 
     Args:
-        settings: The settings that the parameter expresses, by their names in `Settings.omitted`.
+        settings: The settings that the parameter encodes, by their names in `Settings.omitted`.
         is_value: True if the provider rejects only this value, False if it does not support the parameter.
         otherwise: The kind of failure if the request does not contain the parameter.
     """
@@ -71,14 +71,14 @@ class Failure(Struct, frozen=True):
 
     Args:
         kind: The cause.
-        action: The reaction. `retry` tries the same backend again, and `next_backend` another one. `compact` shortens
-            the history, and `leave_out` omits the rejected part, before one more try. `our_bug` reports a bug of this
-            library. `give_up` ends the ask.
+        action: The reaction. `retry` tries the same backend again, and `next_backend` tries another backend. `compact`
+            shortens the history and then tries once more, and `leave_out` omits the rejected part and then tries once
+            more. `our_bug` reports a bug of this library. `give_up` ends the ask.
         message: The provider's message on one line, shortened, without credentials.
         status: The HTTP status, or the equivalent status of an error inside a response with status 200. It is None if
             it is unknown.
         code: The provider's error code, or its error type if it sends no code.
-        retry_after: Seconds that the provider asks its clients to wait, from 0 to a day, or None if it names no time.
+        retry_after: Seconds that the provider asks its clients to wait, from 0 to a day; None if it does not say.
         rule: Rulebook id of the violated rule, if the wording is known.
         place: The part of the request that the provider names in a separate field (`param`, `loc`), if any.
         error: Name of the exception class, if an exception caused the failure.

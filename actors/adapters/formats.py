@@ -1,8 +1,8 @@
-"""Check whether each message of a transcript has the structure that a wire family gives its messages.
+"""Check whether all messages of a transcript have the message format of a wire family.
 
 `actors.adapters.importing` uses this module for transcripts without a named dialect. In these transcripts, a message
-without a role, or with a part of an unknown kind, fits no family, because a reader would have to guess the message's
-role.
+without a role, or with a part of an unknown kind, does not fit any family, because a reader would have to guess the
+message's role.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -66,7 +66,7 @@ def first_misfit(family: Family, messages: Sequence[object]) -> int | None:
 
 
 def has_only_text(message: Fields) -> bool:
-    """Return True if a message contains only a role and text, which every format reads in the same way."""
+    """Return True if a message contains only a role and text, which means the same in every format."""
     if not message.keys() <= _CHAT_KEYS or "role" not in message:
         return False
     content = message.get("content")
@@ -79,7 +79,7 @@ def _is_chat_message(message: Fields) -> bool:
         return False
     if calls is not None and not (is_array(calls) and all(map(_is_chat_call, calls))):
         return False
-    if message.get("role") == "tool":  # hosts send results of any type
+    if message.get("role") == "tool":  # results may have content of any type
         return "content" in message and all(_has_type(part, _CHAT_PARTS | {""}) for part in as_array(content))
     has_content = isinstance(content, str) or _have_types(content, _CHAT_PARTS)
     return has_content or (content is None and message.get("role") == "assistant" and len(message) > 1)

@@ -1,4 +1,4 @@
-"""Split the bytes of a stream into events, without I/O, for server-sent events and for AWS event streams.
+"""Split the bytes of server-sent events or of an AWS event stream into events, without I/O.
 
 **Server-sent events.** A line ends in CR, LF or CRLF. A blank line ends an event. The `data` lines of one event are
 joined by LF. A byte order mark at the beginning, comments and unknown fields are skipped. Lines are decoded as a unit,
@@ -6,10 +6,10 @@ so a chunk may end inside a character. There are two deviations from the standar
 
 - The standard drops an event that is not followed by a blank line. But some providers end their streams with a bare
   `data: [DONE]`, so `close` returns that event.
-- The standard skips lines without a field name. But failing servers write their error between the events as plain JSON,
-  so `close` returns these lines as one more event.
+- The standard skips lines without a field name. But some servers, when they fail, write an error between the events as
+  plain JSON, so `close` returns these lines as one more event.
 
-The decoder parses both events as JSON and checks whether they are complete.
+The decoder parses these additional events as JSON, and checks whether they are complete.
 
 **AWS event streams.** A frame has these fields, with all numbers big-endian:
 
@@ -25,7 +25,7 @@ The header `:message-type` is `event`, with the name in `:event-type`; or `excep
 contains the name as `type`. A frame with a wrong checksum is a fault, because nothing after it can be trusted.
 InvokeModel wraps each event of Anthropic Messages in a frame of type `chunk`: `{"bytes": BASE64, "p": PADDING}`.
 
-Memory is limited by the maximum size of an event, and time is proportional to the bytes fed.
+Memory is limited by the maximum size of an event, and time is proportional to the number of bytes.
 """
 
 import json
@@ -43,10 +43,12 @@ from actors.adapters.wire import as_object, as_string
 from actors.errors import StreamFault
 
 MAX_OTHER = 1024 * 1024
-"""Most bytes of a line that is not data, and of all lines outside events. No server has a reason to send more."""
+"""Maximum size in bytes of a line that is not data, and of all lines outside events. No server has a reason to send
+more.
+"""
 
 MAX_LINES = 100_000
-"""Most data lines of one event. Even a short line takes a fixed amount of memory."""
+"""Maximum number of data lines in one event, because even a short line takes a fixed amount of memory."""
 
 _MARK = b"\xef\xbb\xbf"  # the byte order mark
 
@@ -62,7 +64,7 @@ class ServerEvent(Struct, frozen=True, gc=False):
 
 
 class EventParser:
-    """A parser that splits a stream of server-sent events.
+    """Splits a stream of server-sent events.
 
     Args:
         max_event: Largest size of one event, in bytes. It equals the limit of the complete answer, because the last
@@ -76,7 +78,8 @@ class EventParser:
         self._name = ""
         self._data: list[str] = []
         self._stray = bytearray()  # lines of JSON without a field name
-        self._after_cr = False  # the last chunk ended in CR, so a leading LF belongs to its last line
+        # Whether the last chunk ended in CR, so that a leading LF belongs to the line before it.
+        self._after_cr = False
         self._at_start = True
 
     def feed(self, chunk: bytes) -> list[ServerEvent]:
@@ -119,7 +122,7 @@ class EventParser:
         return events
 
     def _complete_line(self, end: bytes) -> bytes:
-        """Return the pending line completed by `end`, and start a new pending line."""
+        """Return the pending line with `end` appended, and start a new pending line."""
         line = bytes(self._begun) + end
         self._begun.clear()
         if self._at_start:
@@ -128,7 +131,7 @@ class EventParser:
         return line
 
     def _check_size(self, line: bytes | bytearray) -> None:
-        """Raise a fault if `line` makes the current event or the text outside events too large."""
+        """Raise a fault if `line` would make the current event or the text outside events too large."""
         if self._size + len(line) > self._max_event:
             raise answer_fault(f"an event of the stream is larger than {self._max_event} bytes")
         if len(self._stray) + len(line) > MAX_OTHER and not line.startswith(b"data"):
@@ -169,7 +172,7 @@ _FIXED = dict(zip((0, 1, 2, 3, 4, 5, 8, 9), (0, 0, 1, 2, 4, 8, 8, 16), strict=Tr
 
 
 class FrameParser:
-    """A parser that splits an AWS event stream into events. A frame may have at most `max_event` bytes."""
+    """Splits an AWS event stream into events. A frame may have at most `max_event` bytes."""
 
     def __init__(self, max_event: int) -> None:
         self._max_event = max_event
@@ -253,7 +256,7 @@ def _exception_event(kind: str, payload: str) -> ServerEvent:
 
 
 def _string_headers(data: bytes) -> dict[str, str]:
-    """Return the headers whose value is a string."""
+    """Return the headers whose values are strings."""
     headers: dict[str, str] = {}
     place = 0
     try:
@@ -278,7 +281,7 @@ def _string_headers(data: bytes) -> dict[str, str]:
 
 
 class ChunkParser:
-    """A parser that splits a stream of InvokeModel into Anthropic's events. A frame has at most `max_event` bytes."""
+    """Splits an InvokeModel stream into Anthropic's events. A frame may have at most `max_event` bytes."""
 
     def __init__(self, max_event: int) -> None:
         self._frames = FrameParser(max_event)

@@ -3,16 +3,16 @@
 Only the fields listed in this module are ever sent (rulebook GEM-10).
 
 A thought signature is a field of a part. A rendered transcript represents it as a thinking block directly before the
-block that becomes the part. If no block follows, or if the signature belonged to a blank text, it gets a separate text
-part. Parts are never merged, so a signature stays at its part (GEM-05).
+block that becomes the part. If no block follows, or if the signature belonged to blank text, it gets a separate text
+part. Parts are never merged, so a signature stays with its part (GEM-05).
 
 Each event of a stream is a complete response with the new parts, so a complete body is decoded as a stream of one
-event. The answer ends with the stream if a finish reason arrived; there is no `[DONE]`. Calls arrive complete, because
-Vertex sends them in pieces only to requests that ask for pieces. A text is joined with the text before it only if
-neither is signed. Parts marked as thought are summaries for people. They are never sent back.
+event. The answer ends with the stream if a finish reason has arrived; there is no `[DONE]`. Calls arrive complete,
+because Vertex sends them in pieces only to requests that ask for pieces. Successive texts are joined only if neither is
+signed. Parts that are marked as thought are summaries for humans, and are never sent back.
 
 Foreign transcripts may use both spellings of a key: `functionCall` as on the wire, and `function_call` as in Google's
-client.
+client library.
 """
 
 import re
@@ -58,11 +58,11 @@ from actors.core.transcript.transcript import Titled
 from actors.core.values.content import Code, Media, MessageRole, Thinking, ToolCall
 
 BLANK = "signed_blank"
-"""Kind of the seal of a signature whose part is an empty or blank text."""
+"""The kind of seal for a signature whose part contains no text or only whitespace."""
 
 
 class GeminiWriter(BaseWriter):
-    """The writer of the `contents` of a request, part by part."""
+    """Writes the `contents` of a request, part by part."""
 
     opening = b'{"role":"%b","parts":['
     roles: ClassVar[Mapping[str, bytes]] = {"user": b"user", "assistant": b"model"}
@@ -84,7 +84,7 @@ class GeminiWriter(BaseWriter):
         self.write_block(b'{"text":', json)
 
     def write_thinking(self, block: Thinking) -> None:
-        """Keep a signature for the next part. The signature of a blank text is written at once, as a separate part."""
+        """Keep a signature for the next part. The signature of blank text is written at once, as a separate part."""
         self._flush_signature()
         self._signature = block.json if block.seal is None else block.seal.data
         if block.seal is not None and block.seal.kind == BLANK:
@@ -121,7 +121,7 @@ class GeminiWriter(BaseWriter):
             self.write_more(signature, b"}")
 
     def _flush_signature(self) -> None:
-        """If a signature still waits for its part, write an empty text with the signature."""
+        """If a signature is still pending, write it with an empty text part."""
         if self._signature is not None:
             self.write_block(b'{"text":', b'""')
 
@@ -139,7 +139,7 @@ def _id_and_name_fields(call_id: str, name: str) -> bytes:
 def request_head(settings: Settings, dialect: GeminiDialect, _: frozenset[str]) -> RequestHead:
     """Return the head of a request; see `actors.adapters.codec.Codec`.
 
-    The path contains the model and says whether the answer is streamed.
+    The path contains the model, and determines whether the answer is streamed.
     """
     losses: list[str] = []
     limit = dialect.request.max_tokens_default if settings.max_tokens is None else settings.max_tokens
@@ -164,7 +164,9 @@ def request_head(settings: Settings, dialect: GeminiDialect, _: frozenset[str]) 
 
 
 def _output_fields(settings: Settings, dialect: GeminiDialect, losses: list[str]) -> Mapping[str, Wire]:
-    """Return the fields with the answer's schema, as JSON Schema or in the provider's subset, by the dialect."""
+    """Return the fields for the answer's schema. The dialect determines whether it is JSON Schema or the provider's
+    subset.
+    """
     if settings.output is None:
         return {}
     if dialect.request.schema_subset != "gemini":
@@ -194,7 +196,7 @@ def _tool_json(tool: ToolSpec, dialect: GeminiDialect, losses: list[str]) -> Wir
 
 
 def _thinking_config(settings: Settings, dialect: GeminiDialect) -> Wire:
-    """Return the thinking configuration: a level or a token budget, because the API rejects both together."""
+    """Return the thinking configuration: either a level or a token budget, because the API does not accept both."""
     has_levels, budget = dialect.reasoning.switch == "gemini", settings.thinking_tokens
     if settings.thinking == "off" and not has_levels:
         budget = 0
@@ -208,7 +210,7 @@ def _thinking_config(settings: Settings, dialect: GeminiDialect) -> Wire:
 _KEPT = frozenset({"text", "functionCall"})
 _FLAGS = frozenset({"thought", "thoughtSignature"})
 _OWN = frozenset({"executableCode", "codeExecutionResult", "toolCall", "toolResponse"})
-_BESIDE = ("groundingMetadata", "citationMetadata", "urlContextMetadata")
+_METADATA = ("groundingMetadata", "citationMetadata", "urlContextMetadata")
 _IN_PIECES = "the provider sent a tool call in pieces (partialArgs), which the request did not ask for"
 _FIGURES = {
     "promptTokenCount": (0,),
@@ -220,7 +222,7 @@ _FIGURES = {
 
 
 class GenerateContentDecoder(Decoder):
-    """The decoder of generateContent. A complete body counts as a stream of one response."""
+    """Decodes answers in the generateContent format. A complete body is processed as a stream of one response."""
 
     ended: bool
     continuation: str
@@ -232,8 +234,8 @@ class GenerateContentDecoder(Decoder):
             raise answer_fault("the body contains no finished candidate")
 
     def on_stream_end(self) -> None:
-        """End the answer if a finish reason arrived. The reason alone does not end it, because relays send it early or
-        repeatedly.
+        """End the answer if a finish reason has arrived. The reason itself does not end the answer, because relays send
+        it early or repeatedly.
         """
         if self.finish_reason is not None:
             if cut_from_finish_reason(self.finish_reason) != "paused":
@@ -254,7 +256,7 @@ class GenerateContentDecoder(Decoder):
         candidate = first_candidate(payload.get("candidates"))
         for part in as_array(as_object(candidate.get("content")).get("parts")):
             self._process_part(as_object(part))
-        for name in _BESIDE:
+        for name in _METADATA:
             self.add_mark(name, candidate.get(name), appends=False)
         self.count_omission_once("logprobsResult", candidate.get("logprobsResult"))
         if reason := without_placeholder(candidate.get("finishReason")):
@@ -295,7 +297,7 @@ class GenerateContentDecoder(Decoder):
     def _add_part_text(
         self, kind: Literal["text", "thinking"], text: str | LongText, *, is_signed: bool = False
     ) -> None:
-        """Continue the previous text if it has this kind and no signature. Otherwise, begin a new text."""
+        """Continue the previous text block if it has this kind and no signature. Otherwise, begin a new block."""
         if text:
             before = self.continue_text(kind)
             words = self.begin_text(kind) if before.done else before
@@ -330,7 +332,7 @@ class GenerateContentDecoder(Decoder):
 
 
 class ContentsReader(TranscriptReader):
-    """The reader of transcripts in the format of generateContent."""
+    """Reads transcripts in the generateContent format."""
 
     container: ClassVar[str] = "contents"
     content: ClassVar[str] = "parts"
@@ -394,8 +396,8 @@ def _key_spellings(key: str) -> tuple[str, str]:
 def _response_content(response: object) -> tuple[object, bool]:
     """Return the content of a function response, and whether it is an error.
 
-    By convention, a response with the single key `error` is an error, and a single key `output` or `result` contains
-    the content.
+    By convention, a response whose only key is `error` is an error, and if the only key is `output` or `result`, its
+    value is the content.
     """
     if is_object(response) and len(response) == 1:
         ((key, value),) = response.items()

@@ -1,14 +1,14 @@
 """Import a provider's wire transcript, complete or broken, as messages.
 
 `actors.transcripts.from_wire` calls `read_transcript`. If the caller names a dialect, the transcript is rejected only
-for a plain mark of another dialect, which is a feature that no other family can have. If the caller names none, a wrong
-guess could turn the model's text into the user's. In this case, weaker hints count too, each message must have the
-structure of the guessed family, and a transcript that fits no family, or several, is rejected. The transcript reader of
-the family (`Codec.reader`) then reads the messages.
+if it has a feature that a single other family has (a plain mark). If the caller names none, a wrong guess could turn
+the model's text into the user's. In this case, weaker hints are considered as well, every message must have the guessed
+family's message format, and a transcript that fits no family, or several, is rejected. The family's transcript reader
+(`Codec.reader`) then reads the messages.
 
 `read_declarations` reads the other fields of a request body, such as the tools, the token limit and the model. It reads
-only fields that `actors.encode` can write again. The remaining fields are counted by path, and so are a provider's own
-tools, which never become functions of the client.
+only fields that `actors.encode` can write again. The remaining fields are counted by path, as are a provider's own
+tools, because they must not become functions of the client.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ class _Mark(NamedTuple):
     """A feature of a transcript that suggests one wire family.
 
     Args:
-        evidence: The location and the name of the feature, such as `messages[0] has 'parts'`, for messages.
+        evidence: The location and name of the feature, for error messages, such as `messages[0] has 'parts'`.
         is_plain: Whether no other family can have the feature.
     """
 
@@ -90,12 +90,12 @@ _FOREIGN: tuple[tuple[str, tuple[frozenset[str], ...]], ...] = (
     ("llxprt", (frozenset({"role", "blocks"}),)),
     ("the Responses API's list of items", (frozenset({"object", "data"}),)),
 )
-"""Formats of other tools, recognised by keys of the document or of each message. The error names the tool."""
+"""Formats of other tools, recognised by keys of the document or of each message. The error message names the tool."""
 
 
 def recognise_dialect(transcript: object, named_dialect: Dialect | None) -> tuple[Dialect, str]:
-    """Return the dialect of a transcript, with the evidence for it. It is the named dialect, or else the only dialect
-    that fits. A named dialect needs no evidence ("").
+    """Return a transcript's dialect and the evidence for it: the named dialect with the evidence "", or the only
+    dialect that fits.
 
     Raises:
         TranscriptError: The transcript clearly does not belong to the named dialect. If no dialect is named, it fits no
@@ -125,10 +125,10 @@ def recognise_dialect(transcript: object, named_dialect: Dialect | None) -> tupl
 
 
 def reject_foreign_format(transcript: object, named_dialect: Dialect | None) -> None:
-    """Reject a document in a format that another tool defined. If a dialect is named, messages with roles are accepted.
+    """Reject a document in another tool's format. If a dialect is named, messages with roles are accepted.
 
     Raises:
-        TranscriptError: The document has the format of another tool, which the message names.
+        TranscriptError: The document has another tool's format. The error message names the tool.
     """
     if named_dialect is not None and any("role" in message for _, message in _located_messages(transcript)):
         return
@@ -173,8 +173,8 @@ def _guess_dialect(transcript: object, marks: Sequence[_Mark]) -> tuple[Dialect,
 
 
 def _describe_ambiguity(located_messages: Sequence[tuple[str, Fields]]) -> str:
-    """Describe why the dialect of a transcript is ambiguous, by the first message that contains more than a role and
-    text.
+    """Describe why a transcript's dialect is ambiguous. The description cites the first message that contains more than
+    a role and text.
     """
     odd = (each for each in located_messages if not has_only_text(each[1]))
     if (place := next(odd, None)) is None:
@@ -256,7 +256,7 @@ def read_transcript(
         transcript: The parsed list of messages (`messages`, `input` or `contents`), or a complete request body.
         name: The dialect of the transcript. By default, it is the only dialect that fits, and the report names it.
 
-    Messages of the model have the origin `imported`, so their signatures are never sent to a provider.
+    The model's messages have the origin `imported`, so their signatures are never sent to a provider.
 
     Raises:
         TranscriptError: The value is not a transcript, or clearly does not belong to the named dialect. If no dialect
@@ -280,8 +280,9 @@ def read_transcript(
 
 
 def _message_list(transcript: object, body: WireObject) -> Sequence[object]:
-    """Return the messages of a transcript or request body. `body` wraps `transcript`, and records the keys that were
-    read.
+    """Return the messages of a transcript or request body.
+
+    `body` wraps `transcript`, and records which keys were read.
     """
     if isinstance(transcript, Mapping):
         held = next((key for key in HOLDERS if key in transcript), None)
@@ -325,14 +326,16 @@ def read_declarations(body: object) -> RequestFields:
         for tool in holder.read_list("tools"):
             tools += _client_tools(tool, left)
     model, limit, stream = read.read_text("model"), _token_limit(read), read.has_value("stream", True)
-    read.has_value("store", False)  # our requests are never stored, so this value loses nothing
+    read.has_value("store", False)  # our requests are never stored either, so nothing is lost
     for path in read.unread_paths():
         left.add(path.removeprefix("."))
     return RequestFields(model, tuple(tools), limit, stream, left.counts())
 
 
 def _token_limit(body: WireObject) -> int | None:
-    """Return the first positive token limit of the answer in a field of any family, or None if there is no limit."""
+    """Return the answer's token limit: the first positive value in the fields that any family uses for it; None without
+    a limit.
+    """
     inference, generation = body.read_object("inferenceConfig"), body.read_object("generationConfig")
     named = [(body, key) for key in ("max_tokens", "max_completion_tokens", "max_output_tokens")]
     for holder, key in (*named, (inference, "maxTokens"), (generation, "maxOutputTokens")):

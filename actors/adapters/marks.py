@@ -1,4 +1,4 @@
-"""Insert cache marks into a request. They tell the provider up to where to cache the prompt.
+"""Insert cache marks into a request. A mark tells the provider to cache the prompt up to that position.
 
 `actors.adapters.adapter` calls `routing_keys` and `add_marks`. The encoders call `block_mark` for tools and system
 prompts. The encoded messages of a session are immutable segments without marks, so a segment is split where a mark is
@@ -21,8 +21,8 @@ _CONTENT = b'"content":'
 
 
 def block_mark(settings: Settings, dialect: Dialect) -> Mapping[str, Wire]:
-    """Return the keys that mark a block for caching, or the cache point to add after it. Return no keys if the dialect
-    has no cache marks.
+    """Return the keys that mark a block for caching, or the cache point to add after it. The result is empty if the
+    dialect has no cache marks.
     """
     kind = dialect.caching.marks
     return {} if settings.cache == "off" or kind == "none" else _mark_field(kind, settings.cache)
@@ -57,8 +57,8 @@ _OPTIONS = b',"prompt_cache_options":{"ttl":"12h"}'
 def add_marks(
     segments: Segments, settings: Settings, dialect: Dialect, facts: TranscriptFacts, closing: bytes
 ) -> tuple[bytes, Segments]:
-    """Return a cache mark for the complete request (or b""), and the segments with marks at the ends of the previous
-    request and of this one.
+    """Return a cache mark for the complete request (or b""), and the segments with marks at the end of the previous
+    request and at the end of this request.
 
     `closing` is the last bytes of `segments`, which close the last message. Marks are inserted before them.
     """
@@ -93,7 +93,7 @@ def _splice_mark(segments: Segments, position: int, mark: bytes, kind: str) -> S
 
 
 def _has_content(piece: bytes, end: int) -> bool:
-    """Return True if `piece` contains the content of the message that ends at `end`, or the end of its block list."""
+    """Return True if `piece` contains the content, or the end of the block list, of the message that ends at `end`."""
     return piece[max(end - 3, 0) : end].endswith(b"}]}") or piece.rfind(_CONTENT, 0, end) >= 0
 
 

@@ -1,10 +1,10 @@
 """Request a structured answer by a schema, an answer tool or instructions, depending on the dialect.
 
-`actors.adapters.settings` and the session use this module. Instructions give the weakest guarantee, but every model
+`actors.adapters.settings` and the session use this module. Instructions are the least reliable way, but every model
 accepts them. They are appended to the user's message (`actors.core.turn.output`), so the cached prefix does not change.
-A schema in the request is better where it is supported. An answer tool changes the tool list, so it is not used in
-dialects that bind reasoning to that list. The answer is always validated against the complete schema, even if the
-provider supports only a subset of it.
+If supported, a schema in the request is better. An answer tool changes the tool list, so it is not used in dialects
+that bind reasoning to that list. The answer is always validated against the complete schema, even if the provider
+supports only a subset of it.
 """
 
 from functools import lru_cache
@@ -36,8 +36,8 @@ _MAX_OBJECTS, _MAX_PROPERTIES, _MAX_VALUES, _MAX_CHARACTERS = 10, 5_000, 250, 15
 
 
 def output_means(settings: Settings, dialect: Dialect) -> OutputMeans:
-    """Return how a request asks for a structured answer: `schema`, `tool` or `prompt`. The settings must have an output
-    schema.
+    """Return how a request asks for a structured answer: `schema`, `tool` or `prompt`. The settings must contain an
+    output schema.
     """
     rules = dialect.request
     dialect = for_model(dialect, settings.model)
@@ -58,7 +58,8 @@ def _is_expressible(schema: Json, subset: Literal["any", "closed", "filled"]) ->
     """Return True if a subset of JSON Schema can express `schema`, whose root must be a plain object."""
     if subset == "any":
         return True
-    from actors.adapters.schemas.closed import close_schema, measure_schema  # imported lazily
+    # Imported lazily, because few requests need it.
+    from actors.adapters.schemas.closed import close_schema, measure_schema
 
     made = close_schema(schema) if flatten_root(schema)[0] == schema else None
     if made is None or (size := measure_schema(made)).is_recursive:
@@ -69,9 +70,9 @@ def _is_expressible(schema: Json, subset: Literal["any", "closed", "filled"]) ->
 
 
 def request_output(settings: Settings, dialect: Dialect) -> Settings:
-    """Return settings that request the structured answer. They contain its schema, an answer tool, or neither.
+    """Return settings that request the structured answer: with its schema, with an answer tool, or with neither.
 
-    If neither is possible, the session describes the answer in the prompt.
+    With neither, the session describes the answer in the prompt.
     """
     match output_means(settings, dialect):
         case "schema":
@@ -87,8 +88,11 @@ def request_output(settings: Settings, dialect: Dialect) -> Settings:
 
 
 def named_schema(schema: Json) -> dict[str, str | bool | Json]:
-    """Return the answer's schema in the format of OpenAI's APIs. `strict` is set if it does not change the meaning."""
-    from actors.adapters.schemas.closed import close_schema, measure_schema  # imported lazily
+    """Return the answer's schema in the format of OpenAI's APIs. `strict` is set if this does not change the schema's
+    meaning.
+    """
+    # Imported lazily, because few requests need it.
+    from actors.adapters.schemas.closed import close_schema, measure_schema
 
     made = close_schema(schema, require_all=True)
     if made is None or not _is_strict(measure_schema(made)):

@@ -1,5 +1,5 @@
-"""Collect a part of an answer while it arrives, and build its block. A part is text, thinking, a tool call, or a block
-of the provider's own kind.
+"""Collect a part of an answer while it arrives, and build its block. A part is text, thinking, a tool call, or a
+provider-specific block.
 
 The decoders fill these parts through `actors.adapters.assembly`. All parts have these members:
 
@@ -40,7 +40,7 @@ _LARGE = 64 * 1024  # characters; longer text is written in slices
 
 @dataclass(slots=True, eq=False)
 class Pieces:
-    """A text that arrives in pieces, which may be cut inside a surrogate pair. `size` is in characters.
+    """Text that arrives in pieces. A piece may end inside a surrogate pair. `size` is in characters.
 
     Pieces with non-ASCII characters are stored as UTF-8, because a Python string stores every character with the width
     of its widest one.
@@ -52,12 +52,12 @@ class Pieces:
 
     @classmethod
     def from_text(cls, text: str) -> "Pieces":
-        """Return a well-formed text as `Pieces` with a single piece."""
+        """Return well-formed text as `Pieces` with a single piece."""
         return cls(len(text), [text])
 
     def add(self, piece: str) -> str:
-        """Add a piece and return its well-formed text. A trailing half of a surrogate pair is held back for the next
-        piece.
+        """Add a piece and return it as well-formed text. If it ends with half of a surrogate pair, that half is held
+        back for the next piece.
         """
         piece, self._half = self._half + piece, ""
         if piece and "\ud800" <= piece[-1] <= "\udbff":
@@ -72,7 +72,7 @@ class Pieces:
         return piece
 
     def add_long(self, text: str | Long) -> None:
-        """Add a text as one piece, or a long text in slices."""
+        """Add a string as one piece, or a long text in slices."""
         for piece in (text,) if isinstance(text, str) else text.slices():
             self.add(piece)
 
@@ -94,7 +94,7 @@ class Pieces:
     def literal(self, template: bytes = b"%b") -> Json:
         """Return the text as a JSON string literal, inserted into `template`.
 
-        A large text is written piece by piece, because one string would store every character with the width of its
+        Large text is written piece by piece, because one string would store every character with the width of its
         widest one.
         """
         if self.size < _LARGE:
@@ -102,7 +102,7 @@ class Pieces:
         before, after = (template % b'""').split(b'""')
         written = BytesIO()
         written.seek(len(before) + 1 + sum(map(len, self._escaped_pieces())))
-        written.write(b'"' + after)  # writes the end first, which allocates exactly the final size
+        written.write(b'"' + after)  # write the end first, so that exactly the final size is allocated
         written.seek(0)
         written.write(before + b'"')
         for piece in self._escaped_pieces():
@@ -122,7 +122,9 @@ class Pieces:
         yield quote("".join(begun))[1:-1]
 
     def stripped(self, max_length: int) -> str | None:
-        """Return the text without surrounding whitespace, or None if it is then longer than `max_length` characters."""
+        """Return the text without surrounding whitespace, or None if the result would be longer than `max_length`
+        characters.
+        """
         if self.size <= max_length:
             return self.join().strip()
         begun: list[str] = []
@@ -138,7 +140,7 @@ class Pieces:
         return text if len(text) <= max_length else None
 
     def remainder_of(self, texts: Iterable[str | Long]) -> Iterator[str] | None:
-        """If the joined `texts` begin with this text, return the remainder, else None."""
+        """If the joined `texts` begin with this text, return the remainder; otherwise None."""
         given = _well_formed(texts)
         held, at = "", 0
         for piece in self.slices():
@@ -254,15 +256,17 @@ class PartialCall:
         name: The tool's own name.
         wire_name: The tool name that the provider sent.
         free: Whether the tool takes free text instead of arguments.
-        ended: Whether the call's end was announced as an event; `done` may still be revoked.
-        dropped: Whether the message omits the call, because the call was cut, is a copy, or is a piece of another call.
-        is_marked_complete: Whether the wire format marks the call as complete. Free text does not show where it ends.
+        ended: Whether the call's end was announced as an event. Unlike `done`, this is never revoked.
+        dropped: Whether the message omits the call, because it was cut, is a copy, or is a piece of another call.
+        is_marked_complete: Whether the wire format marks the call as complete. This is needed because free text does
+            not show where it ends.
         is_closed: Whether the provider marked the call's end, after which another call may use the same index.
-        is_guessed: Whether fragments were assigned by position alone. They may belong to another call.
+        is_guessed: Whether fragments were assigned to the call by position alone. Such fragments may belong to another
+            call.
         signature: The thinking block directly before the call, which is useless without the call.
-        keys: The tool's renamed properties, as a mapping from the wire key to the tool's own key.
-        renamed: Whether the call is sent back under another name, because the provider rejects the name that the model
-            used.
+        keys: The tool's renamed properties: a mapping from wire keys to the tool's own keys.
+        renamed: Whether the call is sent back with a different tool name, because the provider rejects the name that
+            the model used.
     """
 
     id: CallId
@@ -297,7 +301,9 @@ class PartialCall:
 
     @property
     def is_whole(self) -> bool:
-        """True if arguments are present and complete. The wire format says so, or they are a complete JSON object."""
+        """True if arguments are present and complete: either the wire format says so, or they are a complete JSON
+        object.
+        """
         if self.pieces.is_blank:
             return False
         return self.is_marked_complete or (
@@ -338,7 +344,7 @@ class PartialCall:
         )
 
     def _with_own_keys(self, json: Json) -> Json:
-        """Return the arguments with the tool's own keys, or unchanged if a key would then occur twice."""
+        """Return the arguments with the tool's own keys. If a key would then occur twice, return them unchanged."""
         own = rename_keys(json, self.keys)
         return json if own != json and parse_object(own.decode()) is None else own
 

@@ -1,8 +1,8 @@
-"""Read a provider's transcript into messages. All dialects share one algorithm, which each wire family specialises.
+"""Read a provider's transcript into messages, with one algorithm that each wire family adapts to its format.
 
 Imported transcripts are often broken: ids are blank or repeated, and results come before their calls, twice, or without
 a call. This module reads such transcripts without repairing them: calls and results keep their ids, and
-`actors.core.normalize` pairs them. The report lists oddities, and counts the fields that are not imported by path.
+`actors.core.normalize` pairs them. The report lists oddities, and counts, by path, the fields that are not imported.
 """
 
 from base64 import b64encode
@@ -37,10 +37,10 @@ _SAID_BY: Mapping[type[Block], MessageRole] = {
 
 
 class TranscriptReader:
-    """A reader that collects the messages of a transcript and reports oddities. Subclasses define a family's format.
+    """Collects the messages of a transcript, and reports oddities. Each subclass defines the format of a wire family.
 
     By default, messages are read in Anthropic's format, and their parts in the formats of OpenAI's two protocols.
-    `origin` is the binding that is recorded in messages of the model and with their signatures.
+    `origin` is the binding to record in the model's messages and with their signatures.
     """
 
     container: ClassVar[str] = "messages"  # the key of a request body that contains the messages
@@ -56,8 +56,8 @@ class TranscriptReader:
         self.where: str = "transcript"
         self._role: MessageRole = "user"
         self._runs: list[tuple[str, MessageRole, list[Block]]] = []
-        self._silent = False  # whether the current message has yielded no block so far
-        self._fresh = True  # whether the next block begins a new message
+        self._is_empty = False  # whether the current message has yielded no block so far
+        self._begins_message = True  # whether the next block begins a new message
         self._system: list[str] = []
 
     # ---- methods that a family overrides
@@ -78,7 +78,7 @@ class TranscriptReader:
             self.add_unknown_role(message)
 
     def add_unknown_role(self, message: WireObject) -> None:
-        """Add a message with an unknown role as text: the `content` of the message, or its complete JSON."""
+        """Add a message with an unknown role as text: its `content`, or the JSON of the complete message."""
         label = f"message of role {as_text(message.read_value('role'))[:40]}"
         self.add_as_text(label, message.read_text("content") or message.read_all())
 
@@ -90,7 +90,9 @@ class TranscriptReader:
             self.add_attachment("content part", part)
 
     def parse_media(self, part: WireObject) -> Media | None:
-        """Return the attachment in a part, or None. A reference to a file stored at the provider is no attachment."""
+        """Return the attachment in a part, or None. A reference to a file that the provider stores does not count as an
+        attachment.
+        """
         match part.read_text("type"):
             case "image_url" | "input_image":
                 part.has_value("detail", "auto")
@@ -123,7 +125,7 @@ class TranscriptReader:
     def read(self, messages: Sequence[object]) -> None:
         """Read the messages of a transcript, oldest first. Items that are not objects are kept as text."""
         for number, value in enumerate(messages):
-            self.where, self._silent = f"{self.container}[{number}]", True
+            self.where, self._is_empty = f"{self.container}[{number}]", True
             if not is_object(value := as_plain_data(value)):
                 self.begin_message("user")
                 self.add_as_text(self.stray_message, value)
@@ -132,7 +134,7 @@ class TranscriptReader:
             self.read_item(message)
             for path in message.unread_paths():
                 self.remarks.left_out.add(f"{self.container}[]{path}")
-            if self._silent:
+            if self._is_empty:
                 self.remarks.left_out.add(f"{self.container}[] that says nothing")
 
     def finish(self) -> tuple[list[tuple[str, Message]], ReportBuilder, str | None]:
@@ -147,28 +149,28 @@ class TranscriptReader:
         return said, self.remarks, "\n\n".join(self._system) or None
 
     def begin_message(self, role: MessageRole, *, joins: bool = False) -> None:
-        """Begin a message of this role.
+        """Begin a message with this role.
 
-        With `joins`, the message continues the previous message if both come from the model, or both from tools.
+        With `joins`, the message continues the previous message if both are from the model or both are from tools.
         """
         goes_on = joins and self._runs and role == self._role != "user"
         self._role = role
-        self._fresh = self._fresh or not goes_on
+        self._begins_message = self._begins_message or not goes_on
 
     def note_oddity(self, template: str, *details: str) -> None:
         """Report an oddity of the current message. `template` contains a `%s` for each item of `details`."""
-        self._silent = False
+        self._is_empty = False
         self.remarks.add(self.where, template, *details)
 
     def add_block(self, block: Block) -> None:
-        """Add a block. Calls and thinking are added as messages of the model, results as messages of its tools, and
-        other blocks with the current role.
+        """Add a block. Calls and thinking are added as model messages, results as tool messages, and other blocks with
+        the current role.
         """
-        self._silent = False
+        self._is_empty = False
         role = _SAID_BY.get(type(block), self._role)
-        if self._fresh or self._runs[-1][1] != role:
+        if self._begins_message or self._runs[-1][1] != role:
             self._runs.append((self.where, role, []))
-            self._fresh = False
+            self._begins_message = False
         self._runs[-1][2].append(block)
 
     def add_text(self, text: str) -> None:
@@ -189,8 +191,8 @@ class TranscriptReader:
             self.add_as_text(f"{label} of type {part.read_text('type')[:40]!r}", part.read_all())
 
     def check_readable(self, media: Media) -> Media | Text:
-        """Return an attachment, or a text in its place if the attachment is damaged. Every provider would reject a
-        damaged one.
+        """Return an attachment or, if it is damaged, a text in its place, because every provider would reject a damaged
+        attachment.
         """
         if not media.data or (damage := media.damage) is None:
             return media
@@ -200,8 +202,8 @@ class TranscriptReader:
         )
 
     def add_thinking(self, text: str, kind: str = "", state: str = "") -> None:
-        """Add reasoning. `state` is the provider's data for it, such as a signature, and `kind` is the kind of that
-        data.
+        """Add reasoning. `state` is the provider's data for the reasoning, such as a signature, and `kind` is the kind
+        of that data.
         """
         seal = ProviderState(kind, quote(state), self._origin) if state else None
         if text or seal:
@@ -238,9 +240,9 @@ class TranscriptReader:
             json, raw = self._parse_arguments(name, arguments)
             self.add_block(ToolCall(call_id, name, None, raw, native, namespace=namespace, json=json))
 
-    def _parse_arguments(self, name: str, arguments: Any) -> tuple[Json, str | None]:  # Any: JSON
-        """Return a JSON object and None. Arguments that are not an object become an empty object and their verbatim
-        text.
+    def _parse_arguments(self, name: str, arguments: Any) -> tuple[Json, str | None]:  # Any: any JSON value
+        """Return the arguments as a JSON object, and None. If they are not an object, return an empty object and their
+        verbatim text.
         """
         value: object = arguments
         if arguments is None:
@@ -305,7 +307,10 @@ class TranscriptReader:
         return holder.read_value(*keys), []
 
     def join_parts(self, parts: Iterable[object]) -> tuple[str, list[Media]]:
-        """Return the texts of the parts, one per line, and their media. Parts of an unknown kind become JSON text."""
+        """Return the text of the parts, one part per line, and their media.
+
+        Parts of an unknown kind become JSON text.
+        """
         texts: list[str] = []
         media: list[Media] = []
         for part in parts:
@@ -325,7 +330,7 @@ class TranscriptReader:
     def add_instructions(self, holder: WireObject, *keys: str) -> None:
         """Add text to the system prompt. It may be a string, a list of blocks, or an object with parts.
 
-        After the first message, the text becomes a note inside the conversation instead.
+        If a message precedes it, the text becomes a note inside the conversation instead.
         """
         content = holder.read_object(*keys)
         if "parts" in content.fields:
@@ -334,7 +339,7 @@ class TranscriptReader:
         text = "\n".join([words for words in said if words is not None])
         if not text:
             return
-        self._silent = False
+        self._is_empty = False
         if self._runs:
             self.note_oddity("system message in mid-conversation kept as a note")
             self._role = "user"
@@ -363,12 +368,15 @@ def _content_parts(holder: WireObject, *keys: str) -> Iterable[object]:
 
 
 def as_text(value: object) -> str:
-    """Return a string sanitised, and any other value as JSON text."""
+    """Return a string in sanitised form, and any other value as JSON text."""
     return sanitise(value) if isinstance(value, str) else ingest(value).json.decode()
 
 
 def as_base64(value: object) -> str:
-    """Return binary data as base64. Vendors' clients represent it as bytes. A string is returned sanitised."""
+    """Return binary data as base64.
+
+    Vendors' client libraries represent such data as bytes. A string is only sanitised.
+    """
     if isinstance(value, bytes | bytearray):
         return b64encode(value).decode()
     return sanitise(value) if isinstance(value, str) else ""

@@ -1,13 +1,13 @@
 """Recognise the optional parameter that a provider rejects, by the wording of its error.
 
 In:  the message of a rejection, and the field in which the provider names a part of the request (`param`, `loc`).
-Out: the settings that the parameter expresses, and whether the parameter is unsupported or its value is rejected.
+Out: the settings that the parameter encodes, and whether the parameter is unsupported or its value is rejected.
 
 Hosts copy each other's wordings, and each host names parameters as in its own wire format, so one table of names and
-one list of wordings serve all hosts. Names are compared without case, underscores and indices: `reasoning_effort`,
-`topP` and `generationConfig.thinkingConfig.thinkingLevel` are found by their last keys. A path inside the messages or
-the tools is not a parameter, except for cache marks, which are located there. Errors about a tool's schema have their
-own wordings.
+one list of wordings serve all hosts. Names are compared without regard to case, underscores and indices:
+`reasoning_effort`, `topP` and `generationConfig.thinkingConfig.thinkingLevel` are found by their last keys. A path
+inside the messages or the tools is not a parameter, except for the path of a cache mark. Errors about a tool's schema
+have their own wordings.
 """
 
 import re
@@ -36,12 +36,12 @@ _EXTRA_NAMES: Mapping[tuple[str, ...], str] = {
     ("include",): "include",
     ("upstream",): "provider",
 }
-"""The settings that a parameter expresses, in addition to the wire names in the table of settings."""
+"""Names of parameters by the settings that they encode, in addition to the wire names in the settings table."""
 
 
 def _table_names() -> Mapping[str, tuple[str, ...]]:
-    """Return the settings of the table by the names of their request fields. `user` is excluded, because errors mention
-    it as a role.
+    """Return the settings in the table, by the names of their request fields. `user` is excluded, because errors
+    mention it as a role.
     """
     found: dict[str, tuple[str, ...]] = {}
     for name, setting in SETTINGS.items():
@@ -60,7 +60,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     **_table_names(),
     **{name: settings for settings, names in _EXTRA_NAMES.items() for name in names.split()},
 }
-"""The settings that each parameter expresses, by the parameter's wire name without case and underscores."""
+"""The settings that each parameter encodes, by the parameter's wire name in lower case without underscores."""
 
 _INSIDE = frozenset(("messages", "contents", "input", "tools", "system", "systeminstruction"))
 """First keys of paths that lead to content and not to a parameter."""
@@ -80,7 +80,7 @@ _PATHS = tuple(
         r"(?:unsupported|unknown|unrecognized|unexpected|invalid) (?:request )?(?:parameter|param|argument|value|field|"
         r"keyword argument)s?(?: supplied)?:? *[\"'`]?(?P<name>[a-z_][\w.\[\]]*)",
         r"^(?P<name>[a-z_][\w.\[\]]*): ",  # Anthropic's message
-        r"errors: (?P<name>[a-z_][\w.\[\]]*): ",  # Anthropic's message in an answer of Bedrock
+        r"errors: (?P<name>[a-z_][\w.\[\]]*): ",  # Anthropic's message, forwarded by Bedrock
         r"\b(?:parameter|param|field|argument)s?(?: not supported on this model)?:? [\"'`]?(?P<name>[a-z_][\w.]*)",
         r"\bthe (?P<name>[\w.]+) (?:parameter|param|field|argument|setting)\b",
         r"[\"'`](?P<name>[a-z_][\w.]*)[\"'`]",
@@ -121,11 +121,11 @@ _SCHEMAS = (
         r"(?:unsupported|invalid) (?:regex|regular expression|pattern)|json schema conversion failed",
     ),
 )
-"""Wordings about a tool's schema, each with the rewrite of the schema that avoids the error."""
+"""Rewrites of a tool's schema, each with the wordings of errors that it avoids."""
 
 
 def refused_schema(message: str) -> RefusedParameter | None:
-    """Return the rewrite of tool schemas that avoids an error, or None if the wording of the error is unknown."""
+    """Return the rewrite of tool schemas that avoids an error, or None if the error's wording is unknown."""
     for name, pattern in _SCHEMAS:
         if re.search(pattern, message, re.IGNORECASE):
             return RefusedParameter((name,), is_value=False)
@@ -133,7 +133,7 @@ def refused_schema(message: str) -> RefusedParameter | None:
 
 
 def refused_parameter(message: str, place: str, code: str = "") -> RefusedParameter | None:
-    """Return the parameter that an error names, or None if it names no known parameter.
+    """Return the parameter that an error message mentions, or None if it mentions no known parameter.
 
     Args:
         message: The provider's message.
@@ -167,8 +167,8 @@ def _path_keys(path: str) -> list[str]:
 
 
 def _settings_of_path(keys: list[str]) -> tuple[str, ...]:
-    """Return the settings that a path expresses, by its last keys or else by their parents. Return none if they are
-    unknown.
+    """Return the settings that a path refers to, judged by its last keys or, failing that, by their parents. The result
+    is empty if no setting matches.
     """
     for end in range(len(keys), 0, -1):
         for start in range(max(0, end - 2), end):

@@ -1,4 +1,4 @@
-"""Find the part of a request that its provider rejected: a tool's schema, or attachments.
+"""Find the part of a request that the provider rejected: a tool's schema, or attachments.
 
 In:  the provider's message, and the request.
 Out: the message with the names of the tool and its keys, or the names of the attachments
@@ -23,16 +23,16 @@ _TOOL_PLACE = re.compile(r"\btools[.\[]+(\d+)")
 _PATTERN = re.compile(r"match pattern '?\^?(\[[^\]]+\]\{1,\d+\})")
 _IS_SCHEMA = re.compile(r"schema|propert|grammar|function_?declaration|parameters", re.IGNORECASE)
 _IS_GRAMMAR = re.compile(r"grammar|regex|regular expression|look-?(?:around|ahead|behind)", re.IGNORECASE)
-_MOST = 1 << 28
+_MAX_BODY = 1 << 28
 _DEPTH = 96
-_NAMED = 3  # maximum number of keys that a message names
-_LONGEST = 80  # maximum characters of a name in a message
+_MAX_KEYS = 3  # maximum number of keys that an error message lists
+_MAX_NAME = 80  # maximum characters of a name in an error message
 
 
 def _parse_body(body: bytes) -> dict[str, JsonValue]:
     """Return a request body as JSON, or an empty object if the body is not a JSON object."""
     try:
-        request = parse(body, max_bytes=_MOST, max_depth=_DEPTH)
+        request = parse(body, max_bytes=_MAX_BODY, max_depth=_DEPTH)
     except JsonRefused:
         return {}
     return request if isinstance(request, dict) else {}
@@ -44,9 +44,8 @@ class _DeclaredTool(NamedTuple):
 
 
 def name_refused_tool(message: str, request: Request) -> str:
-    """Add the names of the tool and of the rejected keys to a provider's message about a tool's schema, and return it.
-
-    A message about anything else is returned unchanged.
+    """Add the names of the tool and of the rejected keys to a provider's message about a tool's schema, and return the
+    message. Other messages are returned unchanged.
     """
     if not _IS_SCHEMA.search(message):
         return message
@@ -62,8 +61,8 @@ def name_refused_tool(message: str, request: Request) -> str:
         if keys or place is not None or len(tools) == 1:
             own = request.names.get(tool.name, tool.name)
             made = request.keys.get(own, {})
-            told = ", ".join(repr(made.get(key, key)[:_LONGEST]) for key in keys[:_NAMED])
-            return f"{message} (tool {own[:_LONGEST]!r}{', key ' if told else ''}{told})"
+            told = ", ".join(repr(made.get(key, key)[:_MAX_NAME]) for key in keys[:_MAX_KEYS])
+            return f"{message} (tool {own[:_MAX_NAME]!r}{', key ' if told else ''}{told})"
     return message
 
 
@@ -135,7 +134,7 @@ def _tools_of_entry(tool: JsonValue) -> Iterator[_DeclaredTool]:
 _LISTS = ("messages", "input", "contents")
 """The keys of a request body that may contain the messages."""
 _CALLS = frozenset(("input", "arguments", "args", "toolUse", "functionCall"))
-"""Keys of the model's own arguments, which contain no attachments."""
+"""Keys of tool call arguments, which the model wrote, so they do not contain attachments."""
 _MEDIA_PLACE = re.compile(r"\b(?:messages|input|contents)((?:[.\[]+\w+\]?)+)")
 _DATA_URL = re.compile(r"data:[^,]{0,200};base64,")
 
@@ -145,7 +144,7 @@ class MediaPart(NamedTuple):
 
     Args:
         place: The list indices that lead to the attachment.
-        name: The name of the attachment's content.
+        name: The name that is derived from the attachment's content.
         url: The URL, or "" if the request contains the attachment's data.
     """
 
@@ -155,7 +154,7 @@ class MediaPart(NamedTuple):
 
 
 def media_parts(body: bytes) -> tuple[MediaPart, ...]:
-    """Return the attachments of a request body of any family, in order. Return none if the body is not JSON."""
+    """Return the attachments of a request body of any family, in order. The result is empty if the body is not JSON."""
     request = _parse_body(body)
     return tuple(found for key in _LISTS for found in _find_media(request.get(key), ()))
 
@@ -178,7 +177,7 @@ def named_media(message: str, parts: Iterable[MediaPart]) -> tuple[str, ...]:
 def _is_same_position(position: tuple[int, ...], other_position: tuple[int, ...]) -> bool:
     """Return True if one position is a prefix of the other.
 
-    An error may name only the message that contains an attachment, or name a page inside a document.
+    An error may give the position of the message that contains an attachment, or of a page inside a document.
     """
     least = min(len(position), len(other_position))
     return position[:least] == other_position[:least]

@@ -1,7 +1,7 @@
 """Define the settings of a request, and the request itself, which is built from settings and a transcript.
 
-`Settings` are determined when a turn begins, and do not change during the turn. The body of a `Request` consists of
-segments, which the transport sends without joining them.
+`Settings` are fixed when a turn begins. The body of a `Request` consists of segments, which the transport sends without
+joining them.
 """
 
 from collections.abc import Mapping
@@ -30,9 +30,8 @@ class ToolSpec(Struct, frozen=True):
         name: The name of the tool, prefixed by its namespace if it has one (`crm__lookup`).
         description: The description for the model.
         parameters: JSON Schema of the arguments, encoded.
-        form: The format of the text, if the tool takes free text. It is written as in OpenAI Responses
-            (`{"type":"text"}`, or a grammar). Hosts that support only functions receive the text as an argument, which
-            `parameters` describes.
+        form: The format of the text, if the tool takes free text, as in OpenAI Responses (`{"type":"text"}`, or a
+            grammar). Hosts that support only functions receive the text as an argument, which `parameters` describes.
         namespace: The group of tools that the tool belongs to, if any.
     """
 
@@ -49,22 +48,22 @@ class ToolSpec(Struct, frozen=True):
 
 
 class Settings(RequestSettings, frozen=True, kw_only=True):
-    """The settings of a request. The table of settings (`actors.core.settings.table`) describes the inherited fields.
+    """The settings of a request. The settings table (`actors.core.settings.table`) describes the inherited fields.
 
     Args:
         model: The provider's name of the model.
         system: System prompt, or None.
-        tools: Tools to declare. Their order is fixed, because they are part of the cached prefix.
+        tools: Tools to declare. Their order must not change, because they are part of the cached prefix.
         tool_choice: `none` declares the tools but forbids calls, so that the cached prefix does not change. `required`
             forces a call of any tool, and a `ToolChoice` forces a call of one tool.
         thinking: `adaptive` requests reasoning and `off` requests none, if the dialect has a switch for it. `manual`
-            requests a budget of tokens, if the model has such budgets (ANT-45, ANT-46).
+            requests a token budget, if the model supports budgets (ANT-45, ANT-46).
         budgeted: Whether the transcript was rendered for a model with a thinking budget (ANT-40). If not, a model that
             supports only budgets is not asked to think.
         thinking_tokens: The budget of `manual`, at least 1. `None` means the dialect's default.
-        upstream: The only provider behind a gateway that may serve the request, by the gateway's name for it. If it is
-            empty, the gateway chooses.
-        cache: The use of the host's prompt cache. `off` requests no caching, and `long` requests the longest lifetime.
+        upstream: The only upstream provider that may serve the request, by the gateway's name for it. If empty, the
+            gateway chooses.
+        cache: How to use the host's prompt cache. `off` requests no caching, and `long` requests the longest lifetime.
         output: JSON Schema of the answer, which is an object. `None` allows any answer.
         stream: Whether the answer is streamed.
         omitted: Parameters to omit because the provider rejected them, by name (`actors.adapters.settings`).
@@ -114,12 +113,12 @@ class Request(Struct, frozen=True):
         path: Path relative to the endpoint.
         headers: Headers of the dialect, without credentials.
         losses: Names of requested settings that the dialect does not accept.
-        names: Tools that the provider knows by another name. Maps that name to the tool's own name.
-        keys: Properties that the provider knows by another key. Maps each tool's own name to a mapping from that key to
-            the tool's own key.
-        assumed: Values that the dialect requires and the settings lack, as text (`max_tokens 8192`).
+        names: Tools with a changed name. Maps the name that the provider knows to the tool's own name.
+        keys: Properties with a changed key. Maps each tool's own name to a mapping from the key that the provider knows
+            to the tool's own key.
+        assumed: Default values for fields that the dialect requires and the settings lack, as text (`max_tokens 8192`).
         tools: The names by which the provider knows the declared tools.
-        omitted: The losses that were omitted because the provider rejected them earlier.
+        omitted: Those of the `losses` that were omitted because the provider rejected them earlier.
     """
 
     path: str
@@ -133,9 +132,7 @@ class Request(Struct, frozen=True):
     omitted: tuple[str, ...] = ()
 
     def continuation_body(self, token: str) -> Segments:
-        """Return this body with the token that requests the rest of an answer, for an answer that generateContent
-        paused.
-        """
+        """Return this body with a token that requests the rest of an answer that generateContent paused."""
         first, *others = self.segments
         return Segments.of(b'{"continuationToken":%b,' % quote(token) + first[1:], *others)
 

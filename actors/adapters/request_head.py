@@ -1,8 +1,7 @@
-"""Write the head of a request, which consists of all fields before the first message.
+"""Write the head of a request: all fields before the first message.
 
-The encoders of all wire families use this module. They collect the fields in a table of wire keys. The table of
-settings (`actors.core.settings.table`) names the wire field of each setting, so most settings need no code in an
-encoder.
+The encoders of all wire families use this module. They collect the fields in a table of wire keys. The settings table
+(`actors.core.settings.table`) contains the wire field of each setting, so most settings need no code in an encoder.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +19,7 @@ Wire: TypeAlias = "bytes | str | int | float | Sequence[Wire] | Mapping[str, Wir
 
 
 class RequestHead(NamedTuple):
-    """The part of a request that its settings determine.
+    """The part of a request that is determined by its settings.
 
     The keys that route a request to a cache are inserted between `before` and `after`.
     """
@@ -51,12 +50,14 @@ def write_json(value: Wire) -> bytes:
 
 
 def begin_body(table: Mapping[str, Wire], messages_key: str) -> bytes:
-    """Return the beginning of a request body. It contains the keys of `table`, and `messages_key` with an open list."""
+    """Return the beginning of a request body: the fields in `table`, then `messages_key` with a list that is not closed
+    yet.
+    """
     return write_json({**table, messages_key: b"["})[:-1]
 
 
 def chosen_tool(settings: Settings) -> Literal["none", "required"] | ToolSpec | None:
-    """Return the tool choice, or the declaration of the forced tool. Return None for the default choice."""
+    """Return the tool choice; for a forced tool, return the tool's declaration. Return None for the default choice."""
     choice = settings.tool_choice
     if choice == "auto" or not settings.tools:
         return None
@@ -70,11 +71,11 @@ def system_prompt(settings: Settings) -> str | None:
     return settings.system if settings.system and settings.system.strip() else None
 
 
-WireTable = dict[str, Any]  # Any: values of the type `Wire`, which a mutable dict cannot express
+WireTable = dict[str, Any]  # Any: values have the type `Wire`, but dict is invariant
 
 
 def is_unsupported_setting(name: str, dialect: Dialect) -> bool:
-    """Return True if the host or the model has no field for a setting, whatever the setting's value."""
+    """Return True if the host or the model does not support a setting, regardless of the setting's value."""
     setting, request = SETTINGS[name], dialect.request
     field = field_name(name, dialect)
     if not field or name in request.lacks:

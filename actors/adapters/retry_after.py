@@ -1,16 +1,16 @@
-"""Read how long a provider asks its clients to wait. The clock is an argument.
+"""Parse how long a provider asks its clients to wait. The current time is an argument.
 
 The sources, in the order of precedence: `retry-after-ms`, `retry-after`, a `RetryInfo` delay in the body, a sentence
-such as "Please try again in 1m2.5s", and for a rate limit, the headers that report when an account has quota again. A
-time in a header has one of these forms:
+such as "Please try again in 1m2.5s", and, for a rate limit, the headers that report when the account will have quota
+again. A time in a header has one of these forms:
 
     1.5, 17ms, 6m0s, PT20S                  a duration
     1800000060, 1800000060000               a moment, in seconds, milliseconds or smaller units since 1970
     2027-01-15T08:01:00Z, Fri, 15 Jan ...   a date
 
-A number up to a day is a duration in seconds. A larger number is a moment if its magnitude fits, and is otherwise
-ignored. Moments are compared with the server's own clock if the response shows it (`Date`), because the clock of this
-machine may be wrong.
+A number up to a day is a duration in seconds. A larger number is a moment if its magnitude is plausible, and is
+otherwise ignored. Moments are compared with the server's own clock if the response contains it (`Date`), because this
+machine's clock may be wrong.
 """
 
 import re
@@ -18,9 +18,9 @@ from collections.abc import Mapping
 from math import isnan
 
 MAX_WAIT = 86_400.0
-"""Longest wait in seconds. Longer and infinite waits count as a day; a caller's timeout is far smaller."""
+"""Maximum wait in seconds. Longer and infinite waits count as one day; timeouts of callers are far shorter."""
 MOST_AHEAD = 32 * MAX_WAIT
-"""Seconds. A moment further in the future is ignored, since no provider's period is longer than a month."""
+"""Seconds. Moments further in the future are ignored, because no provider's period is longer than a month."""
 
 _NUMBER = r"\d{1,9}(?:\.\d{1,9})?"
 _UNIT = r"milliseconds?|ms|microseconds?|us|µs|ns|days?|d|hours?|h|minutes?|min|m|seconds?|sec|s"
@@ -58,15 +58,15 @@ def parse_number(value: str) -> float | None:
 
 
 def server_clock(headers: Mapping[str, str], now: float | None) -> float | None:
-    """Return the server's clock in seconds since 1970, or `now` if the response does not show it."""
+    """Return the time on the server's clock, in seconds since 1970, or `now` if the response does not contain it."""
     told = _parse_http_date(headers.get("date", ""))
     return now if told is None else told
 
 
 def seconds_until(value: str, now: float | None) -> float | None:
-    """Return the seconds until the time in `value`, or 0 if it is past. Return None if `value` is not understood.
+    """Return the seconds until the time in `value`, or 0 if that time is past. Return None if `value` cannot be parsed.
 
-    `now` is in seconds since 1970. Without `now`, only durations are understood.
+    `now` is in seconds since 1970. Without `now`, only durations can be used.
     """
     read = parse_number(value)
     if read is not None:
@@ -77,7 +77,7 @@ def seconds_until(value: str, now: float | None) -> float | None:
 
 
 def parse_duration(text: str) -> float:
-    """Return the total seconds of all amounts with units in a text, such as `1m2.5s`."""
+    """Return the total number of seconds in a text that contains amounts with units, such as `1m2.5s`."""
     return sum(float(amount) * _unit_seconds(unit.lower()) for amount, unit in _AMOUNT.findall(text))
 
 
@@ -119,7 +119,9 @@ def _unit_seconds(unit: str) -> float:
 _SENTENCE = re.compile(rf"(?:try again|retry) (?:in|after) {AMOUNTS}", re.IGNORECASE)
 _RETRY_INFO = re.compile(r'"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d{1,9})?)s"')
 AT_ONCE = 3600.0
-"""Seconds. A quota that resets later than this is refilled at once, like a daily quota, and not gradually."""
+"""Seconds. If a quota resets later than this, it is assumed to be refilled all at once, like a daily quota, and not
+gradually.
+"""
 _PERIODS = ("minute", "hour", "day")
 _KINDS = ("requests", "tokens", "input-tokens", "output-tokens")
 _X_KINDS = (
@@ -146,10 +148,10 @@ _LEFT = (
 
 
 def retry_after(headers: Mapping[str, str], body: str, now: float | None) -> float | None:
-    """Return the seconds to wait, from 0 to `MAX_WAIT`, or None if the provider names no time.
+    """Return the seconds to wait, from 0 to `MAX_WAIT`, or None if the provider does not say.
 
-    Header names are in lower case. `now` is in seconds since 1970. Without it, dates are not understood. Times in the
-    past count as 0. Unreadable values are ignored.
+    Header names are in lower case. `now` is in seconds since 1970. Without it, dates are ignored. Times in the past
+    count as 0. Values that cannot be parsed are ignored.
     """
     clock = server_clock(headers, now)
     for name in ("retry-after-ms", "x-ms-retry-after-ms"):
@@ -164,15 +166,16 @@ def retry_after(headers: Mapping[str, str], body: str, now: float | None) -> flo
 def seconds_until_reset(headers: Mapping[str, str], now: float | None) -> float | None:
     """Return the seconds until a rejected account has quota again, or None if the headers do not contain the time.
 
-    If the headers of a limit lack its remaining amount, it counts as exhausted.
+    If the headers do not contain a limit's remaining amount, the limit counts as exhausted.
     """
     delays = [delay for delay in _retry_delays(headers, now, default_remaining="0") if delay is not None]
     return _clamp_wait(max(delays)) if delays else None
 
 
 def seconds_until_quota(headers: Mapping[str, str], now: float) -> float:
-    """Return the seconds until an account has quota. Return 0 if it has quota now, or if the headers do not contain the
-    time.
+    """Return the seconds until an account has quota again.
+
+    Return 0 if it has quota now, or if the headers do not say.
     """
     return _clamp_wait(
         max((wait or 0.0 for wait in _retry_delays(headers, now, default_remaining="")), default=0.0)
@@ -182,8 +185,8 @@ def seconds_until_quota(headers: Mapping[str, str], now: float) -> float:
 def _retry_delays(
     headers: Mapping[str, str], now: float | None, *, default_remaining: str
 ) -> list[float | None]:
-    """Return the seconds to wait for each exhausted limit. If a header is missing, the remaining amount is
-    `default_remaining`.
+    """Return the seconds to wait for each exhausted limit. If the header with the remaining amount is missing,
+    `default_remaining` is used.
     """
     met = [
         names
@@ -210,8 +213,8 @@ def _seconds_until_first_unit(limit: str, seconds_until_full: float | None) -> f
 
 
 def _header_seconds(value: str, clock: float | None) -> float | None:
-    """Return the seconds to wait that a `Retry-After` header contains. Even a large number counts as seconds, unless it
-    is a moment.
+    """Return the seconds to wait from a `Retry-After` header. Even a large number counts as seconds, unless it is a
+    plausible moment.
     """
     told = seconds_until(value, clock)
     return parse_number(value) if told is None else told

@@ -1,11 +1,11 @@
-"""Fit the settings of a request to a dialect.
+"""Adapt the settings of a request to a dialect.
 
 In:  the settings that the caller and the backend request, with the tools' own names.
 Out: the settings that the dialect accepts, the wire names of tools and property keys, and the losses.
 
 A setting that the dialect does not accept is omitted and reported as a loss, so that a preview shows it. A tool whose
-name the dialect rejects gets another name (`actors.core.transcript.projection.tool_name`), the same as in the
-transcript, and its schema is rewritten (`actors.adapters.schemas.host`).
+name the dialect rejects gets a different name, which is used in the transcript as well
+(`actors.core.transcript.projection.tool_name`). Schemas are rewritten if necessary (`actors.adapters.schemas.host`).
 
 A parameter that the provider rejected (`Settings.omitted`) has one of these names:
 
@@ -62,7 +62,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {  # Any: each setting has its own t
 def omit_refused(settings: Settings, dialect: Dialect) -> tuple[Settings, tuple[str, ...]]:
     """Reset the parameters in `settings.omitted` to their defaults.
 
-    Return the changed settings, and the names of the parameters that had another value, in order.
+    Return the changed settings, and the names of the parameters whose values changed, in order.
     """
     lost: list[str] = []
     for name in settings.omitted:
@@ -74,7 +74,8 @@ def omit_refused(settings: Settings, dialect: Dialect) -> tuple[Settings, tuple[
     return settings, tuple(lost)
 
 
-def _default_values(name: str, settings: Settings, dialect: Dialect) -> dict[str, Any]:  # Any: types differ
+# Any: each setting has its own type.
+def _default_values(name: str, settings: Settings, dialect: Dialect) -> dict[str, Any]:
     defaults = dict(DEFAULTS[name])
     if name == "cache_life" and settings.cache == "off":
         return {}
@@ -84,23 +85,23 @@ def _default_values(name: str, settings: Settings, dialect: Dialect) -> dict[str
 
 
 def _is_switched_by_effort(dialect: Dialect) -> bool:
-    """Return True if the host switches thinking off through an effort value."""
+    """Return True if an effort value turns thinking off on this host."""
     return dialect.family == "responses" or dialect.reasoning.switch in ("effort", "gemini")
 
 
 def setting_value(settings: Settings, name: str) -> str:
-    """Return the value of a parameter as a short string. The string serves to recognise a rejected value."""
+    """Return a parameter's value as a short string, by which a rejected value is recognised."""
     if name == "tool_choice":
         choice = settings.tool_choice
         return choice if isinstance(choice, str) else "named"
-    # Some hosts switch thinking through the effort, so the rejected value may come from `thinking`.
+    # Some hosts turn thinking on or off through the effort, so the rejected value may come from `thinking`.
     keys = (*DEFAULTS[name], "thinking") if name == "effort" else DEFAULTS[name]
     value = ", ".join([repr(getattr(settings, key)) for key in keys])
     return value if len(value) <= 64 else content_name(value)
 
 
 class FittedSettings(NamedTuple):
-    """Settings that a dialect accepts, with the losses. `names` and `keys` are those of `Request`."""
+    """Settings that a dialect accepts, and the losses. `names` and `keys` are as in `Request`."""
 
     settings: Settings
     names: Mapping[str, str]
@@ -109,7 +110,7 @@ class FittedSettings(NamedTuple):
 
 
 def fit_settings(settings: Settings, dialect: Dialect) -> FittedSettings:
-    """Return the settings in the form that a dialect accepts, ready to be encoded.
+    """Return the settings in a form that a dialect accepts, ready to be encoded.
 
     A loss is the name of a setting (`actors.core.settings.table`) or `thinking_tokens`. `cache` means that a longer
     lifetime cannot be requested. `schema.KEYWORD` is a keyword of a tool's schema that the host rejects, and
@@ -147,7 +148,9 @@ def fit_settings(settings: Settings, dialect: Dialect) -> FittedSettings:
 
 
 def _fit_output(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Json | None:
-    """Return the answer's schema as the dialect accepts it, or None if there is none. Add its losses to `losses`."""
+    """Return the answer's schema in a form that the dialect accepts, or None without a schema. Add its losses to
+    `losses`.
+    """
     if settings.output is None:
         return None
     form = _fit_schema(settings.output, settings, dialect, losses, renames_keys=False)
@@ -156,7 +159,7 @@ def _fit_output(settings: Settings, dialect: Dialect, losses: dict[str, None]) -
 
 
 def can_force_tool(settings: Settings, dialect: Dialect) -> bool:
-    """Return True if a request with these settings can force a tool call, if necessary by switching thinking off."""
+    """Return True if a request with these settings can force a tool call, if necessary by turning thinking off."""
     match _forcing_support(dialect):
         case "never":
             return False
@@ -181,10 +184,11 @@ _STRICTNESS: Sequence[Permission] = get_args(Permission)
 
 
 def _fit_choice(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Settings:
-    """Return settings with a tool choice that can be sent. It is the named tool, or else any tool, or else `auto`.
+    """Return settings with a tool choice that can be sent: the named tool if possible, otherwise any tool, otherwise
+    `auto`.
 
-    If the model cannot think when a tool is forced, thinking is switched off for this request (ANT-48, DSK-08).
-    Otherwise, a model that thinks by default would reject the request, even if it does not mention thinking.
+    If a tool cannot be forced while the model thinks, thinking is turned off explicitly for this request (ANT-48,
+    DSK-08), because a model that thinks by default would reject a request that does not mention thinking.
     """
     choice = settings.tool_choice
     if choice in ("auto", "none"):
@@ -203,7 +207,7 @@ def _fit_choice(settings: Settings, dialect: Dialect, losses: dict[str, None]) -
 
 
 def _accepted_choice(choice: ToolChoiceSetting, settings: Settings, dialect: Dialect) -> ToolChoiceSetting:
-    """Return a forced choice as the model and the host accept it. It is the named tool, or any tool ("required")."""
+    """Return a forced choice in a form that the model and the host accept: the named tool, or any tool ("required")."""
     if not isinstance(choice, ToolChoice):
         return choice
     tool = next((tool for tool in settings.tools if tool.name == choice.tool), None)
@@ -214,14 +218,16 @@ def _accepted_choice(choice: ToolChoiceSetting, settings: Settings, dialect: Dia
 
 
 def _wire_choice(choice: ToolChoiceSetting, names: Mapping[str, str]) -> ToolChoiceSetting:
-    """Return the tool choice with the name that the provider knows. `names` maps such names to the tools' own names."""
+    """Return the tool choice with the tool's wire name. `names` maps wire names to the tools' own names."""
     if not isinstance(choice, ToolChoice):
         return choice
     return next((ToolChoice(made) for made, own in names.items() if own == choice.tool), choice)
 
 
 def tools_rejection_reason(model: str, dialect: Dialect) -> str:
-    """Return the reason why requests to a model must not declare tools, with the fix, or "" if they may (OAC-21)."""
+    """Return the reason why requests to a model must not declare tools, and what to do about it; "" if they may
+    (OAC-21).
+    """
     if not _restricts_chat_tools(dialect) or dialect.model.chat_tools != "never":
         return ""
     return (
@@ -231,7 +237,7 @@ def tools_rejection_reason(model: str, dialect: Dialect) -> str:
 
 
 def _restricts_chat_tools(dialect: Dialect) -> bool:
-    """Return True if tools and effort may exclude each other, as in Chat Completions with OpenAI's efforts."""
+    """Return True if tools and effort may exclude each other, as with OpenAI's effort levels in Chat Completions."""
     return dialect.family == "openai_chat" and dialect.reasoning.switch == "effort"
 
 
@@ -276,7 +282,9 @@ _FITTED = [
     for name in REQUEST_SETTINGS
     if name not in ("max_tokens", "tool_choice", "thinking", "effort", "stop")
 ]
-"""Settings that are omitted completely if unsupported. The other settings may be kept in part, by other functions."""
+"""Settings that are omitted completely if they are not supported. Other functions handle the remaining settings, which
+may be kept in part.
+"""
 
 
 def _accepts_sampling(settings: Settings, dialect: Dialect) -> bool:
@@ -310,9 +318,9 @@ def _fit_values(settings: Settings, dialect: Dialect, losses: dict[str, None]) -
 def _fit_schema(
     schema: Json, settings: Settings, dialect: Dialect, losses: dict[str, None], *, renames_keys: bool
 ) -> HostSchema:
-    """Return a schema as the host accepts it, without the schema features that the host rejected earlier.
+    """Return a schema in a form that the host accepts, without schema features that the host rejected earlier.
 
-    `renames_keys` permits new property keys. An earlier rejection that changes the schema is added to `losses`.
+    `renames_keys` permits renaming property keys. If an earlier rejection changes the schema, it is added to `losses`.
     """
     patterns, pattern = dialect.request.patterns, dialect.model.property_keys if renames_keys else None
     fitted = host_schema(schema, patterns, pattern)

@@ -1,12 +1,12 @@
-"""Settle the tool calls of an answer after the complete answer has arrived.
+"""Decide which tool calls an answer contains, after the complete answer has arrived.
 
 In:  the calls in order of arrival, with the fragments that `actors.adapters.calls` assigned to them.
 Out: the same calls, some with other arguments, some dropped. Also the kinds of dropped content, and whether content was
      lost.
 
 Only the complete answer shows whether arguments or calls were sent twice, and whether fragments remain that belong to
-no call. A regular answer, in which every call has a name, an object as arguments and a distinct id, is not changed. A
-call never gets `{}` in place of lost arguments.
+no call. A regular answer, in which every call has a name, an object as arguments and a distinct id, is not changed.
+Lost arguments are never replaced with `{}`.
 """
 
 import json
@@ -23,8 +23,8 @@ from msgspec.json import Decoder
 from actors.adapters.partial import PartialCall, Pieces
 from actors.core.data.jsonio import MAX_ARGUMENTS, parse_object
 
-_SENT = 8 * MAX_ARGUMENTS  # maximum characters of a call's arguments, including repetitions
-_TRIES = 64  # maximum number of calls of one answer for which missing fragments are searched
+_MAX_SENT = 8 * MAX_ARGUMENTS  # maximum characters of a call's arguments, including repetitions
+_MAX_JOINS = 64  # maximum number of calls per answer for which missing fragments are looked for
 _EMPTY_IN_FRONT, _EMPTY_BEHIND = re.compile(r"\A(?:\{\s*\}\s*)+"), re.compile(r"(?:\s*\{\s*\})+\Z")
 _EMPTY = re.compile(rb"(?:\{\s*\}\s*)+")
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
@@ -38,7 +38,8 @@ class AnswerCalls:
 
     Attributes:
         left_out: The kinds of dropped content: `repeated_call`, `repeated_arguments`, `stray_arguments`, `cut_call`.
-        is_lost: Whether content may be missing, which may be the call of some arguments, or the arguments of a call.
+        is_lost: Whether content may be missing: either the arguments of a call, or the call to which some arguments
+            belong.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class AnswerCalls:
     def _drop_echoes(self) -> None:
         """Drop each call without arguments that repeats the id and the name of an earlier call.
 
-        It is an empty fragment of the earlier call.
+        Such a repetition is an empty fragment of the earlier call.
         """
         known: dict[tuple[str, str], PartialCall] = {}
         for call in self._calls:
@@ -90,8 +91,8 @@ class AnswerCalls:
         self._remove_dropped()
 
     def _assign_strays(self) -> None:
-        """Append arguments without a tool name to the previous call if both together form an object. Otherwise, drop
-        them.
+        """Append arguments without a tool name to the previous call's arguments if together they form an object.
+        Otherwise, drop them.
         """
         before: PartialCall | None = None
         for call in self._calls:
@@ -115,7 +116,7 @@ class AnswerCalls:
         return join_arguments(earlier.pieces, stray.pieces) is not None
 
     def _join_calls_without_ids(self) -> None:
-        """Join a call with the following calls of the same name that lack ids, if their arguments together form one
+        """Join a call with the following calls that have the same name but no id, if their arguments together form one
         object.
         """
         at = 0
@@ -133,7 +134,7 @@ class AnswerCalls:
     def _join_fragments(self) -> None:
         """Join adjacent incomplete calls of the same name whose arguments together form one object."""
         tries, at = 0, 0
-        while at < len(self._calls) and tries < _TRIES:
+        while at < len(self._calls) and tries < _MAX_JOINS:
             first = self._calls[at]
             at += 1
             if (
@@ -151,7 +152,7 @@ class AnswerCalls:
             self._remove_dropped()
 
     def _repair_arguments(self, call: PartialCall) -> None:
-        """Replace repeated arguments with a single copy. Other invalid arguments are unchanged."""
+        """If arguments were sent repeatedly, keep a single copy. Other invalid arguments are not changed."""
         if call.free or call.is_marked_complete or call.pieces.is_blank or call.is_whole:
             return
         text = join_arguments(call.pieces)
@@ -162,7 +163,7 @@ class AnswerCalls:
             self.is_lost = True
 
     def _join_calls_without_arguments(self) -> None:
-        """Join a call that has no arguments with the next call, if the next call is or may be its second half."""
+        """Join a call that has no arguments with the next call, if the next call may be its second half."""
         for at, call in enumerate(self._calls[:-1]):
             if call.free or call.is_closed or not call.pieces.is_blank:
                 continue
@@ -182,10 +183,9 @@ class AnswerCalls:
         self._remove_dropped()
 
     def _next_call(self, position: int) -> PartialCall:
-        """Return the call that follows the call at a position.
+        """Return the call that follows the call at `position`.
 
-        If fragments of one call have different ids, prefer a later call with the same index as the call at the
-        position.
+        If fragments of one call have different ids, prefer a later call with the same index.
         """
         call, behind = self._calls[position], self._calls[position + 1 :]
         if self._makes_ids and call.slot is not None:
@@ -208,8 +208,8 @@ class AnswerCalls:
         return other.wire_name not in self._tools and (grows or not is_known)
 
     def _drop_doubtful_calls(self) -> None:
-        """Drop the calls without arguments. If arguments were lost, also drop the calls that may contain another call's
-        arguments.
+        """Drop the calls without arguments. If arguments were lost, drop the calls that may contain another call's
+        arguments as well.
         """
         was_lost = self.is_lost
         for call in self._calls:
@@ -237,14 +237,14 @@ class AnswerCalls:
 
 
 def join_arguments(*parts: Pieces) -> str | None:
-    """Return the JSON object that fragments of arguments form, or None. The object may have been sent repeatedly.
+    """Return the JSON object that fragments of arguments form, or None. The object may have been sent more than once.
 
-    Fragments that form an object together are joined unchanged, since even a fragment that is an object by itself may
-    lie inside a string. Otherwise, a leading or trailing `{}` and exact repetitions are ignored. If each fragment
+    Fragments that together form an object are joined unchanged, because a fragment that looks like an object may be the
+    content of a string. Otherwise, a leading or trailing `{}` and exact repetitions are ignored. If each fragment
     begins with the fragment before it, the last fragment is the object.
     """
     size = sum(part.size for part in parts)
-    if size > _SENT or (size > MAX_ARGUMENTS and not _may_be_object(parts)):
+    if size > _MAX_SENT or (size > MAX_ARGUMENTS and not _may_be_object(parts)):
         return None
     pieces = [piece for part in parts for piece in part.texts()]
     text = "".join(pieces).strip()
@@ -299,9 +299,9 @@ def _first_bytes(parts: Sequence[Pieces]) -> bytes:
 
 
 def _first_object_end(data: bytes) -> int:
-    """Return the end position of the JSON object at the start of `data`, or 0 if it is missing or incomplete.
+    """Return the end position of the JSON object at the start of `data`, or 0 if there is no complete object.
 
-    The object is skipped and not decoded, since decoded strings may take four times as much memory.
+    The object is skipped without decoding it, because decoded strings may take four times as much memory.
     """
     if not data.startswith(b"{"):
         return 0
@@ -347,7 +347,7 @@ def _strip_empty_objects(text: str) -> str:
 
 
 def _count_fragments(calls: Sequence[PartialCall]) -> int:
-    """Return the number of calls after the first call that continue its arguments."""
+    """Return how many of the calls after the first one continue its arguments."""
     name, size = calls[0].wire_name, 0
     texts: list[str] = []
     for call in calls:
@@ -375,10 +375,12 @@ def _has_name_without_id(name: str, call: PartialCall) -> bool:
 
 
 def _has_second_object(pieces: Pieces) -> bool:
-    """Return True if the fragments contain a second object, which begins with a new fragment and belongs to no known
-    call.
+    """Return True if the fragments contain a second object, which begins with a new fragment and does not belong to any
+    known call.
     """
-    if pieces.size > MAX_ARGUMENTS and (pieces.size > _SENT or not _first_object_end(_first_bytes([pieces]))):
+    if pieces.size > MAX_ARGUMENTS and (
+        pieces.size > _MAX_SENT or not _first_object_end(_first_bytes([pieces]))
+    ):
         return False
     texts = list(pieces.texts())
     text = "".join(texts)
@@ -391,7 +393,7 @@ def _has_second_object(pieces: Pieces) -> bool:
 
 
 def _absorb_call(call: PartialCall, absorbed: PartialCall) -> None:
-    """Append the fragments of `absorbed` to `call`, and drop `absorbed`, which arrived with another index or id."""
+    """Append the fragments of `absorbed`, which has a different index or id, to `call`, and drop `absorbed`."""
     call.pieces.size += absorbed.pieces.size
     call.pieces.kept += absorbed.pieces.kept
     call.native_id = call.native_id or absorbed.native_id
@@ -402,8 +404,8 @@ def _absorb_call(call: PartialCall, absorbed: PartialCall) -> None:
 
 
 def _canonical_arguments(call: PartialCall) -> str:
-    """Return a call's arguments in a canonical form, so that equal arguments are equal strings. No arguments become
-    `{}`.
+    """Return a call's arguments in a canonical form, so that equal arguments are equal strings. Missing arguments
+    become `{}`.
     """
     if call.pieces.size > MAX_ARGUMENTS:
         digest = blake2b()

@@ -1,6 +1,7 @@
 """Collect the metadata of an answer's text, such as citations.
 
-The decoders add metadata through `actors.adapters.assembly`. It becomes blocks at the end of the answer's message.
+The decoders add metadata through `actors.adapters.assembly`. The metadata becomes blocks at the end of the answer's
+message.
 """
 
 from actors.adapters.partial import ProviderPart
@@ -9,16 +10,16 @@ from actors.core.values.content import Block
 from actors.core.values.identity import Binding
 
 MAX_KINDS = 64
-"""Maximum number of kinds of metadata or omitted content, and of characters in a kind's name."""
+"""Maximum number of kinds of metadata or omitted content. Also the maximum number of characters in a kind's name."""
 
 
 def kind_name(kind: str) -> str:
-    """Return the provider's name for a kind of content, sanitised and shortened; "unknown" if it is empty."""
+    """Return a provider's name for a kind of content in sanitised, shortened form; "unknown" if it is empty."""
     return sanitise(kind)[:MAX_KINDS] or "unknown"
 
 
 class TextMetadata:
-    """The metadata of one answer's text, by the provider's name for its kind."""
+    """The metadata of one answer's text. Each kind of metadata is stored under the provider's name for it."""
 
     def __init__(self) -> None:
         self._parts: dict[str, ProviderPart] = {}

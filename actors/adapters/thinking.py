@@ -1,4 +1,4 @@
-"""Convert the requested thinking to a form that the model accepts.
+"""Convert a request for thinking to a form that the model accepts.
 
 In:  the requested settings, and a dialect that is narrowed to the model.
 Out: settings whose `thinking`, `thinking_tokens` and `effort` can be encoded unchanged, and the losses.
@@ -47,17 +47,17 @@ def _thinks_by_default(dialect: Dialect) -> bool:
 
 
 def can_set_display(settings: Settings, dialect: Dialect) -> bool:
-    """Return True if a request can set the display of thinking. `settings` must come from `fit_thinking`."""
+    """Return True if a request can set how thinking is displayed. `settings` must come from `fit_thinking`."""
     return dialect.reasoning.switch != "anthropic" or settings.thinking in ("adaptive", "manual")
 
 
 def can_switch_off(dialect: Dialect) -> bool:
-    """Return True if a request can prevent the model from thinking, as far as its behaviour is known."""
+    """Return True if a request can prevent the model from thinking, as far as is known."""
     facts = dialect.model
     if _has_only_efforts(dialect) or dialect.reasoning.switch == "reasoning":
         return facts.efforts is None or "none" in facts.efforts or "disabled" in facts.thinking
     if dialect.reasoning.switch in ("gemini", "none"):
-        return False  # these hosts have no switch, so their models always think
+        return False  # these hosts have no switch for thinking, so their models always think
     return "disabled" in facts.thinking
 
 
@@ -75,12 +75,12 @@ def will_think(settings: Settings, dialect: Dialect) -> bool:
 
 
 def _has_only_efforts(dialect: Dialect) -> bool:
-    """Return True if an effort is the host's only way to request thinking."""
+    """Return True if the effort is the host's only setting for thinking."""
     return dialect.reasoning.switch == "effort" or dialect.family == "responses"
 
 
 def _drop_thinking(settings: Settings, losses: dict[str, None]) -> Settings:
-    """Return settings without thinking, for a host that has no such settings. Add the lost settings to `losses`."""
+    """Return settings without thinking, for a host that has no thinking settings. Add the lost settings to `losses`."""
     defaults = {"thinking": "default", "thinking_tokens": None, "effort": None}
     losses |= {name: None for name, default in defaults.items() if getattr(settings, name) != default}
     return replace(settings, **defaults)
@@ -102,13 +102,13 @@ def _fit_effort(settings: Settings, dialect: Dialect, losses: dict[str, None]) -
 
 
 def _is_gateway(dialect: Dialect) -> bool:
-    """Return True if the host is a gateway, which translates efforts and budgets for the model behind it."""
+    """Return True if the host is a gateway that translates efforts and budgets for its upstream's model."""
     return dialect.family == "openai_chat" and dialect.reasoning.switch == "reasoning"
 
 
 def _nearest_effort(effort: str, efforts: Sequence[str]) -> str | None:
-    """Return the level in `efforts` nearest to `effort`, or None if `effort` is unknown. On a tie, the lower level
-    wins.
+    """Return the level in `efforts` nearest to `effort`, or None if `effort` is unknown. If two levels are equally
+    near, return the lower one.
     """
     if effort not in EFFORTS:
         return None
@@ -168,8 +168,8 @@ def _fit_enabled_thinking(settings: Settings, dialect: Dialect, losses: dict[str
 
 
 def _fit_by_effort(settings: Settings, facts: ModelFacts, losses: dict[str, None]) -> Settings:
-    """Return settings for a host that has effort levels but no thinking switch. A model that does not think by default
-    gets an effort.
+    """Return settings for a host that has effort levels but no thinking switch. For a model that does not think by
+    default, set an effort.
 
     If the model's levels are unknown, no effort can be chosen, so thinking is reported as a loss.
     """
@@ -182,7 +182,9 @@ def _fit_by_effort(settings: Settings, facts: ModelFacts, losses: dict[str, None
     return replace(settings, thinking="adaptive", thinking_tokens=None, effort=effort)
 
 
-_MANUAL_TOKENS = 1024  # smallest manual budget; also the tokens reserved for the answer after thinking
+_MANUAL_TOKENS = (
+    1024  # smallest manual budget, and the number of tokens reserved for the answer after thinking
+)
 
 
 def _thinking_budget(settings: Settings) -> int:
@@ -190,7 +192,7 @@ def _thinking_budget(settings: Settings) -> int:
 
 
 def claude_thinking(settings: Settings, dialect: Dialect) -> dict[str, str | int | None]:
-    """Return the field `thinking` of a request to Claude. `settings` must come from `fit_thinking`."""
+    """Return the field `thinking` for a request to Claude. `settings` must come from `fit_thinking`."""
     match settings.thinking:
         case "manual":
             return {
@@ -207,7 +209,9 @@ def claude_thinking(settings: Settings, dialect: Dialect) -> dict[str, str | int
 
 
 def answer_token_limit(settings: Settings, default: int) -> int:
-    """Return the token limit of an answer. It includes a manual thinking budget, so it must exceed this budget."""
+    """Return the token limit of an answer. It must exceed a manual thinking budget, because the limit includes the
+    budget.
+    """
     most = settings.max_tokens or default
     if settings.thinking != "manual":
         return most

@@ -7,7 +7,9 @@ from actors.core.values.stream import Usage
 
 
 class TokenFigures:
-    """The token figures of one answer, by the provider's names. Within a response, the last value of each counts."""
+    """The token figures of one answer, by the provider's names. Within a response, the last value of each figure
+    counts.
+    """
 
     def __init__(self) -> None:
         self._before = Usage()  # usage of the earlier responses of this answer
@@ -22,7 +24,7 @@ class TokenFigures:
         self._figures = {}
 
     def update(self, usage: object, usage_fields: Mapping[str, tuple[int, ...]]) -> Usage:
-        """Update the figures with those of an event, and return the usage of the answer so far.
+        """Update the figures with those of an event, and return the answer's usage so far.
 
         A missing figure keeps its value. `MessageBuilder.update_usage` describes `usage_fields`.
         """

@@ -1,7 +1,7 @@
 """Read JSON that a provider sent, without relying on its structure.
 
-The helper functions return an empty value if the type differs from the documentation. Values that become content are
-sanitised by `jsonio` first. A `WireObject` records which keys were read, so that the remaining keys can be reported.
+The functions return an empty value if a value does not have the documented type. Values that become content are first
+sanitised by `jsonio`. A `WireObject` records which keys were read, so that the remaining keys can be reported.
 """
 
 import json
@@ -22,7 +22,7 @@ _PLAIN = frozenset({str, dict, list, tuple, int, float, bool, type(None)})
 
 
 def json_text(value: object) -> str:
-    """Return a value as compact JSON. Levels that are nested too deeply are cut and marked."""
+    """Return a value as compact JSON. Levels that are nested too deeply are replaced with a marker."""
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
     except RecursionError:
@@ -31,7 +31,9 @@ def json_text(value: object) -> str:
 
 @dataclass(slots=True, frozen=True)
 class LongJson:
-    """The JSON text of a large value. It equals the result of `json_text`, but is created in slices to limit memory."""
+    """The JSON text of a large value. The text is the same as that of `json_text`, but is created in slices to limit
+    memory.
+    """
 
     value: object
 
@@ -52,7 +54,7 @@ class LongJson:
 
 
 def _json_pieces(value: object, depth: int = 0) -> Iterator[str]:
-    """Yield the JSON text of a value from a document in pieces, with long strings split into slices."""
+    """Yield the JSON text of a document's value in pieces. Long strings are split into slices."""
     if isinstance(value, LongText) or (isinstance(value, str) and len(value) > SLICE):
         yield '"'
         for piece in _text_slices(value) if isinstance(value, str) else value.slices():
@@ -84,7 +86,7 @@ def argument_text(value: object) -> str | LongText:
     """Return the arguments of a call, or a fragment of arguments, as text.
 
     Some servers send an object where a string is documented, or the reverse. An empty value of any type becomes "",
-    since some relays write an empty object as `[]`.
+    because some relays write an empty object as `[]`.
     """
     if isinstance(value, str | LongText):
         return value
@@ -93,19 +95,19 @@ def argument_text(value: object) -> str | LongText:
 
 # Called for each event of a stream. A second variable satisfies the type checker; calling `is_object` would double
 # the time.
-def as_object(value: Any) -> Fields:  # Any: JSON from a provider
-    """Return `value` if it is an object, else an empty object."""
+def as_object(value: Any) -> Fields:  # Any: provider JSON of unknown structure
+    """Return `value` if it is an object; otherwise an empty object."""
     held: Fields = value
     return held if isinstance(value, dict) else _NOTHING
 
 
-def as_array(value: Any) -> Sequence[object]:  # Any: JSON from a provider
-    """Return `value` if it is an array, else an empty array."""
+def as_array(value: Any) -> Sequence[object]:  # Any: provider JSON of unknown structure
+    """Return `value` if it is an array; otherwise an empty array."""
     held: Sequence[object] = value
     return held if isinstance(value, list | tuple) else ()
 
 
-def first_candidate(value: Any) -> Fields:  # Any: JSON from a provider
+def first_candidate(value: Any) -> Fields:  # Any: provider JSON of unknown structure
     """Return the candidate with index 0 from a list of candidates. Requests never ask for more than one."""
     held: Sequence[Any] = value
     for each in held if type(value) is list else ():
@@ -121,12 +123,12 @@ def as_string(value: object) -> str:
 
 
 def as_long_string(value: object) -> str | LongText:
-    """Return `value` if it is a string, else "". A long string stays encoded in its document."""
+    """Return `value` if it is a string; otherwise "". A long string stays encoded in its document."""
     return value if isinstance(value, str | LongText) else ""
 
 
 def whole_number(value: object) -> int | None:
-    """Return `value` if it is a whole number of at least 0, else None. Booleans are not numbers."""
+    """Return `value` if it is a whole number of at least 0; otherwise None. Booleans do not count as numbers."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
@@ -138,7 +140,9 @@ class WireObject:
     def __init__(self, value: object) -> None:
         self.fields: Fields = as_object(as_plain_data(value))
         self._taken: set[str] = set()
-        self._opened: dict[str, list[Any]] = {}  # Any: WireObject for objects, else the value
+        self._opened: dict[
+            str, list[Any]
+        ] = {}  # Any: a WireObject for each object, and any other JSON value as it is
 
     def __bool__(self) -> bool:
         return bool(self.fields)
@@ -156,7 +160,7 @@ class WireObject:
         return None
 
     def read_text(self, *keys: str) -> str:
-        """Return the first string under these keys, sanitised, or "" if there is none. Its key is marked as read."""
+        """Return the first string under these keys, sanitised, and mark its key as read. Return "" if there is none."""
         for key in keys:
             if isinstance(value := self.fields.get(key), str):
                 self._taken.add(key)
@@ -164,7 +168,7 @@ class WireObject:
         return ""
 
     def read_id(self, *keys: str) -> str:
-        """Return the id that pairs a call with its results. It is the first value under these keys, or "" if that is
+        """Return the id that pairs a call with its results: the first value under these keys, or "" if that value is
         blank.
         """
         value = self.read_value(*keys)
@@ -173,7 +177,7 @@ class WireObject:
         return sanitise(value) if isinstance(value, str) and value.strip() else ""
 
     def has_value(self, key: str, *values: object) -> bool:
-        """Return True if the value of a key is one of `values`, and then mark the key as read."""
+        """If the value of a key is one of `values`, mark the key as read and return True."""
         found = self.fields.get(key) in values
         if found and key in self.fields:
             self._taken.add(key)
@@ -188,7 +192,7 @@ class WireObject:
         return _EMPTY
 
     def read_list(self, *keys: str) -> Sequence[object]:
-        """Return the items of the first list under these keys. Objects are wrapped as `WireObject`, and a single object
+        """Return the items of the first list under these keys. Objects are wrapped in `WireObject`, and a single object
         counts as a list.
         """
         for key in keys:
@@ -227,8 +231,8 @@ class WireObject:
 
 
 def as_plain_data(value: object) -> object:
-    """Return a value as plain data. Objects of vendors' clients, which users put into their dicts, are converted with
-    `model_dump`.
+    """Return a value as plain data. Users put objects of vendors' client libraries into their dicts; these are
+    converted with `model_dump`.
     """
     if type(value) in _PLAIN:
         return value
@@ -242,4 +246,4 @@ def as_plain_data(value: object) -> object:
     return dumped
 
 
-_EMPTY = WireObject(None)  # can be shared, since an object without keys never changes
+_EMPTY = WireObject(None)  # can be shared, because an object without keys never changes

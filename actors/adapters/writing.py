@@ -1,8 +1,8 @@
-"""Define the base class of message writers, which write the array of messages of a request.
+"""Define the base class of message writers, which write a request's array of messages.
 
-Each wire family derives its writer from `BaseWriter`. In families that merge adjacent messages of one role, the last
-message stays open, and the next block of its role is added to it. The other families close every message. In both
-cases, appending to the transcript never changes earlier bytes.
+Each wire family derives its writer from `BaseWriter`. In families that merge adjacent messages with the same role, the
+last message stays open, and the next block with that role is added to it. The other families close every message. In
+both cases, appending to the transcript never changes earlier bytes.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from actors.core.transcript.transcript import Writer
 
 
 class BaseWriter(Writer):
-    """The base class of message writers. It begins messages and collects their bytes. Subclasses write the blocks.
+    """The base class of message writers. It begins messages and collects their bytes; subclasses write the blocks.
 
     The bytes are collected in pieces. A long literal becomes a separate piece without a copy. All bytes between two
     long literals are joined into one piece.
@@ -31,12 +31,12 @@ class BaseWriter(Writer):
         self._role = last_role
         self._comma = b"" if last_role is None else b","
         self._pieces: list[bytes] = []
-        self._loose: list[bytes] = []  # bytes after the last piece, not joined yet
+        self._unjoined: list[bytes] = []  # bytes after the last piece, not joined yet
 
     def begin(self, role: Role) -> None:
         if role != self._role:
             opening = self.opening % self.roles[role]
-            self._loose.append(opening if self._role is None else self.closing + b"," + opening)
+            self._unjoined.append(opening if self._role is None else self.closing + b"," + opening)
             self._role, self._comma = role, b""
 
     def write_block(self, opening: bytes, literal: bytes = b"", ending: bytes = b"") -> None:
@@ -44,23 +44,23 @@ class BaseWriter(Writer):
 
         The block is `opening` alone, or `opening`, `literal` and `ending`. `write_more` can add further literals.
         """
-        self._loose += (self._comma, opening)
+        self._unjoined += (self._comma, opening)
         self._comma = b","
         if ending:
             self.write_more(literal, ending)
 
     def write_more(self, literal: bytes, ending: bytes) -> None:
-        """Write another literal of the current block, followed by the bytes `ending`."""
+        """Write another literal in the current block, followed by the bytes `ending`."""
         if len(literal) < SHARED:
-            self._loose += (literal, ending)
+            self._unjoined += (literal, ending)
         else:
-            self._pieces += (b"".join(self._loose), literal)
-            self._loose = [ending]
+            self._pieces += (b"".join(self._unjoined), literal)
+            self._unjoined = [ending]
 
     def write_native(self, part: bytes) -> None:
         self.write_block(part)
 
     def take_pieces(self) -> list[bytes]:
-        written = [*self._pieces, b"".join(self._loose)] if self._loose else self._pieces
-        self._pieces, self._loose = [], []
+        written = [*self._pieces, b"".join(self._unjoined)] if self._unjoined else self._pieces
+        self._pieces, self._unjoined = [], []
         return written

@@ -1,11 +1,11 @@
-"""Administer the journal of a runtime, and store its logs in memory, in an SQLite file or in PostgreSQL.
+"""Administer a runtime's journal, and store its logs in memory, in an SQLite file or in PostgreSQL.
 
     async with Runtime(journal=SqliteStorage("sessions.db")) as runtime:
         stored = await runtime.journal.list(state="idle")
 
 `Runtime.journal` is a `JournalAdmin`. `Storage` is the interface that each storage implements; the other classes are
-arguments and results of its methods. Names are imported when they are first used, because each storage needs its own
-driver.
+arguments and results of its methods. Each name is imported when it is first used, so a program imports only the
+database driver that it needs.
 """
 
 from importlib import import_module

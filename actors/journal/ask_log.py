@@ -1,7 +1,7 @@
-"""Read the events of one ask from a session's log, to repeat the result of the ask or to continue the ask.
+"""Read the events of one ask from a session's log, so that the ask can be continued or its result repeated.
 
 An ask is one user message, with the turns that answer it. `actors.session.repeats` uses this module. The log is read
-backwards from its end, so the cost depends on the age of the ask, and not on the length of the log.
+backwards from its end, so reading a recent ask is cheap however long the log is.
 """
 
 from collections.abc import Sequence
@@ -54,7 +54,7 @@ def make_ask_log(log: Sequence[LogEvent], earlier_events: int) -> AskLog:
 
 
 async def read_ask(journal: Ref[JournalCommand], session: str, ask: int) -> AskLog:
-    """Return the stream events of the ask with this number.
+    """Return the stream events of the ask with the number `ask`.
 
     Raises:
         JournalBehind: The journal has lost the ask.

@@ -16,7 +16,7 @@ from actors.kernel import Query
 R = TypeVar("R")
 
 OnDurable: TypeAlias = Callable[[int], None]
-"""A callback that receives the number of an event once the event is durable."""
+"""A callback that is called with an event's number once the event is durable."""
 
 
 class Append(Query[int], frozen=True):
@@ -26,10 +26,10 @@ class Append(Query[int], frozen=True):
         session: The session's id.
         fence: The fencing number of the writer's claim.
         events: The events in log order; at least one.
-        on_durable: Callbacks, each with the index in `events` of the event that it reports.
+        on_durable: Callbacks, each paired with the index in `events` of the event whose durability it reports.
         on_failure: Called with the error if the events are not written. Message handlers use it, since they cannot wait
             for an answer.
-        live: Publishes the events once they are durable; None if they need no publishing.
+        live: Publishes the events once they are durable. None means that they are not published.
     """
 
     session: str
@@ -76,7 +76,7 @@ class Append(Query[int], frozen=True):
 class LogQuery(Query[R], frozen=True):
     """A journal operation other than `Append`. It runs after all appends that were sent earlier.
 
-    `failure` begins the error message if the operation fails. It may contain the session's id.
+    `failure` is the beginning of the error message if the operation fails. It may contain the placeholder `{session}`.
     """
 
     failure: ClassVar[str]
@@ -100,8 +100,8 @@ class ReadLog(LogQuery[LogPage], frozen=True):
 
     Args:
         after: The number of the event before the page.
-        as_writer: Whether the reader will append to the log. Such a read lets the session append again after a
-            rejected append.
+        as_writer: Whether the reader will append to the log. After a rejected append, the session can append again only
+            after a read with `as_writer`.
         most: The maximum number of events in the page.
         urgent: Whether a session waits for the page. The read is then accepted even if the queue is full.
     """
@@ -118,7 +118,7 @@ class ClaimSession(LogQuery[Claim], frozen=True):
 
     Args:
         existing: Claim the session only if it has a log.
-        on_claim: Receives the claim even if the caller was cancelled in the meantime, so that the claim can be
+        on_claim: Called with the claim even if the caller was cancelled in the meantime, so that the claim can be
             released.
     """
 
@@ -174,7 +174,7 @@ class Vacuum(LogQuery[Sequence[RemainingData]], frozen=True):
 
 
 class ObserveClock(LogQuery[ObservedClock], frozen=True):
-    """Record the wall clock in the storage; see `Storage.look_at_clock` for the arguments and the answer."""
+    """Record the wall-clock time in the storage; see `Storage.look_at_clock` for the arguments and the answer."""
 
     failure = "The wall clock could not be recorded in the journal"
     session: str = ""
@@ -216,7 +216,7 @@ class ListHosts(LogQuery[Sequence[Host]], frozen=True):
 
 
 class ListOwned(LogQuery[Sequence[ClaimedSession]], frozen=True):
-    """List the sessions that this host owns, one page at a time. The page begins after the id `after`."""
+    """List the sessions that this host owns, one page at a time, beginning after the id `after`."""
 
     failure = "The sessions of this host could not be listed"
     session: str = ""

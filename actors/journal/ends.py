@@ -2,7 +2,7 @@
 
 The journal actor uses this module. A storage may lose acknowledged events: a database fails over to a replica that
 lagged, or a backup is restored. So every append states the number of the last acknowledged event. A storage that lacks
-this event rejects the append instead of reusing the lost numbers. The loss is then recorded in the log before any other
+this event rejects the append instead of reusing the lost numbers. The loss is then recorded in the log before any new
 event.
 """
 
@@ -37,7 +37,7 @@ class LogEnds:
             yield Entry(entry.session, entry.fence, entry.events, after)
 
     def record_claim(self, session: str, claim: Claim) -> None:
-        """Store the fencing number and the last event of a new claim, and log a takeover from another host."""
+        """Store a new claim's fencing number and last event number, and report a takeover from another host."""
         self._lost.pop(session, None)
         if claim.taken_from:
             logger.session_taken_over(session, claim.taken_from)
@@ -62,7 +62,7 @@ class LogEnds:
     def record_loss(self, error: JournalBehind, fence: int) -> None:
         """Prepare the `EventsLost` entry that must be written after a loss; see `pending_loss`.
 
-        Only the first of several appends that fail because of the same loss has an effect.
+        If several appends fail because of the same loss, only the first call has an effect.
 
         Args:
             error: Names the session and the lost events.
@@ -78,7 +78,7 @@ class LogEnds:
         logger.events_lost(session, first, last)
 
     def visible_end(self, session: str, last_seq: int) -> int:
-        """Return the number of the last event of a log that readers may see.
+        """Return the number of the last log event that readers may see.
 
         If this host writes the log, readers may see acknowledged events only. Otherwise they may see all events up to
         `last_seq`.
@@ -94,7 +94,7 @@ class LogEnds:
         return Entry(session, 0, ()).behind_error(last_seq, known) if last_seq < known else None
 
     def pending_loss(self, session: str) -> Entry | None:
-        """Return the `EventsLost` entry that must be written to a session's log next, or None without a loss."""
+        """Return the `EventsLost` entry that must be written to a session's log next, or None if no loss is pending."""
         return self._lost.get(session)
 
     def confirm_loss(self, entry: Entry) -> None:

@@ -32,7 +32,7 @@ class JournalHealth(Struct):
         why: The storage's error message at the start of the outage.
         began: Start of the write in progress, by the event loop's clock; None between writes.
         took: Duration of the last write, in seconds.
-        queued: Number of commands that the actor has received but not started.
+        queued: Number of commands that the actor has received but has not started to run.
         renewed_at: Time of the last lease renewal, by the event loop's clock; None before the first renewal.
         commits: Durations of commits.
         clock: The wall clock, in seconds since 1970.
@@ -63,13 +63,13 @@ class JournalHealth(Struct):
             logger.journal_unavailable(self.why)
 
     def record_damage_found(self, error: Exception) -> None:
-        """Record that the journal is damaged. Only the first damage has an effect."""
+        """Record that the journal is damaged. Only the first call has an effect."""
         if not self.damage:
             self.damage = str(error)[:LONGEST]
             logger.journal_damaged(self.damage)
 
     def record_success(self) -> None:
-        """Record a successful write, which ends an outage."""
+        """Record a successful write. If there was an outage, it is now over."""
         if self.since is not None:
             logger.journal_available(self.clock() - self.since)
             self.since, self.why = None, ""
@@ -110,7 +110,7 @@ class JournalHealth(Struct):
         """Return the statistics of the journal.
 
         Args:
-            durability: The failure that acknowledged events survive.
+            durability: The worst kind of failure that acknowledged events survive.
             lease: The duration of a lease, in seconds; None if the storage has no leases.
             sizes: The sizes of the storage's files.
             mailbox_size: Number of messages in the actor's mailbox.

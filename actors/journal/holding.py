@@ -1,7 +1,8 @@
-"""Count the bytes that sessions occupy in memory, and update the counts at each change.
+"""Count the bytes that sessions occupy in memory, and update the counts with each change.
 
 Each actor of a session counts its own data: the session actor its messages, the ledger its calls, the renderer its
-lanes. The host counts the actor objects themselves. So the sum over all sessions is always available at no cost.
+lanes. The host counts the actor objects themselves. So the sum over all sessions is always known, and need not be
+computed.
 """
 
 from typing import Literal, TypeAlias

@@ -1,16 +1,16 @@
 """Append events to all logs. The journal actor is the only writer of a runtime's storage.
 
 A writer sends its events to this actor and receives a reply once they are durable; only then are the events published.
-Commands run in the order of their arrival. So actors that restart after a crash read every event that their
+Commands run in the order in which they arrive. So actors that restart after a crash read every event that their
 predecessors sent.
 
 A log never has a gap. After a rejected append, later appends of the same session are rejected too, until the session
 has read its log again.
 
-The methods of a blocking storage run in threads. Commands that arrive while a method runs are afterwards written
-together in one commit, so the cost per event falls as the load rises. Sessions that are opened at the same time are
-claimed in one commit too. Reads run in a separate thread, one page at a time. A read starts after the writes that were
-sent before the read, and does not delay later writes.
+The methods of a blocking storage run in threads. Commands that arrive while a method runs are then written in one
+commit, so the cost per event falls as the load rises. Sessions that are opened at the same time are claimed in one
+commit too. Reads run in a separate thread, one page at a time. A read starts after the writes that were sent before the
+read, and does not delay later writes.
 """
 
 from collections import deque
@@ -52,9 +52,11 @@ from actors.journal.storage_threads import StorageThreads
 from actors.kernel import Actor, Context
 
 BATCH = 256
-"""Maximum commands that are written together. While this many are queued, the actor handles no further messages."""
+"""Maximum number of commands that are written together. While this many are queued, the actor handles no further
+messages.
+"""
 READS = 1024
-"""Maximum queued reads of pages and lists. Reads that a session needs to start or continue are always accepted."""
+"""Maximum number of queued non-urgent reads. Urgent reads are always accepted."""
 
 
 class _Group(Struct):
@@ -79,7 +81,7 @@ class _Group(Struct):
         ]
 
     def write(self, storage: Storage, ends: LogEnds) -> tuple[list[Claim | Exception], Sequence[Appended]]:
-        """Write the claims and appends in the storage's thread. Return one outcome per claim and one per append."""
+        """Write the claims and appends to the storage. Return one outcome per claim and one per append."""
         entries = list(ends.add_predecessors(append.entry for append in self.appends))
         if not self.claims:
             return [], storage.append(entries)
@@ -89,19 +91,19 @@ class _Group(Struct):
             return claimed, storage.append(entries) if entries else ()
 
     def _claim(self, storage: Storage, claim: ClaimSession) -> Claim | Exception:
-        """Claim a session and return the claim or its error. Raise only errors that affect the whole group."""
+        """Claim a session. Return the claim, or the error if only this claim failed."""
         try:
             return storage.claim(claim.session, existing=claim.existing)
         except JournalUnavailable:
             raise  # the storage is unavailable for every operation of the group
-        except Exception as error:  # a program's own storage may raise anything
+        except Exception as error:  # a custom storage may raise any exception
             return error
 
 
 class JournalActor(Actor[JournalCommand]):
     """The actor that owns the storage. A crash loses no acknowledged event.
 
-    An error of the storage rejects the command and does not crash the actor.
+    If the storage raises an error, the command is rejected, and the actor does not crash.
     """
 
     level: ClassVar[int] = 5
@@ -146,24 +148,24 @@ class JournalActor(Actor[JournalCommand]):
 
     def _run_without_thread(self, command: JournalCommand) -> None:
         """Run a command on the event loop and answer at once. The storage must not block."""
-        tell: Callable[[], None]
+        report: Callable[[], None]
         try:
             if not isinstance(command, Append):
                 answer = self._check_answer(command, call_storage(self._storage_call(command)))
-                tell = partial(self._send_answer, command, answer)
+                report = partial(self._send_answer, command, answer)
             elif self._may_write(command):
                 entries = list(self._ends.add_predecessors([command.entry]))
                 (written,) = call_storage(partial(self._storage.append, entries))
-                tell = partial(self._report_written, command, written)
+                report = partial(self._report_written, command, written)
             else:
                 return
-        except Exception as error:  # a program's own storage may raise anything
+        except Exception as error:  # a custom storage may raise any exception
             self._reject(command, error)
             return
-        tell()  # outside the try block: an error of a callback is not an error of the storage
+        report()  # outside the try block, because an error from a callback must not count as an error from the storage
 
-    def _read_call(self, command: Read) -> Callable[[], Any]:  # Any: each command has its own type of answer
-        """Return the method of the storage that answers a read, with the arguments of the read."""
+    def _read_call(self, command: Read) -> Callable[[], Any]:  # Any: depends on the command
+        """Return a function without parameters that performs a read and returns its answer."""
         storage = self._storage
         match command:
             case ReadLog(session=session, after=after, most=most):
@@ -179,10 +181,8 @@ class JournalActor(Actor[JournalCommand]):
             case _:
                 assert_never(command)
 
-    def _storage_call(
-        self, command: Ask
-    ) -> Callable[[], Any]:  # Any: each command has its own type of answer
-        """Return the method of the storage that answers a query, with the arguments of the query."""
+    def _storage_call(self, command: Ask) -> Callable[[], Any]:  # Any: depends on the command
+        """Return a function without parameters that runs a query and returns its answer."""
         if isinstance(command, Read):
             return self._read_call(command)
         storage = self._storage
@@ -261,7 +261,7 @@ class JournalActor(Actor[JournalCommand]):
                     JournalUnavailable(f"The journal already has {READS} reads in its queue; try again later")
                 )
                 return
-        except Exception as error:  # a program's own storage may raise anything
+        except Exception as error:  # a custom storage may raise any exception
             self._reject(command, error)
         else:
             self._reads.add(command, urgent=is_urgent)
@@ -275,20 +275,20 @@ class JournalActor(Actor[JournalCommand]):
     ) -> None:
         """Run a query, and send the answer or the error to its caller.
 
-        `run_in_thread` calls the method of the storage in the thread for writes or in the thread for reads.
+        `run_in_thread` calls a function in the writing thread or in the reading thread.
         """
         try:
             answer = self._check_answer(command, await run_in_thread(self._storage_call(command)))
-        except Exception as error:  # a program's own storage may raise anything
+        except Exception as error:  # a custom storage may raise any exception
             self._reject(command, error)
         else:
             self._send_answer(command, answer)
 
-    def _check_answer(self, command: Ask, answer: Any) -> Any:  # Any: each command has its own type of answer
+    def _check_answer(self, command: Ask, answer: Any) -> Any:  # Any: depends on the command
         """Return the storage's answer to a query, without events that the caller must not see.
 
-        From a log that this host writes, callers see acknowledged events only. A read with `as_writer` instead returns
-        all events, and records the number of the last one as acknowledged.
+        If this host writes the log, callers see only acknowledged events. A read with `as_writer` returns all events
+        instead, and records the number of the last event as acknowledged.
 
         Raises:
             JournalBehind: A read with `as_writer` found that acknowledged events were lost. The next read succeeds.
@@ -311,7 +311,7 @@ class JournalActor(Actor[JournalCommand]):
         self._readers.roll_back(error.session, error.first - 1)
 
     async def _write_loss(self, session: str) -> None:
-        """Write the `EventsLost` entry of a session that has lost events, before any other event of the session."""
+        """If a session has lost events, write its `EventsLost` entry before any other event of the session."""
         if (entry := self._ends.pending_loss(session)) is None:
             return
         (outcome,) = await self._threads.write(partial(self._storage.append, [entry]))
@@ -333,15 +333,15 @@ class JournalActor(Actor[JournalCommand]):
         try:
             write = partial(group.write, self._storage, self._ends)
             claimed, written = await self._threads.write(partial(self._meter.time_commit, write))
-        except Exception as error:  # a program's own storage may raise anything
+        except Exception as error:  # a custom storage may raise any exception
             if len(group) == 1 or isinstance(error, JournalUnavailable):
                 for claim in group.claims:
                     self._reject(claim, error)
                 for append in group.appends:
                     self._reject(append, error)
                 return
-            for alone in group.single_operations:
-                await self._commit(alone)
+            for single in group.single_operations:
+                await self._commit(single)
             return
         for claim, outcome in zip(group.claims, claimed, strict=True):
             if isinstance(outcome, Claim):
@@ -360,7 +360,7 @@ class JournalActor(Actor[JournalCommand]):
         return error is None
 
     def _reject(self, command: JournalCommand, error: Exception) -> None:
-        """Send an error to the caller of a command, and record the error in the measurements."""
+        """Send an error to the caller of a command, and record the error in the journal's statistics."""
         if isinstance(command, Append):
             self._broken[command.session] = error
             self._meter.refused += len(command.events)
@@ -370,7 +370,7 @@ class JournalActor(Actor[JournalCommand]):
             self._meter.record_damage_found(error)
         command.fail(error)
 
-    def _send_answer(self, command: Ask, answer: Any) -> None:  # Any: each command has its own type of answer
+    def _send_answer(self, command: Ask, answer: Any) -> None:  # Any: depends on the command
         """Send an answer to the caller of a query, after updating the state that depends on the answer."""
         if isinstance(command, FindSession):
             command.answer(answer)

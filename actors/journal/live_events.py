@@ -1,7 +1,8 @@
 """Publish durable events to the reader of the current ask.
 
-Every append of a session's actors passes its events to `LiveEvents` once they are durable. The events are converted by
-the same `Publisher` that `session.events()` uses, so both readers receive equal events.
+Once an append is durable, its events are passed to the session's `LiveEvents`. They are converted by the same
+`Publisher` class that `session.events()` uses, so readers of the ask and readers of `session.events()` receive equal
+events.
 """
 
 from collections.abc import Sequence
@@ -13,9 +14,9 @@ from actors.core.stream_events.sink import Sink
 
 
 class LiveEvents:
-    """The connection from the appends of a session to the reader of the session's current ask.
+    """Passes a session's durable events to the reader of the session's current ask.
 
-    If the session's actors crash, the connection is lost, and the next generation of actors creates a new one.
+    If the session's actors crash, this object is lost, and the next generation of actors creates a new one.
     """
 
     __slots__ = ("_publisher", "_sink", "is_idle")
@@ -45,10 +46,9 @@ class LiveEvents:
         self.is_idle, self._sink = True, None
 
     def publish(self, events: Sequence[LogEvent], last_seq: int) -> None:
-        """Publish events that have become durable. `last_seq` is the number of the last one in the log.
+        """Publish events that have become durable. `last_seq` is the number of the last event in the log.
 
-        The terminal event of the ask is skipped. The session creates that event, because the log lacks some of its
-        data.
+        The ask's terminal event is skipped. The session publishes it instead, because the log lacks some of its data.
         """
         if self._sink is None:
             return

@@ -30,12 +30,13 @@ from actors.kernel import Context, Ref
 from actors.kernel.turnstile import turnstile
 
 SENT = 16
-"""Maximum events that one session's handlers may send before they are written. At this number the session stops
-handling messages, so that the journal can write events of other sessions."""
+"""Maximum number of unwritten events that one session's handlers may have sent. At this number, the session stops
+handling messages, so that the journal can write other sessions' events.
+"""
 
 
 class LogWriter:
-    """The writer of a session actor's events, which also keeps the session's state.
+    """Writes the events of a session actor to the log, and keeps the session's state up to date.
 
     Each event changes the state as soon as the event is sent or held. The ledger actor writes the events of tool calls
     and tracks the calls, so this state has no ledger.
@@ -69,7 +70,7 @@ class LogWriter:
         return self._outbox.is_empty and not self._sent
 
     def resume(self, state: SessionState) -> None:
-        """Replace the state with `state`, the state at the end of the log. Later events change it further."""
+        """Replace the state with `state`, the state at the end of the log."""
         self.state = replace(state, ledger=NO_CALLS)
         self._holding.record_size("messages", state.size)
 
@@ -100,7 +101,7 @@ class LogWriter:
         self,
         event: LogEvent,
         on_durable: OnDurable | None,
-        context: Context[Any],  # Any: each actor has its own type of command
+        context: Context[Any],  # Any: actors of every command type call this method
     ) -> None:
         """Write an event from a message handler without waiting. If the event is not written, the actor of `context`
         crashes.
@@ -135,7 +136,7 @@ class Replay(Struct, frozen=True):
     Args:
         state: The session's state.
         lanes: The lanes of the session: the transcript that was sent for each binding.
-        seq: The number of the last event; 0 if no caller needs it.
+        seq: The number of the last event; 0 if the number is not needed.
         repeatable: The unfinished calls that may run again.
         opened: The first event of the log; None if that event is not `Opened`.
         round: The round of the last request in the last turn; 0 if the turn sent no request.
@@ -150,11 +151,13 @@ class Replay(Struct, frozen=True):
 
 
 SLICE = 256
-"""Events that are replayed before other tasks may run. Replaying them takes a few milliseconds."""
+"""Number of events that are replayed before other tasks may run. This takes a few milliseconds."""
 
 
 async def fold_in_slices(events: Sequence[LogEvent], rules: Rules) -> tuple[SessionState, Lanes]:
-    """Rebuild a session's state and lanes from the events of its log. Let other tasks run between slices of events."""
+    """Rebuild a session's state and lanes from the events of its log, in slices, so that other tasks can run in
+    between.
+    """
     folding = LogFold(rules)
     for first in range(0, len(events), SLICE):
         if first:
@@ -192,8 +195,9 @@ class Generation:
         fence: The fencing number of the session's claim.
         journal: The address of the journal actor, which reads the log.
         rules: The rendering rules of each binding.
-        holding: Counts the memory of the session.
-        number: 0 for actors that are created from a state. Actors with a higher number start from a replay of the log.
+        holding: Counts the memory that the session uses.
+        number: The number of this generation. Actors of generation 0 are created from a state. Actors of later
+            generations start from a replay of the log.
         replay: The replay of the current log. If None, the log is read when it is needed.
     """
 
@@ -234,7 +238,7 @@ class Generation:
         self.live: LiveEvents = LiveEvents()
         self.outbox: Outbox = Outbox(session, fence, self.live)
         self.sent_lanes: dict[Binding, Lane] = {}
-        """The lane of the last logged request per binding, until the renderer takes over the lane."""
+        """For each binding, the lane of the last logged request, until the renderer takes the lane over."""
 
     def next_generation(self, replay: Replay | None = None) -> "Generation":
         """Return the next generation, whose actors start from a replay of the log.
@@ -251,7 +255,7 @@ class Generation:
 
     def start_actor(
         self,
-        context: Context[Any],  # Any: each actor has its own type of command
+        context: Context[Any],  # Any: actors of every command type call this method
         on_replay: Callable[[Replay], None],
     ) -> None:
         """Let an actor of this generation restore its state: call `on_replay` with the replay of the log.
@@ -263,7 +267,7 @@ class Generation:
             context.start(partial(self._hand_over_replay, on_replay), name="replay", holds=True)
 
     async def _hand_over_replay(self, on_replay: Callable[[Replay], None]) -> None:
-        """Call `on_replay` with the replay. After the last actor has received the replay, release its memory."""
+        """Call `on_replay` with the replay. Release the replay's memory once the last actor has received it."""
         on_replay(await self.replay())
         self._unserved_actors -= 1
         if not self._unserved_actors:

@@ -1,8 +1,8 @@
-"""Hold events of a session back until the session's next append writes them.
+"""Hold back events of a session until the session's next append writes them.
 
 Some events need not be durable at once. The user's message can wait until the request is sent, and the model's message
-until its calls are scheduled. The next append from any actor of the session includes the held events. So one commit
-writes all of them, and the log keeps their order.
+until its calls are scheduled. The session's next append, from any of its actors, includes the held events. So one
+commit writes all of them, and the log keeps their order.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from actors.journal.live_events import LiveEvents
 
 
 class Outbox:
-    """The events of a session that wait for its next append.
+    """The events of a session that will be written with its next append.
 
     All actors of the session share one outbox. A crash discards the events, and the actors start again from the log.
 

@@ -15,14 +15,15 @@ from actors.kernel import Ref
 
 
 class LogPages:
-    """An async iterator over the pages of a log. It ends with the event that was last when the first page was read.
+    """An async iterator over the pages of a log. It ends at the event that was the last one when the first page was
+    read.
 
     Args:
         journal: The address of the journal actor.
         session: The id of the session.
         after: The number of the event before the first page.
-        as_writer: Whether the reader will append to the log; see `ReadLog`. Such reads are also urgent.
-        urgent: Whether a session waits for the pages. They are then read even if the read queue is full.
+        as_writer: Whether the reader will append to the log; see `ReadLog`. This implies `urgent`.
+        urgent: Whether a session is waiting for the pages. They are then read even if the read queue is full.
         throttle: Delays and shortens the reads after the first page while writes are pending. None means no delay.
     """
 

@@ -1,8 +1,8 @@
-"""Queue reads of the journal for its one reading thread.
+"""Queue the journal's reads, which run one at a time in a single thread.
 
-The journal actor uses this queue. An urgent read is one that a session needs to continue. The number of waiting reads
-that are not urgent is limited. While both kinds wait, they alternate, so the first urgent read waits for at most one
-other read.
+The journal actor uses this queue. A read is urgent if a session cannot continue without it. The number of queued
+non-urgent reads is limited. While both kinds are queued, they alternate, so the first urgent read waits for at most one
+non-urgent read.
 """
 
 from collections import deque
@@ -16,9 +16,9 @@ class ReadQueue(Generic[Q]):
     """A queue of reads, which a task performs one at a time. The task ends when the queue is empty.
 
     Args:
-        capacity: Maximum number of waiting reads that are not urgent.
+        capacity: Maximum number of queued non-urgent reads.
         read: Performs one read.
-        start: Starts the task.
+        start: Starts the task that performs the reads.
     """
 
     def __init__(
@@ -37,14 +37,14 @@ class ReadQueue(Generic[Q]):
         return len(self._waiting) >= self._capacity
 
     def add(self, read: Q, *, urgent: bool = False) -> None:
-        """Add a read to the queue. Callers must check `is_full` before they add a read that is not urgent."""
+        """Add a read to the queue. Callers must check `is_full` before they add a non-urgent read."""
         (self._urgent if urgent else self._waiting).append(read)
         if not self._is_reading:
             self._is_reading = True
             self._start(self._run)
 
     async def _run(self) -> None:
-        """Perform the queued reads, alternating between urgent and other reads, until the queue is empty."""
+        """Perform the queued reads, alternating between urgent and non-urgent reads, until the queue is empty."""
         while self._waiting or self._urgent:
             self._was_urgent = bool(self._urgent) and not (self._was_urgent and self._waiting)
             await self._read((self._urgent if self._was_urgent else self._waiting).popleft())

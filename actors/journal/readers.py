@@ -1,8 +1,8 @@
-"""Notify the readers of sessions of new log events, and buffer stream deltas for them.
+"""Notify the readers of a session about new log events, and buffer stream deltas for them.
 
 A `SessionEvents` object subscribes here to read one session. The journal actor reports new events.
 
-Readers take durable events from the log, so a late or slow reader receives the same events as every other reader.
+Readers read durable events from the log, so a late or slow reader receives the same events as every other reader.
 Deltas are not in the log. Each delta is buffered with the number of the log's last event at that time, so a reader can
 return the delta at the right position among the durable events. If a reader has `BUFFER` unread deltas, its deltas are
 dropped, and the reader receives a notice.
@@ -20,16 +20,16 @@ from actors.journal.read_throttle import ReadThrottle
 from actors.kernel.event_loop import Changes, event_loop
 
 BUFFER = 1024
-"""Maximum deltas in the buffer of one reader."""
+"""Maximum number of deltas in one reader's buffer."""
 
 
 class Subscriber:
     """The notifications and the buffered stream deltas for one reader of a session.
 
     Attributes:
-        last: The number of the last event of the log; None until the reader has read the end of the log for the first
-            time.
-        lost: The number of dropped deltas that the reader has not been notified of.
+        last: The number of the last event of the log; None until the reader has reached the end of the log for the
+            first time.
+        lost: The number of dropped deltas about which the reader has not been notified yet.
         rolled_back_to: If the storage lost events, the number of the last event that remains; None otherwise.
         is_over: Whether the session has ended.
     """
@@ -109,7 +109,7 @@ class Readers:
     """All readers of the sessions of one runtime.
 
     Attributes:
-        following: The readers by session id; sessions without readers have no entry.
+        following: The subscribers by session id; sessions without readers have no entry.
         throttle: Delays the readers of long logs while writes are pending.
     """
 
@@ -120,7 +120,7 @@ class Readers:
         self.throttle: ReadThrottle = ReadThrottle()
 
     def subscribers_of(self, session: str) -> list[Subscriber]:
-        """Return the subscribers of a session that still exist."""
+        """Return a session's subscribers that have not been garbage-collected."""
         found = [reference() for reference in self.following.get(session, ())]
         return [each for each in found if each is not None]
 
@@ -128,8 +128,8 @@ class Readers:
         """Subscribe to a session. The subscription ends when the returned object is garbage-collected."""
         following = Subscriber()
 
-        def forget(gone: ref[Subscriber]) -> None:
-            left = [each for each in self.following.get(session, ()) if each is not gone]
+        def forget(reference: ref[Subscriber]) -> None:
+            left = [each for each in self.following.get(session, ()) if each is not reference]
             if left:
                 self.following[session] = left
             else:
@@ -154,14 +154,14 @@ class Readers:
             following.end()
 
     def shared_sink(self, session: str, sink: Sink) -> Sink:
-        """Return a sink that passes all events to `sink`, and the deltas also to the readers of the session."""
+        """Return a sink that passes all events to `sink`, and passes deltas to the session's readers as well."""
         return SharedSink(sink, self, session)
 
 
 class SharedSink:
-    """A sink that passes events to the sink of an ask, and deltas also to the readers of the session.
+    """Passes all events to the sink of an ask, and passes deltas to the session's readers as well.
 
-    The readers take all other events from the log.
+    The session's readers read all other events from the log.
     """
 
     __slots__ = ("_own", "_readers", "_session")

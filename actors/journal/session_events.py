@@ -25,7 +25,9 @@ from actors.journal.storage import PAGE, LogPage
 from actors.kernel import Ref
 
 BACK = 32
-"""Maximum events per read when a reader searches backwards for the start of an ask and then reads forwards again."""
+"""Maximum number of events per read while a reader searches backwards for the start of an ask, and then reads forwards
+again.
+"""
 
 
 class SessionEvents:
@@ -37,9 +39,9 @@ class SessionEvents:
         follow: Whether to wait for new events at the end of the log. Otherwise the iterator ends there.
         journal: The address of the journal actor, which reads the log.
         readers: Reports new events and deltas.
-        check_caller: Raises if the caller must not read the session.
-        is_over: Returns whether the session has ended.
-        ended_error: Creates the error for a session that has ended.
+        check_caller: Raises an error if the caller must not read the session.
+        is_over: Returns True if the session has ended.
+        ended_error: Returns the error to raise if the session has ended.
     """
 
     def __init__(
@@ -59,8 +61,8 @@ class SessionEvents:
         self._check, self._is_over, self._ended_error = check_caller, is_over, ended_error
         self._following: Subscriber | None = None
         self._publisher = Publisher()
-        self._log: deque[LogEvent] = deque()  # log events that are not converted yet
-        self._ready: deque[SessionEvent] = deque()  # stream events of one log event that are not returned yet
+        self._log: deque[LogEvent] = deque()  # log events to convert
+        self._ready: deque[SessionEvent] = deque()  # converted, but not returned yet
         self._is_stopped = self._has_closed = False
         self._is_catching_up = False  # whether the last page was long, so that more pages probably follow
 
@@ -72,8 +74,8 @@ class SessionEvents:
 
         Raises:
             UnknownSeq: `after` is higher than the number of the last event.
-            SessionClosed: The session ended without a `closed` event: the runtime ended, or the session's actors
-                crashed.
+            SessionClosed: The session ended without a `closed` event, because the runtime exited or the session's
+                actors crashed.
             JournalError: The log cannot be read.
         """
         self._check()
@@ -140,7 +142,7 @@ class SessionEvents:
         return page, await self._create_publisher_at(self._after)
 
     async def _create_publisher_at(self, seq: int) -> Publisher:
-        """Return a publisher, which converts log events to stream events, for the events after number `seq`.
+        """Return a publisher that converts the log events after number `seq` to stream events.
 
         If an ask is open after event `seq`, the earlier events of this ask are read first, because the conversion
         depends on them.
@@ -193,7 +195,7 @@ class SessionEvents:
         subscriber.rolled_back_to = None
 
     async def _convert_events(self, subscriber: Subscriber) -> None:
-        """Convert log events to stream events until a stream event is ready, or until the next delta is due."""
+        """Convert log events to stream events until a stream event is ready, or the next delta must be returned."""
         place = subscriber.delta_position
         if not self._log:
             page = await self._read_page(self._publisher.seq)
@@ -213,7 +215,7 @@ class SessionEvents:
                 await self._readers.throttle.pause()
 
     def _queue_page(self, page: LogPage) -> None:
-        """Add the events of a page to the events that are not converted yet."""
+        """Add the events of a page to the queue of log events to convert."""
         self._log.extend(page.events)
         self._is_catching_up = len(page.events) >= SLICE
 

@@ -1,7 +1,7 @@
 """Run the methods of a blocking storage in two threads: one for writes and one for reads.
 
 The journal actor uses these threads. Each thread runs one method at a time, and the threads do not wait for each other.
-So reading a page or a list of sessions does not delay a write, except through the interpreter lock
+So reading a page or listing sessions does not delay a write, except through the interpreter lock
 (`actors.journal.read_throttle`).
 """
 
@@ -21,7 +21,10 @@ R = TypeVar("R")
 
 
 class StorageThreads:
-    """The two threads of a storage. After a write, the host's lease is also renewed if half of it has passed.
+    """Runs a storage's methods in two threads: one for writes, one for reads.
+
+    The runtime renews the host's lease regularly. In addition, a write renews it if more than half of the lease has
+    passed since the last renewal.
 
     Args:
         storage: The storage whose lease is renewed.
@@ -35,11 +38,11 @@ class StorageThreads:
         self._renewed_at = meter.renewed_at = system.now()
 
     def begin_renewal(self) -> None:
-        """Store the current time. Call this before the lease is renewed."""
+        """Store the current time. Must be called before the lease is renewed."""
         self._renewed_at = self._system.now()
 
     def record_renewal(self) -> None:
-        """Record that the lease was renewed at the time of the last call of `begin_renewal`."""
+        """Record that the lease was renewed at the time of the last `begin_renewal` call."""
         self._meter.record_renewal_time(self._renewed_at)
 
     async def write(self, work: Callable[[], R]) -> R:

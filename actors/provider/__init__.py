@@ -1,3 +1,1 @@
-"""Send requests to providers. This includes resolving targets, admitting requests, counting budgets, looking up prices
-and reading answers.
-"""
+"""Send requests to providers: resolve targets, admit requests, track budgets, look up prices and read answers."""

@@ -1,16 +1,16 @@
 """Decide when each request to a backend may start.
 
-Each backend has one `Admission`, owned by its provider actor. A request starts at once if the limits on concurrency and
-rate allow it, the backend did not ask to wait, and no other request is queued. Otherwise it waits in a bounded queue.
-The queue shares the backend among tenants by weight, and equally among the sessions of a tenant. Within a tenant,
-requests that continue a turn go first, so that started turns finish soon. Retries have a separate queue, which is
-served first.
+Each backend has one `Admission`, owned by its provider actor. A request starts at once if the concurrency and rate
+limits allow it, the backend has not asked for a pause, and no other request is queued. Otherwise it waits in a bounded
+queue. The queue shares the backend among tenants by weight, and equally among the sessions of a tenant. Within a
+tenant, requests that continue a turn go first, so that started turns finish soon. Retries have a separate queue, which
+is served first.
 
 While it is uncertain whether the backend is down, requests start one at a time. If every request fails, the circuit
 breaker opens. New and queued requests are then rejected at once.
 
-During the wait before its retry, a request counts neither as running nor as queued. If no limit is in force,
-`wait_to_start` and `record_end` only count requests.
+A request that waits before a retry counts neither as running nor as queued. If no limit applies, `wait_to_start` and
+`record_end` only count requests.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,28 +33,31 @@ LEARNING = 0.2
 PROBE = 0.001
 """Seconds reported as the wait for an open breaker while a probe is running, because the real wait is unknown."""
 LEAD = 8
-"""Number of requests by which a continuing turn precedes its tenant's other requests. Later requests of a longer turn
-queue normally."""
+"""The head start of a continuing turn over its tenant's other requests, as a number of requests. After that, the
+requests of a longer turn queue normally.
+"""
 NEXT_PROBE = 1.0
-"""Seconds after which another request starts while it is uncertain whether the backend is down, although the previous
-request has no answer yet."""
+"""While it is uncertain whether the backend is down: seconds after which another request starts even if the previous
+request has not been answered.
+"""
 NEXT_FIRST = 0.1
-"""Seconds between the starts of two first tries while it is uncertain whether the backend is down. Retries start at
-once, because they decide whether it is."""
+"""While it is uncertain whether the backend is down: seconds between the starts of two first tries. Retries start at
+once, because their outcome resolves the uncertainty.
+"""
 
 
 class Pace(Struct, frozen=True):
     """The limits of one backend.
 
     Args:
-        concurrency: Maximum number of requests at once. Rate limit errors lower it for a while.
+        concurrency: Maximum number of concurrent requests. Rate limit errors lower it temporarily.
         waiting: Maximum number of queued requests. Further requests are rejected.
         requests, tokens: Limits per minute. `None` means no limit.
-        failures: Number of consecutive failures that opens the circuit breaker. The requests in flight at the first
-            failure count as one.
+        failures: Number of consecutive failures that opens the circuit breaker. Failures of the requests that were in
+            flight at the first failure count as one.
         cooldown: Seconds for which the breaker stays open.
-        patience: Longest wait in seconds that a backend may request for all sessions. A request for a longer wait opens
-            the breaker.
+        max_pause: Longest pause in seconds that a backend may request for all sessions. If it requests a longer pause,
+            the breaker opens.
         weights: Weights of the tenants in the queue. The default weight is 1.
     """
 
@@ -64,21 +67,22 @@ class Pace(Struct, frozen=True):
     tokens: int | None = None
     failures: int = 10
     cooldown: float = 30.0
-    patience: float = 20.0
+    max_pause: float = 20.0
     weights: Mapping[str, float] = {}
 
 
 class Ticket(Struct, eq=False):
-    """One try of a request, from its arrival at the admission to its end.
+    """One try of a request, from its arrival at the `Admission` to its end.
 
     Args:
         size: Bytes of the request body.
         is_first: False for a retry.
         continues: Whether an earlier request of the same turn was answered.
-        wave: Number of the period between two decreases of the concurrency limit in which the request started. Rate
-            limit errors of one period lower the limit once.
-        breaker_wave: The same number for the circuit breaker, whose periods begin at the first failure after a success.
-        probes: Whether the request tests a half-open breaker.
+        wave: Number of the period in which the request started. A period ends when a rate limit error lowers the
+            concurrency limit; further errors of requests from that period do not lower it again.
+        breaker_wave: Number of the circuit breaker's period in which the request started. A period begins at the first
+            failure after a success.
+        probes: Whether the request tests whether the breaker can close.
         is_in_doubt: Whether the request started while it was uncertain whether the backend is down.
         tokens, second: The number of reserved tokens, and the second in which they were reserved.
         waiter: Wakes the queued request.
@@ -104,11 +108,11 @@ class Condition(Struct, frozen=True):
     """The current state of a backend.
 
     Args:
-        in_flight, waiting: Number of requests of all sessions.
-        limit: Maximum number of requests that may be in flight now.
+        in_flight, waiting: Numbers of running and of queued requests, over all sessions.
+        limit: Maximum number of requests that may currently be in flight.
         closed_for: Seconds until the breaker allows a request, or 0 if requests are allowed.
-        seconds_since_failure: Seconds since a request failed after all its retries, or None if no request did, or if a
-            later request succeeded.
+        seconds_since_failure: Seconds since a request last failed after all its retries. None if no request has failed,
+            or if a later request succeeded.
     """
 
     in_flight: int
@@ -124,10 +128,10 @@ class Admission:
     Args:
         name: Name of the backend, for messages.
         pace: The limits of the backend.
-        now: Returns the time of the loop's clock, in seconds.
-        call_at: Schedules a function for a time of the loop's clock.
-        min_span: Seconds from the first failure before the breaker may open. They prevent one request from opening it
-            with its retries.
+        now: Returns the time on the loop's clock, in seconds.
+        call_at: Schedules a function call at a time on the loop's clock.
+        min_span: Seconds that must pass after the first failure before the breaker may open, so that the retries of one
+            request cannot open it.
     """
 
     in_flight: int
@@ -151,12 +155,12 @@ class Admission:
         self._tokens = MinuteBudget(pace.tokens) if pace.tokens else None
         self._retries = RetryBudget(burst=max(10.0, pace.concurrency))
         self._per_byte = TOKENS_PER_BYTE
-        self._paused_until = -inf  # no request starts before this time, because the backend asked to wait
+        self._paused_until = -inf  # no request starts before this time, because the backend asked for a pause
         self._next_check = inf
         self.concurrency: Concurrency = Concurrency(pace.concurrency)
         self.breaker: Breaker = Breaker(pace.failures, pace.cooldown, min_span)
         self.in_flight = self.answers = self._first_tries = self._in_doubt = 0
-        self._probed = -inf  # start of the last request while the backend was possibly down
+        self._probed = -inf  # when a request was last started while the backend was possibly down
 
     @property
     def waiting(self) -> int:
@@ -198,9 +202,7 @@ class Admission:
             await self._wait_in_queue(ticket)
 
     def record_end(self, ticket: Ticket, failure: Failure | None, usage: Usage | None) -> None:
-        """Record how a try of a request ended, so that another request may start. `usage` is None if the try was
-        stopped.
-        """
+        """Record how a try ended, so that another request may start. `usage` is None if the try was stopped."""
         self.in_flight -= 1
         self._in_doubt -= ticket.is_in_doubt
         if self._tokens is not None and usage is not None:
@@ -235,7 +237,7 @@ class Admission:
     def may_retry(self, failure: Failure) -> bool:
         """Return True if a request may be retried after `failure`.
 
-        After a rate limit error, a retry is allowed unless the breaker is open. The retry adds no load, because it
+        After a rate limit error, a retry is allowed unless the breaker is open. The retry does not add load, because it
         waits until the limits allow it.
         """
         if self.breaker.until is not None:
@@ -247,10 +249,10 @@ class Admission:
         self.breaker.failed_at = self._now()
 
     def pause(self, seconds: float) -> None:
-        """Start no request for this number of seconds, because the backend asked to wait. A wait longer than
-        `Pace.patience` has no effect.
+        """Start no requests for this number of seconds, because the backend asked for a pause. A pause longer than
+        `Pace.max_pause` has no effect.
         """
-        if seconds <= self._pace.patience:
+        if seconds <= self._pace.max_pause:
             self._paused_until = max(self._paused_until, self._now() + seconds)
 
     def _admit_probe(self, ticket: Ticket) -> None:
@@ -271,7 +273,7 @@ class Admission:
         return bool(self._again.size or (ticket.is_first and self._queue.size))
 
     def _queue_capacity(self, ticket: Ticket) -> int:
-        """Return the capacity of the request's queue. The queue of retries is larger, because their requests were
+        """Return the capacity of the request's queue. The queue for retries is larger, because these requests were
         already accepted once.
         """
         most = self._pace.waiting
@@ -286,9 +288,7 @@ class Admission:
         )
 
     def _can_start(self, ticket: Ticket) -> bool:
-        """Return True if a request may start now. If it may start after some time, schedule another check for that
-        time.
-        """
+        """Return True if a request may start now. If it may start later, schedule another check for that time."""
         if self.in_flight > self.concurrency.limit - 1:
             return False
         is_in_doubt = self.breaker.is_in_doubt
@@ -357,14 +357,14 @@ class Admission:
             wake(ticket.waiter)
 
     def _queue_cost(self, ticket: Ticket) -> float:
-        """Return the cost of a request in the fair queue. It is the number of expected tokens if tokens are limited,
-        else 1.
+        """Return the cost of a request in the fair queue: its expected number of tokens if tokens are limited,
+        otherwise 1.
         """
         return max(1.0, ticket.size * self._per_byte) if self._tokens is not None else 1.0
 
     def _queue_lead(self, ticket: Ticket) -> float:
-        """Return the head start of a request over the other requests of its tenant, in units of `_queue_cost`. Only a
-        request that continues a turn gets a head start.
+        """Return a request's head start over the tenant's other requests, in units of `_queue_cost`. Only requests that
+        continue a turn get a head start.
         """
         return LEAD * self._queue_cost(ticket) if ticket.continues else 0.0
 
@@ -388,19 +388,21 @@ class Admission:
             self.concurrency.record_answer()
 
     def _restart_concurrency(self) -> None:
-        """Start again with a concurrency of one, after the breaker has closed."""
+        """Reset the concurrency limit to 1, after the breaker has closed."""
         self.concurrency.restart()
         logger.circuit_closed(self._name)
 
     def _record_failure(self, ticket: Ticket, failure: Failure) -> None:
-        """Update the limits after a failed try, and log if the breaker opens."""
+        """Update the limits after a failed try. If the breaker opens, log it."""
         was_open = self.breaker.until is not None
         self._adjust_limits(ticket, failure)
         if not was_open and (until := self.breaker.until) is not None:
             logger.circuit_opened(self._name, until - self._now(), self.breaker.in_a_row)
 
     def _adjust_limits(self, ticket: Ticket, failure: Failure) -> None:
-        """Adjust the limits after a failed try. Any error other than an outage shows that the backend is running."""
+        """Adjust the limits after a failed try. An error that does not indicate an outage shows that the backend is
+        running.
+        """
         asked = failure.retry_after
         if failure.kind == "rate_limit":
             self.concurrency.record_rate_limit(ticket.wave)
@@ -412,7 +414,7 @@ class Admission:
                 self._now(), ticket.breaker_wave
             ):
                 self._reject_queued()
-        elif failure.kind == "rate_limit" and (ticket.probes or (asked or 0) > self._pace.patience):
+        elif failure.kind == "rate_limit" and (ticket.probes or (asked or 0) > self._pace.max_pause):
             self.breaker.open(self._now(), min(asked or inf, self._pace.cooldown))
             self._reject_queued()
         elif failure.status is not None:

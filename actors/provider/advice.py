@@ -1,4 +1,4 @@
-"""Suggest a fix for a failed ask, for errors and for the command line.
+"""Suggest how to fix a failed ask, for error messages and for the command line.
 
 In:  the result of an ask, and the configuration.
 Out: the suggestion in one line, or an empty string. Other functions return a message or an error with the suggestion.
@@ -38,11 +38,11 @@ _NO_MODEL = re.compile(
 _BOUNDS = ("limit", "time")
 """Kinds of causes that are limits, not failures: the ask has used up its rounds, tokens or time."""
 _FOR_LATER = frozenset(("overloaded", "circuit_open", "time"))
-"""Kinds of failures in this process that end by themselves, so that the ask can be retried later."""
+"""Kinds of failures within this process that go away with time, so that the ask can be retried later."""
 _UNUSABLE = frozenset(("transcript", "media", "overflow"))
 """Kinds of failures caused by the conversation. All automatic fixes have already been tried."""
 _NAMES = {"thinking": "thinking (reasoning)", "cache_life": "cache"}
-"""Names in the configuration, for settings with a different internal name."""
+"""The names in the configuration of settings that have a different internal name."""
 _NO_SETTINGS = frozenset(("stream_options", "include"))
 """Request parameters that no setting controls."""
 
@@ -85,7 +85,7 @@ def _cause(result: AskResult) -> Cause | None:
 
 
 def _pending_retry(result: AskResult) -> Attempt | None:
-    """If the ask timed out while a failed request waited for its retry, return that request, else None."""
+    """If the ask timed out while a failed request was waiting to be retried, return that request; otherwise None."""
     cause = _cause(result)
     if cause is None or cause.kind != "time" or result.finish_reason is not None or len(result.attempts) < 2:
         return None
@@ -98,7 +98,7 @@ def _can_retry(kind: str) -> bool:
 
 
 def _key_advice(attempt: Attempt, cause: Cause, config: "Config") -> str:
-    """If the provider rejected the key, suggest checking it, and say where it is configured."""
+    """If the provider rejected the key, suggest checking it, and state where it is configured."""
     if cause.status == 403:
         return f"may {config.credential_source(attempt.binding)} use {attempt.binding.model}?"
     if cause.status != 401 and not (cause.kind == "config" and _BAD_KEY.search(attempt.error)):
@@ -134,7 +134,7 @@ def _near_model(binding: Binding, config: "Config") -> str | None:
 
 
 def _makers(binding: Binding, config: "Config") -> tuple[str, ...]:
-    """Return the companies whose models a host with the binding's dialect serves."""
+    """Return the companies whose models are served by hosts with the binding's dialect."""
     try:
         return config.dialect(binding.dialect).makers
     except ConfigError:  # the dialect was removed from the configuration file
@@ -157,7 +157,7 @@ def _parameter_advice(attempt: Attempt, cause: Cause, config: "Config") -> str:
 
 
 def _address_advice(attempt: Attempt, cause: Cause, config: "Config") -> str:
-    """If the failure concerns the address, show the URL of the request and suggest another base URL."""
+    """If the address may be wrong, show the request's URL and suggest a different base URL."""
     try:
         url = request_url(attempt.binding, config)
     except ConfigError:  # the dialect was removed from the configuration file
@@ -167,8 +167,8 @@ def _address_advice(attempt: Attempt, cause: Cause, config: "Config") -> str:
 
 
 def _conversation_advice(result: AskResult, cause: Cause) -> str:
-    """If the provider rejects the conversation, suggest a turn to rewind to. Otherwise, later requests would be
-    rejected too.
+    """If the provider rejects the conversation, suggest a turn to rewind to. Without a rewind, later requests would be
+    rejected as well.
     """
     before = result.turn_before
     if cause.kind not in _UNUSABLE or before is None:
@@ -177,7 +177,7 @@ def _conversation_advice(result: AskResult, cause: Cause) -> str:
 
 
 def request_url(binding: Binding, config: "Config") -> str:
-    """Return the complete URL of requests to a binding."""
+    """Return the complete URL to which a binding's requests are sent."""
     from actors.adapters.adapter import adapter
     from actors.adapters.request import Settings
     from actors.core.data.segments import Segments
@@ -187,7 +187,7 @@ def request_url(binding: Binding, config: "Config") -> str:
 
 
 def _address_fix(attempt: Attempt, cause: Cause, url: str) -> str:
-    """Return the probable correction of a base URL, or an empty string if the failure does not concern the address."""
+    """Return a probable correction of the base URL, or an empty string if the failure does not concern the address."""
     binding, why, status = attempt.binding, attempt.error, cause.status
     if status in _NOT_FOUND or (status is None and any(sign in why for sign in _UNREADABLE)):
         return _path_fix(binding, url)
@@ -204,7 +204,7 @@ def _address_fix(attempt: Attempt, cause: Cause, url: str) -> str:
 
 
 def _path_fix(binding: Binding, url: str) -> str:
-    """Suggest another path for the base URL."""
+    """Suggest a different path for the base URL."""
     base, path = binding.endpoint.rstrip("/"), _split_url(url).path
     request = path.removeprefix(_split_url(base).path)
     if base.endswith(request):

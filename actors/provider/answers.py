@@ -1,4 +1,4 @@
-"""Define the results of a request and its retries: a complete, a broken or an aborted answer.
+"""Define the possible results of a request with its retries: a complete, a broken or an aborted answer.
 
 `actors.provider.rounds` returns these values.
 """
@@ -17,7 +17,7 @@ class FailedTry(Struct, frozen=True):
 
     Args:
         failure: The failure.
-        wait: Seconds of waiting between the previous try and this try.
+        wait: Seconds waited before this try.
     """
 
     failure: Failure
@@ -30,10 +30,10 @@ class Answer(Struct, frozen=True):
     Args:
         finish: The provider's finish reason.
         calls: Number of tool call ids that were assigned.
-        cut: The reason why the answer is incomplete, or None if it is complete.
+        cut: Why the answer is incomplete, or None if it is complete.
         left_out: Content of the answer that is missing from the message.
         tried: The earlier tries, all of which failed.
-        wait: Seconds of waiting before the last try.
+        wait: Seconds waited before the last try.
     """
 
     message: Message
@@ -73,7 +73,7 @@ class BrokenAnswer(UnfinishedAnswer, frozen=True, kw_only=True):
 
     Args:
         failure: The classified failure.
-        visible: Whether any part of the answer was visible to the user.
+        visible: Whether any part of the answer was already visible to the user.
     """
 
     failure: Failure

@@ -1,4 +1,4 @@
-"""Define the rules for each try of a request: its headers, timeouts and retries, and the redaction of failures.
+"""Define the rules for each try of a request: headers, timeouts, retries, and the removal of secrets from failures.
 
 A round (`actors.provider.rounds`) applies these rules. Randomness and time are arguments.
 """
@@ -29,7 +29,7 @@ from actors.transport import Timeouts
 
 
 def timeouts_of(defaults: Timeouts, ask_settings: Asked | None) -> Timeouts:
-    """Return the timeouts of a request: `defaults`, overridden by the settings of its ask."""
+    """Return a request's timeouts: `defaults`, overridden by the settings of its ask."""
     if ask_settings is None or (
         ask_settings.first_byte_timeout is None and ask_settings.idle_timeout is None
     ):
@@ -42,7 +42,10 @@ def timeouts_of(defaults: Timeouts, ask_settings: Asked | None) -> Timeouts:
 
 
 def merged_headers(defaults: Headers, overrides: Headers) -> Headers:
-    """Return the default headers, replaced and extended by the overrides. Names are compared in lower case."""
+    """Return the default headers combined with the overrides, which take precedence.
+
+    Names are compared in lower case.
+    """
     if not overrides:
         return defaults
     names = {name for name, _ in overrides}
@@ -64,7 +67,7 @@ def without_secrets(failure: Failure, headers: Headers) -> Failure:
 
 
 class SilenceTimeout:
-    """A timeout that cancels the reading of a stream if no content arrives for too long.
+    """A timeout that cancels the reading of a stream if no content arrives for `timeout` seconds.
 
     Args:
         scope: The cancel scope in which the stream is read. An earlier deadline of the scope remains in force.
@@ -79,7 +82,7 @@ class SilenceTimeout:
 
     @property
     def error_message(self) -> str | None:
-        """The error message if this timeout has cancelled the scope, else None."""
+        """The error message if this timeout has cancelled the scope; otherwise None."""
         if self._timeout is None or self._scope.deadline >= self._until:
             return None
         return f"The stream sent no content for {self._timeout:g} s."
@@ -112,22 +115,23 @@ def _has_content(event: StreamEvent) -> bool:
 
 
 MAX_SPAN = 10.0
-"""Maximum seconds for which a failing backend is tried before the breaker opens."""
+"""Maximum number of seconds that a failing backend is tried before the breaker opens."""
 SPAN_RATIO = 1.5
-"""Ratio of that period to the waits of one request. It is above 1 because other requests start later, and each try
-takes time."""
+"""Ratio of that period to the total wait of one request. It is greater than 1, because other requests start later and
+each try takes time.
+"""
 
 
 class Retries(Struct, frozen=True):
-    """The retry policy of a request. A request is not retried after a part of its answer was visible.
+    """The retry policy for requests. A request is not retried once part of its answer was visible.
 
     Args:
-        attempts: Maximum number of tries. A rate limit error does not count if the backend answered other requests
-            meanwhile, up to `extra_attempts` times.
-        first_wait, longest_wait: The first and the longest wait before a retry, in seconds. The wait doubles in
-            between, with jitter.
-        longest_requested_wait: Longest wait in seconds that a provider may request. If it requests a longer wait, the
-            request fails, because another backend may answer sooner.
+        attempts: Maximum number of tries. Up to `extra_attempts` rate limit errors do not count, if the backend
+            answered other requests in the meantime.
+        first_wait, longest_wait: The first and the longest wait before a retry, in seconds. The wait doubles with each
+            try up to the longest, with jitter.
+        longest_requested_wait: Longest wait in seconds that a provider may request. If it requests more, the request
+            fails, because another backend may answer sooner.
     """
 
     attempts: int = 3
@@ -136,7 +140,7 @@ class Retries(Struct, frozen=True):
     longest_requested_wait: float = 20.0
 
     def wait_seconds(self, attempt: int, requested_wait: float | None, random: Random) -> float | None:
-        """Return the seconds to wait after failed try number `attempt`, or None to give up.
+        """Return the seconds to wait after the failed try number `attempt`, or None to give up.
 
         `requested_wait` is the wait in seconds that the provider requested, or None.
         """
@@ -149,8 +153,8 @@ class Retries(Struct, frozen=True):
         return self._wait_before_jitter(attempt) * random.uniform(0.5 if attempt == 1 else 0.75, 1.0)
 
     def mention_wait(self, failure: Failure) -> Failure:
-        """Return the failure. If the provider requests a wait longer than `longest_requested_wait`, the message
-        mentions the wait.
+        """Return the failure. If the provider requests a wait longer than `longest_requested_wait`, mention it in the
+        failure's message.
         """
         wait = failure.retry_after
         if wait is None or wait <= self.longest_requested_wait:
@@ -164,7 +168,7 @@ class Retries(Struct, frozen=True):
 
     @property
     def span(self) -> float:
-        """Seconds in which a request uses up all its tries during an outage."""
+        """Seconds that a request takes to use up all its tries during an outage."""
         return min(MAX_SPAN, SPAN_RATIO * sum(map(self._wait_before_jitter, range(1, self.attempts))))
 
     def _wait_before_jitter(self, attempt: int) -> float:

@@ -41,7 +41,7 @@ class ResolvedBackend(Struct):
         ask_settings: Asked | None = None,
         omitted: Sequence[OmittedParameter] = (),
     ) -> Request:
-        """Return the request for a rendered transcript of a session, with the settings of its ask.
+        """Return the request for a session's rendered transcript, with the settings of the ask.
 
         `omitted` lists the parameters to omit because the provider rejected them (`omissions`).
         """
@@ -56,7 +56,7 @@ class ResolvedBackend(Struct):
         return self._prepared[1].request(rendered._segments, facts)
 
     def needs_output_instruction(self, ask_settings: Asked | None) -> bool:
-        """Return True if an ask needs structured output that only an instruction in the prompt can request."""
+        """Return True if an ask needs structured output, and only an instruction in the prompt can request it."""
         if ask_settings is None or ask_settings.output is None:
             return False
         settings = self.asked_settings(ask_settings.tool_choice, ask_settings)
@@ -65,11 +65,11 @@ class ResolvedBackend(Struct):
         return output_means(settings, self.adapter.dialect) == "prompt"
 
     def instructed_tool_choice(self, ask_settings: Asked | None) -> ToolChoiceSetting | None:
-        """Return the ask's tool choice if only an instruction in the prompt can express it, because no parameter of the
-        request can force it.
+        """Return the ask's tool choice if no request parameter can force it, so that an instruction in the prompt must
+        express it.
 
-        Return None if a parameter can express the choice, or if the ask has none. Removing the other tools instead
-        would break reasoning that is bound to the tool list.
+        Return None if a parameter can force the choice, or if the ask has none. Removing all other tools from the
+        request is no alternative, because it would invalidate reasoning that is bound to the tool list.
         """
         if (
             ask_settings is None
@@ -92,7 +92,7 @@ class ResolvedBackend(Struct):
         return self.facts.omissions(self.asked_settings(choice, ask_settings))
 
     def asked_settings(self, choice: ToolChoiceSetting | None, ask_settings: Asked | None) -> Settings:
-        """Return the settings of the backend, overridden by those of an ask."""
+        """Return the backend's settings, overridden by the settings of an ask."""
         changes = {} if ask_settings is None else ask_settings.of_request
         if choice is not None:
             changes["tool_choice"] = choice

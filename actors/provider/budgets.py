@@ -1,13 +1,13 @@
-"""Share a budget among sessions. It belongs to a tenant, to a pool, or to the subagents that one batch of tool calls
-started.
+"""Share budgets among sessions. A shared budget belongs to a tenant, to a pool, or to the subagents that one batch of
+tool calls started.
 
-Until a request is answered, the budget counts an estimate of its usage, and afterwards the actual usage. If the budget
-has no room for a request, the request waits until another request is answered. The oldest waiting request goes first,
-unless another budget blocks it. If the estimates are right, the usage exceeds a budget by at most one request, as in a
-single session.
+While a request is in flight, the budget counts an estimate of its usage, and after the answer its actual usage. If the
+budget has no room for a request, the request waits until another request is answered. The oldest waiting request goes
+first, unless another budget blocks it. If the estimates are correct, usage exceeds a budget by at most one request, as
+with a single session's own budget.
 
-A waiting request is in the queue (`line`) of exactly one budget, which has no room. A budget with room has an empty
-queue. The end of a request wakes only the requests that can start, because waking thousands each time would take
+A waiting request is in the queue (`line`) of exactly one budget, which is one without room. A budget with room has an
+empty queue. The end of a request wakes only the requests that can start, because waking thousands each time would take
 minutes.
 """
 
@@ -38,7 +38,7 @@ _arrived = attrgetter("arrived")
 
 
 class Demand(Struct, frozen=True):
-    """The estimated usage of one request, in tokens and in money. The currency is that of the prices."""
+    """The estimated usage of one request, in tokens and in money. The currency is that of the configured prices."""
 
     tokens: int = 0
     money: float = 0.0
@@ -48,7 +48,7 @@ class Demand(Struct, frozen=True):
 
 
 class Window:
-    """The consecutive periods after which a budget restarts.
+    """Divides time into consecutive periods. A budget restarts with each period.
 
     Args:
         seconds: Length of a period.
@@ -82,7 +82,7 @@ class SharedBudget:
         used_before: The usage before this object was created.
         cost: Returns the cost of usage.
         loop: The event loop, in which requests wait.
-        owner_label: Description of the budget for messages.
+        owner_label: Description of the budget, for error messages.
         window: The periods after which the budget restarts. `None` means that it never restarts.
     """
 
@@ -117,13 +117,13 @@ class SharedBudget:
         self._in_flight, self._reserved = 0, Demand()
         self.waiter: Callable[[], Waiter] = loop.waiter
         self.refused: int = 0
-        """Requests and asks rejected because the budget was used up."""
+        """Number of requests and asks that were rejected because the budget was used up."""
         self.line: list[Share] = []
         """The shares of the sessions whose requests wait for this budget, oldest first."""
 
     @property
     def remaining(self) -> Budget:
-        """The unused part of the budget, for a new session. Raises `OverBudget` if the budget is used up."""
+        """The unused part of the budget, as the budget of a new session. Raises `OverBudget` if nothing is left."""
         return remaining_budget(self._budget, self.used, self._cost)
 
     @property
@@ -139,14 +139,14 @@ class SharedBudget:
         return self._budget.money is not None
 
     def used_up_limit(self) -> str | None:
-        """Return a line that names the used-up limit, or None if no limit is used up."""
+        """Return one line that states which limit is used up, or None if no limit is."""
         why = exhausted_limit(self._budget, self.used, self._cost, self.whose)
         if why is None or self._window is None:
             return why
         return f"{why}; the budget restarts in {self._window.seconds_left:.0f} s"
 
     def has_room(self) -> bool:
-        """Return True if the budget has room for another request, in addition to those in flight."""
+        """Return True if the budget has room for one more request in addition to the requests in flight."""
         budget, used, reserved = self._budget, self.used, self._reserved
         return not self._in_flight or (
             (budget.rounds is None or used.rounds + self._in_flight < budget.rounds)
@@ -156,7 +156,9 @@ class SharedBudget:
 
     @property
     def is_open(self) -> bool:
-        """True if no request has to wait. The budget has room, or it is used up and rejects requests."""
+        """True if requests need not wait, either because the budget has room, or because it is used up and rejects
+        them.
+        """
         return self.has_room() or self.used_up_limit() is not None
 
     def reserve(self, demand: Demand) -> None:
@@ -170,7 +172,7 @@ class SharedBudget:
         self._reserved = self._reserved - demand if self._in_flight else Demand()
 
     def record_usage(self, binding: Binding, usage: Usage, *, is_round: bool) -> None:
-        """Add the actual usage of a request. With `is_round`, the request also counts as a round."""
+        """Add the actual usage of a request. With `is_round`, the request counts as a round as well."""
         self._used = replace(self.used.plus(binding, usage), rounds=self.used.rounds + is_round)
 
     @property
@@ -192,7 +194,7 @@ class SharedBudget:
 
 
 class Share:
-    """The current request of one session, as its shared budgets count it. Leaving the context manager releases the
+    """Counts the current request of one session in its shared budgets. Exiting the context manager releases the
     request.
     """
 
@@ -219,8 +221,8 @@ class Share:
         return not self._budgets
 
     async def admit(self, demand: Demand, is_stopped: Callable[[], bool]) -> str | None:
-        """Wait until every budget has room, and count the request as in flight. If a budget is used up, return a line
-        that names the limit.
+        """Wait until every budget has room, and count the request as in flight. If a budget is used up, return one line
+        that states which limit.
 
         A request that is stopped while it waits is not counted.
         """
@@ -239,7 +241,9 @@ class Share:
         return why
 
     async def _wait_for_room(self, is_stopped: Callable[[], bool]) -> str | None:
-        """Wait until the request is counted or stopped. If a budget is used up, return a line that names the limit."""
+        """Wait until the request is counted or stopped. If a budget is used up, return one line that states which
+        limit.
+        """
         while not is_stopped():
             for budget in self._budgets:
                 if (why := budget.used_up_limit()) is not None:
@@ -256,7 +260,7 @@ class Share:
         return None
 
     def reserve_or_queue(self) -> None:
-        """Count the request and wake it, or queue it at a budget without room."""
+        """Count the request as in flight and wake it, or add it to the queue of a budget without room."""
         self._leave_line()
         full = next((each for each in self._budgets if not each.is_open), None)
         if full is not None:
@@ -271,7 +275,7 @@ class Share:
         wake(self._waiter)
 
     def _leave_line(self) -> None:
-        """Remove the request from the queue in which it waits, if any. This frees no room for other requests."""
+        """Remove the request from the queue in which it waits, if any. This does not make room for other requests."""
         if (budget := self._waits_for) is not None:
             self._waits_for = None
             del budget.line[bisect_left(budget.line, self.arrived, key=_arrived)]
@@ -282,18 +286,21 @@ class Share:
         return self._reserved is not None
 
     def recheck(self) -> None:
-        """Wake the waiting request, so that it checks whether it was stopped, or a budget has changed."""
+        """Wake the waiting request, so that it checks whether it was stopped or a budget has changed."""
         wake(self._waiter)
 
     def record_usage(self, binding: Binding, usage: Usage, *, is_round: bool) -> None:
-        """Add the usage of a finished request to every budget. With `is_round`, it also counts as a round."""
+        """Add the usage of a finished request to every budget.
+
+        With `is_round`, the request counts as a round as well.
+        """
         if is_round or usage != Usage():
             for budget in self._budgets:
                 budget.record_usage(binding, usage, is_round=is_round)
         self.release()
 
     def release(self) -> None:
-        """Stop counting this session's request as in flight, and start waiting requests for which there is room now."""
+        """Stop counting this session's request as in flight, and start waiting requests that now have room."""
         if (demand := self._reserved) is not None:
             self._reserved = None
             for budget in self._budgets:
@@ -325,7 +332,9 @@ class RuntimeBudgets:
         }
 
     def budgets_of(self, tenant: str, target: str) -> tuple[SharedBudget, ...]:
-        """Return the budgets of a tenant and of a target, which apply to each request of the tenant to the target."""
+        """Return the budgets that apply to the tenant's requests to a target: the tenant's budget and the target's
+        budget.
+        """
         budgets = self._budgets
         if not budgets:
             return ()
@@ -341,7 +350,7 @@ class RuntimeBudgets:
 def _shared_budget(
     name: str, budget: Budget, cost: Cost, loop: EventLoop, now: Callable[[], float]
 ) -> SharedBudget:
-    """Create the budget of `name`, such as `tenants.acme`."""
+    """Create the shared budget with the given name, such as `tenants.acme`."""
     table, _, owner = name.partition(".")
     window = None if budget.per is None else Window(PERIOD_SECONDS[budget.per], now)
     length = "" if budget.per is None else f" per {budget.per}"

@@ -1,9 +1,9 @@
-"""Select a member of a pool by the pool's policy. The provider actor of each member reports the member's state.
+"""Select a member of a pool according to the pool's policy. Each member's provider actor reports the member's state.
 
 The turn driver uses this module. A provider actor sees the requests of all sessions to its backend, so each session
-benefits from the experience of the others. The `Affinity` belongs to one session. It records the time and size of the
-session's last request to each backend, whose prompt cache may still contain the prompt. It also records the member with
-which the session started in each pool, because some pools spread their sessions over the members.
+benefits from the results of all sessions' requests. The `Affinity` belongs to one session. It records the time and size
+of the session's last request to each backend, whose prompt cache may still contain the prompt. In addition, it records
+with which member the session started in each pool, because some pools spread their sessions over the members.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,14 +26,14 @@ from actors.provider.resolver import Resolver
 
 
 class Affinity(Struct):
-    """The preference of a session for certain members of pools. It survives restarts of the session's actors, until the
-    session is closed.
+    """A session's preference for certain pool members. It survives restarts of the session's actors, and is discarded
+    when the session is closed.
 
     Args:
-        places: Maps each pool to the position of the session's first member, and to the number of the session's first
-            ask in the pool.
-        sent: Maps each backend to the loop time and the size in bytes of the last request. Recorded only for the pool
-            policies that use it.
+        places: For each pool, the position of the session's first member, and the number of the session's first ask in
+            the pool.
+        sent: For each backend, the loop time and the size in bytes of the last request. Recorded only for pool policies
+            that use it.
     """
 
     places: dict[str, tuple[int, int]] = {}
@@ -48,10 +48,10 @@ AFFINITY_POLICIES = frozenset(("sticky", "cheapest"))
 
 
 class MemberSelector:
-    """A selector of pool members for the turns of one ask.
+    """Selects pool members for the turns of one ask.
 
     Args:
-        resolver: The resolver of targets. It is replaced when the tools change.
+        resolver: Resolves targets. It is replaced when the tools change.
         affinity: The affinity of the session.
         ask_number: The number of the ask in its session.
     """
@@ -61,7 +61,7 @@ class MemberSelector:
         self._affinity, self._ask = affinity, ask_number
 
     async def first_member(self, pool: Pool) -> str:
-        """Return the member that answers the ask's first turn."""
+        """Return the member that should answer the ask's first turn."""
         if pool.policy == "manual" or len(pool.members) == 1:
             return pool.members[0]
         # before any wait, so that positions are assigned in the order of the asks
@@ -69,10 +69,10 @@ class MemberSelector:
         return choose_first(pool, await self._member_states(pool), position)
 
     async def next_member(self, pool: Pool, tried: Sequence[str], *, visible: bool) -> str | None:
-        """Return the pool member that continues after a failed turn, or None to give up. `tried` lists the members used
-        so far.
+        """Return the pool member that should continue after a failed turn, or None to give up. `tried` lists the
+        members used so far.
 
-        `visible` says whether a part of the failed answer was visible to the user.
+        `visible` is True if part of the failed answer was visible to the user.
         """
         if pool.policy == "manual" or len(pool.members) == 1:
             return None
@@ -81,8 +81,8 @@ class MemberSelector:
         )
 
     def _position(self, pool: Pool) -> AskPosition:
-        """Return the number of this ask in the pool, and the position of the session's first member, for the pool's
-        policy.
+        """Return the data that the pool's policy needs: the number of this ask in the pool, and the position of the
+        session's first member.
         """
         if pool.policy not in SPREADING:
             return AskPosition(self._ask)
@@ -106,7 +106,7 @@ class MemberSelector:
             binding = self.resolver.backend(name).binding
             condition = await self.resolver.provider(name, binding).ask(Inspect())
         except (ConfigError, KernelError):
-            return UNKNOWN  # the error is raised when the member is used
+            return UNKNOWN  # the same error is raised again when the member is used
         since = condition.seconds_since_failure
         failed = since is not None and since < pool.cooldown
         at, size = self._affinity.sent.get(name, (None, 0))

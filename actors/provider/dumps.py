@@ -1,8 +1,7 @@
-"""Dump requests that providers rejected for their structure. A hook or a directory receives them as minimal
-reproductions.
+"""Dump requests that providers rejected because of their structure, as minimal reproductions, to a hook or a directory.
 
 The runtime uses this module. Minimising takes time and file systems may be slow, so a background task does both in a
-thread. It writes one dump after the other, so that many rejections at once do not starve the sessions.
+thread. It writes one dump at a time, so that many simultaneous rejections do not starve the sessions.
 """
 
 from collections.abc import Callable
@@ -28,7 +27,9 @@ MAX_QUEUED = 64
 T = TypeVar("T")
 
 OnRefusal: TypeAlias = Callable[[RedactedRequest], object] | str | PathLike[str]
-"""A hook, which is called in the event loop until it raises; or a directory, which is created if it is missing."""
+"""A hook, which is called in the event loop until it raises an error; or a directory, which is created if it is
+missing.
+"""
 
 
 class Dumps:
@@ -45,7 +46,8 @@ class Dumps:
         self._waiting = 0
 
     def try_reserve(self) -> bool:
-        """Reserve a slot in the queue of dumps. Return False if the queue is full, or the hook has raised before.
+        """Reserve a slot in the queue of dumps. Return False if the queue is full, or if the hook has raised an error
+        before.
 
         The runtime counts and logs every rejection, even if it is not dumped.
         """

@@ -1,8 +1,8 @@
-"""Remember for each binding which parameters its provider rejected, until the runtime ends.
+"""Remember, until the runtime exits, which parameters the provider of each binding rejected.
 
 The resolver uses this module. Unsupported parameters are omitted from every later request to the binding. If only a
-value of a parameter was rejected, only that value is omitted. Nothing is inferred for other bindings, not even for
-another account with the same model.
+value of a parameter was rejected, only that value is omitted. Nothing is inferred for other bindings, not even for the
+same model with a different account.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,8 +27,8 @@ class BindingFacts(Struct):
     """The rejected parameters of one binding.
 
     Args:
-        unsupported: Parameters that the provider does not support, each with the provider's message.
-        values: Rejected values, as (parameter, value), each with the provider's message.
+        unsupported: Parameters that the provider does not support: maps the parameter to the provider's message.
+        values: Rejected values: maps (parameter, value) to the provider's message.
     """
 
     unsupported: dict[str, str] = {}
@@ -47,13 +47,15 @@ class BindingFacts(Struct):
             *(OmittedParameter(name, True) for name in rejected if name not in self.unsupported),
         )
 
-    def learn(self, omissions: Iterable[OmittedParameter], settings: Settings, why: str) -> None:
-        """Record that the provider rejected these parameters of a request. `why` is the provider's message."""
+    def learn(self, omissions: Iterable[OmittedParameter], settings: Settings, message: str) -> None:
+        """Record which parameters the provider rejected in a request with these settings. `message` is its error
+        message.
+        """
         for omission in omissions:
             if not omission.only_value:
-                self.unsupported[omission.name] = why
+                self.unsupported[omission.name] = message
                 continue
-            self.values[omission.name, setting_value(settings, omission.name)] = why
+            self.values[omission.name, setting_value(settings, omission.name)] = message
             if len(self.values) > MAX_VALUES:
                 del self.values[next(iter(self.values))]
 
@@ -75,9 +77,7 @@ class LearnedFacts:
         return facts
 
     def stats(self) -> tuple[LearnedFact, ...]:
-        """Return the unsupported parameters of each binding. Each comes with the configuration entry that would declare
-        it.
-        """
+        """Return the unsupported parameters of each binding, each with the configuration entry to declare it."""
         known: Mapping[Binding, BindingFacts] = self._facts
         return tuple(
             LearnedFact(binding, dict(facts.unsupported), models_entry(binding, facts.unsupported))

@@ -1,4 +1,4 @@
-"""Keep the counters of a runtime in one object, so that reading stats needs no messages to actors."""
+"""Keep all counters of a runtime in one object, so that they can be read without sending messages to actors."""
 
 from collections.abc import Callable
 
@@ -18,10 +18,10 @@ class Meters(Struct):
 
     Args:
         tools: Counts of tool calls, by backend.
-        providers: Meters of provider actors with their bindings, including those of stopped actors.
-        on_slow: Called after a slow handler was counted.
-        slow: Number of slow handlers.
-        journal: The meter of the journal.
+        providers: (binding, meter) for each provider actor, including stopped actors.
+        on_slow: Called for each slow handler, after it was counted.
+        slow: Number of handlers that blocked the event loop too long.
+        journal: Measurements of the journal.
         asks: Counts of the sessions' asks.
         calls: Measurements of tool calls.
     """
@@ -47,8 +47,8 @@ class Meters(Struct):
 
     @property
     def session_activity(self) -> tuple[dict[str, int], int, int, int, dict[str, ToolStats]]:
-        """A tuple of the outcomes of asks, the numbers of queued asks, of asking sessions and of waiting sessions, and
-        the stats of tools.
+        """A tuple: how many asks had each outcome, the numbers of queued asks, asking sessions and waiting sessions,
+        and the stats of tools.
         """
         asks, stages = self.asks, self.asks.stages
         outcomes = {str(outcome): count for outcome, count in asks.outcomes.items()}
@@ -56,7 +56,10 @@ class Meters(Struct):
         return outcomes, *queues, self.calls.stats
 
     def backend_stats(self, cost: Callable[[Binding, Usage], float | None]) -> dict[str, BackendStats]:
-        """Return the stats of each backend that was used. `cost` returns the cost of usage, None if unknown."""
+        """Return the stats of each backend that was used.
+
+        `cost` returns the cost of usage, or None if it is unknown.
+        """
         names = dict.fromkeys([*self.tools, *[binding.backend for binding, _ in self.providers]])
         return {name: self._backend_stats(name, cost) for name in names}
 
@@ -64,7 +67,7 @@ class Meters(Struct):
         meters = [meter for binding, meter in self.providers if binding.backend == name]
         admitted = [meter.admission for meter in meters if meter.admission is not None]
         return BackendStats(
-            self.tools.get(name, ToolCounts()).plus(ToolCounts()),  # adding zero makes a copy
+            self.tools.get(name, ToolCounts()).plus(ToolCounts()),  # adding empty counts makes a copy
             sum(meter.counters["requests"] for meter in meters),
             sum(meter.counters["retries"] for meter in meters),
             sum(each.in_flight for each in admitted),

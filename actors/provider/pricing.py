@@ -1,7 +1,7 @@
 """Look up the prices and the context window of a binding.
 
-The configured values of a backend take precedence, then the configured prices of models, then the list prices of the
-package `genai-prices`, if it is installed.
+A backend's configured values take precedence over the configured prices of models, and these take precedence over the
+list prices in the package `genai-prices`, if it is installed.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ _SNAPSHOT = "genai_prices.data_snapshot"
 
 
 class Listing(Struct, frozen=True):
-    """The data of `genai-prices` about a model: prices in US dollars per million tokens, and the context window in
+    """Data about a model from `genai-prices`: prices in US dollars per million tokens, and the context window in
     tokens.
     """
 
@@ -48,7 +48,7 @@ def is_installed() -> bool:
 
 @cache
 def import_list_prices() -> None:
-    """Start to import `genai-prices` in a thread, once per process. The first price lookup waits until it is imported.
+    """Start importing `genai-prices` in a thread, once per process. The first price lookup waits for the import.
 
     The import takes a quarter of a second of CPU time. The package contains data and opens no connection.
     """
@@ -60,13 +60,13 @@ def import_list_prices() -> None:
 def find_listing(provider: str, model: str, day: int) -> Listing:
     """Return the list prices and the context window of a model.
 
-    If a price depends on the size of the request, the first tier is used. If there are no cache prices, cached tokens
-    cost as much as other input.
+    If a price depends on the request's size, the first tier is used. If there are no cache prices, cached tokens have
+    the price of ordinary input tokens.
 
     Args:
         provider: The provider's id in `genai-prices`.
-        model: The provider's name of the model.
-        day: Days since 1970, because prices change.
+        model: The provider's name for the model.
+        day: The date for which to look up prices, in days since 1970.
     """
     if not is_installed():
         return UNLISTED
@@ -87,8 +87,8 @@ DAY = 86_400
 _FIGURES = ("input", "output", "cache_read", "cache_write")
 
 
-def _list_price(listed: Any) -> float | None:  # Any: `genai-prices` has decimals and tiers of decimals
-    """Return a price, or the first tier of a price with tiers. Return None if there is no price."""
+def _list_price(listed: Any) -> float | None:  # Any: types of `genai-prices`, an optional dependency
+    """Return a price; for a price with tiers, return the first tier. Return None if there is no price."""
     base = getattr(listed, "base", listed)
     return None if base is None else float(base)
 
@@ -99,7 +99,8 @@ class Pricing:
     Args:
         config: The configuration, whose values take precedence.
         prices: The configured prices of models.
-        windows: Whether `window` returns only configured context windows, or also those of `genai-prices`.
+        windows: Whether `window` returns only configured context windows, or context windows from `genai-prices` as
+            well.
         clock: The wall clock, in seconds since 1970, because list prices change.
     """
 
@@ -114,7 +115,7 @@ class Pricing:
         self._config, self._prices, self._windows = config, prices, windows
 
     def prepare_prices(self, binding: Binding) -> None:
-        """Start to import the list prices if the binding's price or context window is not configured."""
+        """Start importing the list prices if the binding's price or context window is not configured."""
         if self._price_list_provider(binding) and (
             self._configured_price(binding) is None or self._configured_window(binding) is None
         ):
@@ -126,13 +127,15 @@ class Pricing:
         return None if price is None else price.of(usage)
 
     def rates(self, binding: Binding) -> Rates | None:
-        """Return the prices of a binding, for choosing the cheapest member. Return None if they are unknown."""
+        """Return a binding's prices, for choosing the cheapest member; None if they are unknown."""
         if (price := self._price(binding)) is None:
             return None
         return Rates(price.input, price.input if price.cache_read is None else price.cache_read, price.output)
 
     def window(self, binding: Binding) -> int | None:
-        """Return the context window in tokens that compaction uses for a binding, or None if it must not use one."""
+        """Return the context window in tokens that compaction uses for a binding, or None if compaction must not use
+        one.
+        """
         return self.known_window(binding) if self._windows == "listed" else self._configured_window(binding)
 
     def known_window(self, binding: Binding) -> int | None:
@@ -143,7 +146,9 @@ class Pricing:
         return self._listing_of(binding).window if given is None else given
 
     def _configured_window(self, binding: Binding) -> int | None:
-        """Return the context window in tokens that is configured for the backend or else for the model, or None."""
+        """Return the context window in tokens that is configured for the backend or, failing that, for the model;
+        otherwise None.
+        """
         settings = self._config.settings.backends.get(binding.backend)
         if settings is not None and settings.context is not None:
             return settings.context
@@ -151,7 +156,7 @@ class Pricing:
         return None if price is None else price.context
 
     def _price(self, binding: Binding) -> Price | None:
-        """Return the configured price or else the list price of a binding, or None."""
+        """Return the configured price of a binding or, failing that, its list price; None if both are unknown."""
         given = self._configured_price(binding)
         return self._listing_of(binding).price if given is None else given
 
@@ -160,12 +165,12 @@ class Pricing:
         return find_listing(provider, binding.model, int(self._clock() // DAY)) if provider else UNLISTED
 
     def _price_list_provider(self, binding: Binding) -> str:
-        """Return the id that `genai-prices` gives the provider of a binding, or an empty string if it has none."""
+        """Return the id of a binding's provider in `genai-prices`, or an empty string if it has none."""
         settings = self._config.settings.backends.get(binding.backend)
         return self._config.price_list(binding.backend if settings is None else settings.kind)
 
     def _configured_price(self, binding: Binding) -> Price | None:
-        """Return the price that is configured for the backend or else for the model, or None."""
+        """Return the price that is configured for the backend or, failing that, for the model; otherwise None."""
         settings = self._config.settings.backends.get(binding.backend)
         if settings is None or settings.price is None:
             return price_of(self._prices, binding)

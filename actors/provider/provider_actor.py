@@ -1,4 +1,4 @@
-"""Run the requests to one backend in an actor, and count their outcomes.
+"""Define the actor that sends the requests to one backend and counts their outcomes.
 
 Sessions send `Generate` and `Abort`. The actor owns the state that the sessions share: the admission and the counters.
 It runs each request with its retries as a round (`actors.provider.rounds`).
@@ -29,20 +29,20 @@ _OUTCOMES: Mapping[type[Generated], str] = {
 
 class Abort(Command, frozen=True):
     """Stop the request that `Generate` started with this key. The reply to `Generate` then contains the partial answer.
-    A request that has ended is unaffected.
+    If the request has already ended, the command has no effect.
 
-    This command waits in the same queue as `Generate`, so it cannot arrive first.
+    This command is sent through the same queue as `Generate`, so it cannot overtake the request.
     """
 
     key: str
 
 
 class Counters(Query[Mapping[str, int]], frozen=True):
-    """Query the counters of requests, retries, outcomes, rejections and dropped content, by name."""
+    """Query the counters by name: requests, retries, outcomes, rejections and dropped content."""
 
 
 class Inspect(Query[Condition], frozen=True):
-    """Query the state of the backend. The query is answered before all queued commands."""
+    """Query the state of the backend. The query is answered before any queued command."""
 
     control: ClassVar[bool] = True
 
@@ -84,7 +84,7 @@ class ProviderActor(Actor[ProviderCommand]):
         self._admission: Admission | None = None
 
     def on_start(self, context: Context[ProviderCommand]) -> None:
-        """Store the context, with which rounds are started as child tasks, and create the admission."""
+        """Create the admission, and store the context, with which rounds are started as child tasks."""
         system, name = context.system, context.ref.name.split("/")[1:2]
         self._context = context
         self._admission = Admission(
@@ -130,7 +130,7 @@ class ProviderActor(Actor[ProviderCommand]):
             round_.has_ended = True
         finally:
             del self._rounds[command.key]
-            # otherwise the actor is stopping, and the kernel fails the query
+            # otherwise the actor is stopping, and the kernel sends an error to the caller
             if round_.aborted or round_.has_ended:
                 generated = round_.outcome()
                 self._counters[_OUTCOMES[type(generated)]] += 1

@@ -1,4 +1,7 @@
-"""Start the provider actors of a runtime. The first request to a backend and binding starts an actor for it."""
+"""Start the provider actors of a runtime.
+
+There is one actor per backend and binding, which the first request starts.
+"""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -67,7 +70,7 @@ class Providers:
         ref: Ref[ProviderCommand] = system.spawn(make, name, depth=SHARED, restart=Restart(intensity=10))
         self.made[member, binding] = ref
         forget = partial(self.made.pop, (member, binding), None)
-        system.watch(ref, forget)  # an actor that crashed too often is then replaced at the next request
+        system.watch(ref, forget)  # if an actor crashed too often, the next request starts a new one
         return ref
 
 

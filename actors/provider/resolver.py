@@ -37,14 +37,15 @@ if TYPE_CHECKING:
     from actors.config import Backend, Config
 
 PLACE_RANGE = 1 << 16
-"""Size of the range from which a process draws its first place."""
+"""Size of the range from which a process draws its first position."""
 
 
 class PoolPlaces:
-    """The positions of the members with which sessions start, in pools that spread their sessions over the members.
+    """The positions of the members with which new sessions start, for pools that spread their sessions over the
+    members.
 
     Each session starts one position after the previous session. A runtime has one object of this class. The first
-    position is random, so that many processes with one session each also spread their sessions. If `is_seeded`, the
+    position is random, so that sessions are spread even if each of many processes opens only one. If `is_seeded`, the
     first position is 0.
     """
 
@@ -66,11 +67,11 @@ Provide: TypeAlias = Callable[[str, Binding], Ref[ProviderCommand]]
 BudgetsOf: TypeAlias = Callable[[str, str], tuple[SharedBudget, ...]]
 """A function that returns the budgets of a tenant and of a target."""
 Refuse: TypeAlias = Callable[[Refusal], None]
-"""A function that counts, logs and stores a transcript that a provider rejected."""
+"""A function that counts, logs and dumps a transcript that a provider rejected."""
 
 
 class Resolver:
-    """A lookup of pools and backends by name. Sessions with the same tools and system prompt share one object.
+    """Looks up pools and backends by name. Sessions with the same tools and system prompt share one object.
 
     The tools and the system prompt are part of every request to a resolved backend.
 
@@ -81,10 +82,11 @@ class Resolver:
         budgets: Returns the budgets that apply to a tenant and a target.
         rates: Returns the prices of a binding, or None if they are unknown.
         cost: Returns the cost of usage, or None if a price is unknown.
-        window: Returns the context window in tokens that compaction uses for a binding, or None if it must not use one.
+        window: Returns the context window in tokens that compaction uses for a binding, or None if compaction must not
+            use one.
         known_window: Returns the context window of a binding in tokens, or None if it is unknown.
         provider: Returns the provider actor of a pool's member. Raises `ConfigError` if the member cannot be used.
-        refused: Counts, logs and stores a transcript that a provider rejected for its structure.
+        refused: Called to count, log and dump a transcript that a provider rejected because of its structure.
         handovers: The tools that hand the conversation over to another target, by name.
     """
 
@@ -129,8 +131,8 @@ class Resolver:
         self._resolved: dict[str, tuple[Backend, ResolvedBackend]] = {}
 
     def member(self, binding: Binding) -> str:
-        """Return the name by which a pool lists the backend of a binding. It is the backend's name, or `provider:model`
-        if the backend is not configured.
+        """Return the name under which a pool lists a binding's backend: the backend's name, or `provider:model` if the
+        backend is not configured.
         """
         name = binding.backend
         return name if name in self._config.settings.backends else f"{name}:{binding.model}"
@@ -143,7 +145,7 @@ class Resolver:
 
     @cached_property
     def config_digest(self) -> str:
-        """Digest of the system prompt and the tools. It changes if either of them changes."""
+        """A digest of the system prompt and the tools, which changes if either of them changes."""
         said = [(tool.name, tool.description, bytes(tool.parameters)) for tool in self._tools]
         return content_name(repr((self._system, said)))[:16]
 
@@ -153,7 +155,8 @@ class Resolver:
         Args:
             target: The name that the user gave.
             must_fit: Whether to raise an error if a member accepts fewer tools than the session has, or if no member
-                accepts tools. If False, the request fails later instead. Members that accept no tools are skipped.
+                accepts tools. If False, the request fails later instead. In both cases, members that accept no tools
+                are skipped.
 
         Raises:
             ConfigError: The target does not exist or cannot be used.
@@ -184,7 +187,7 @@ class Resolver:
     def _why_skipped(self, member: str, *, must_fit: bool) -> str:
         """Return the reason to skip a pool's member, or an empty string.
 
-        If `must_fit` is False, a member that cannot be resolved is not skipped. The error is raised when the member is
+        If `must_fit` is False, a member that cannot be resolved is not skipped; the error is raised when the member is
         used.
         """
         try:
@@ -222,11 +225,12 @@ class Resolver:
             )
 
     def backend(self, member: str, dialect: str | None = None) -> ResolvedBackend:
-        """Return the backend of a pool's member. The object stays the same until the configuration or a key changes.
+        """Return the backend of a pool member. Repeated calls return the same object until the configuration or a key
+        changes.
 
         Args:
             member: The member's name.
-            dialect: The dialect in which an open turn continues. `None` means the member's current dialect.
+            dialect: The dialect in which to continue an open turn. `None` means the member's current dialect.
 
         Raises:
             ConfigError: The member does not exist or cannot be used.
@@ -267,7 +271,7 @@ class Resolver:
 def check_prices(
     resolver: Resolver, target: str, tenant: str, budget: Budget | None, *, must_fit: bool = True
 ) -> None:
-    """Raise an error if a price is unknown that a budget in money or the policy `cheapest` needs.
+    """Raise an error if a budget in money or the policy `cheapest` needs a price that is unknown.
 
     Args:
         resolver: The resolver of the session.
@@ -300,7 +304,7 @@ def check_prices(
 
 
 def used_up_limit(resolver: Resolver, state: SessionState) -> str | None:
-    """Return a line that names the used-up limit of the session's budget, or None if no limit is used up."""
+    """Return one line that states which limit of the session's budget is used up, or None if no limit is."""
     if state.budget is None or state.used is None:
         return None
     return exhausted_limit(state.budget, state.used, resolver.cost)
@@ -318,8 +322,8 @@ def compaction_limit(
     """If a session's history must be compacted before its next request, return the limit in tokens that the request
     would reach.
 
-    Otherwise, return None. This is also the result if compacting the messages before index `before_index` would save
-    too little.
+    Otherwise, return None. Return None as well if compacting the messages before index `before_index` would save too
+    little.
     """
     settings, window = resolver.compaction, resolver.window(binding)
     if settings.threshold is None or window is None:

@@ -1,7 +1,7 @@
-"""Run a round: send a request to a backend, and retry it until it is answered or fails for good.
+"""Run a round: send a request to a backend, and retry it until it is answered or finally fails.
 
 The provider actor runs each round in a child task. The adapter builds requests and decodes answers, and the transport
-sends and receives bytes. After a part of an answer was visible, a failure is not retried, because text would appear
+sends and receives bytes. Once part of an answer was visible, a failed request is not retried, because text would appear
 twice.
 """
 
@@ -54,14 +54,16 @@ if TYPE_CHECKING:
     from actors.adapters.base import Decoder
 
 ERROR_BODY = 256 * 1024
-"""Maximum bytes of an error response that are read."""
+"""Maximum number of bytes that are read from an error response."""
 ERROR_SECONDS = 2.0
-"""Maximum seconds to read an error response: the status is known already, and some bodies never end."""
+"""Maximum seconds to read an error response, because the status is already known, and some bodies never end.
+"""
 CONTINUATIONS = 8
-"""Maximum number of continuation requests for an answer that its provider pauses (`CONTINUATION`). After them, the
-answer stays partial."""
+"""Maximum number of continuation requests for an answer that the provider pauses (`CONTINUATION`). After that, the
+answer stays incomplete.
+"""
 LINGER = 0.5
-"""Seconds for a server to end its response after the end marker; then the connection is closed."""
+"""Seconds that a server has to end its response after the end marker, before the connection is closed."""
 
 
 class Endpoint(Struct, frozen=True):
@@ -69,15 +71,16 @@ class Endpoint(Struct, frozen=True):
 
     Args:
         url: Base URL.
-        credentials: Create the auth headers of each request. They are never logged.
+        credentials: Creates the auth headers of each request, which are never logged.
         headers: Returns additional headers for every request. They override the adapter's headers, and are never
             logged.
         query: Returns the query string for every request. It is never logged.
         timeouts, retries, pace: See `Timeouts`, `Retries` and `Pace`.
         stream: Whether answers are requested as streams.
-        answer_bytes: Maximum bytes of one answer on the wire. A larger answer fails, and the next backend is tried.
+        answer_bytes: Maximum size of one answer on the wire, in bytes. If an answer is larger, the request fails, and
+            the next backend is tried.
         silence_timeout: Seconds without content after which a stream fails. `None` means no limit.
-        clock: The wall clock, in seconds since 1970. It is needed to read headers with the time at which a retry is
+        clock: The wall clock, in seconds since 1970. It is needed for headers that contain the time at which a retry is
             allowed.
     """
 
@@ -98,13 +101,13 @@ class Generate(Query[Generated], frozen=True):
     """Send a request and read the answer.
 
     Args:
-        key: Id of this command, for `Abort`.
+        key: Id of this command, which `Abort` refers to.
         request: The request.
-        binding: The backend and model that answer. The message records them as its origin.
-        first_call: Number of the first tool call id to assign.
-        turn, round: Numbers of the turn and round, recorded in the message and in its deltas.
+        binding: The backend and model that should answer. The message records them as its origin.
+        first_call: Number for the first tool call id to assign.
+        turn, round: Numbers of the turn and the round, which are recorded in the message and in its deltas.
         sink: Receives deltas as they arrive. `None` means that nothing subscribes to them.
-        session, tenant: The owner of the request. Queued requests are served fairly among owners.
+        session, tenant: The owners of the request. Queued requests are served fairly among tenants and sessions.
         asked: Settings of the ask, whose timeouts override the endpoint's.
     """
 
@@ -121,7 +124,7 @@ class Generate(Query[Generated], frozen=True):
 
 
 class Round:
-    """A running round, which is one request with its retries. It holds the decoder of the current try."""
+    """A running round: one request with its retries. It owns the decoder of the current try."""
 
     def __init__(
         self,
@@ -146,12 +149,12 @@ class Round:
         self._message: Message | None = None
         self._failure: Failure | None = None
         self._auth_headers: Headers = ()  # the auth headers of the last request
-        self._extra: Headers = ()  # the additional headers of the last request
+        self._extra_headers: Headers = ()  # the additional headers of the last request
         self._query = ""
         self.aborted = self.has_ended = False
         self._ticket: Ticket  # the ticket of the current try
         self._tries = self._answers = 0
-        self._passed_over = 0  # rate limit errors while other requests were answered
+        self._passed_over = 0  # number of rate limit errors while other requests were answered
         self._tried: list[FailedTry] = []
         self._wait = 0.0
         self._was_renewed = self._visible = False
@@ -159,19 +162,21 @@ class Round:
         self._offset = 0
         self._continued = 0  # number of continuation requests
         self._sent = 0  # number of requests of this try
-        self._began = 0.0  # start of this try by the loop's clock, in seconds
-        self._is_heard = False  # whether any content of this answer has arrived
+        self._began = 0.0  # when this try started, by the loop's clock, in seconds
+        self._has_content = False  # whether any content of this answer has arrived
 
     async def run(self, random: Random) -> None:
-        """Send the request, and retry it until it is answered or fails for good. During the wait before a retry, other
-        requests may run instead.
+        """Send the request, and retry it until it is answered or finally fails. While it waits before a retry, other
+        requests may run.
         """
         while True:
             failure = await self._try_once()
             if failure is None:
                 return
             failure = without_secrets(failure, query_secrets(self._query))
-            wait = self._next_wait(without_secrets(failure, (*self._auth_headers, *self._extra)), random)
+            wait = self._next_wait(
+                without_secrets(failure, (*self._auth_headers, *self._extra_headers)), random
+            )
             assert self._failure is not None
             self._report_failure(self._failure, wait)
             if wait is None:
@@ -197,7 +202,7 @@ class Round:
             error = type(refused).__name__
             return Failure(kind, ACTIONS[kind], str(refused), retry_after=refused.retry_after, error=error)
         failure, usage = None, None
-        self._sent, self._began, self._is_heard = 0, self._here.now(), False
+        self._sent, self._began, self._has_content = 0, self._here.now(), False
         try:
             failure = await self._send_once()
             usage = self._decoder.usage
@@ -254,8 +259,8 @@ class Round:
         return self._tries > 1 and self._answers > before
 
     def _renew_token(self, failure: Failure) -> bool:
-        """Return True if the provider rejected a token, and a retry with a new token may succeed. A second rejection
-        returns False.
+        """Return True if the provider rejected a token, and a retry with a new token may succeed. After a second
+        rejection, return False.
         """
         if failure.status != 401 or self._was_renewed:
             return False
@@ -263,7 +268,7 @@ class Round:
         return self._was_renewed
 
     def outcome(self) -> Generated:
-        """Return the result of the round, which is a complete, an aborted or a broken answer."""
+        """Return the result of the round: a complete, an aborted or a broken answer."""
         decoder, usage = self._decoder, self._decoder.usage
         self._requests.add_usage(usage)
         calls = max(self._calls, decoder.minted_id_count)
@@ -292,7 +297,7 @@ class Round:
         return BrokenAnswer(*unfinished, failure=self._failure, visible=self._visible)
 
     def _earlier_tries(self) -> tuple[tuple[FailedTry, ...], float]:
-        """Return the failed tries, and the seconds of waiting before the last try."""
+        """Return the failed tries, and the seconds waited before the last try."""
         return tuple(self._tried), self._wait
 
     def _report_left_out(self) -> LeftOut:
@@ -339,7 +344,7 @@ class Round:
             return Failure("config", ACTIONS["config"], str(error), error=type(error).__name__)
         except (ProviderFailed, StreamFault) as error:
             return Failure("transient", "retry", str(error), error=type(error).__name__)
-        except BaseException as error:  # an unexpected error fails only this round
+        except BaseException as error:  # an unexpected error makes only this round fail
             if not is_failure(error):
                 raise
             logger.actor_crashed(f"round {self._command.key}", error)
@@ -347,7 +352,7 @@ class Round:
             return Failure("transient", "retry", f"The answer could not be read: {name}", error=name)
 
     async def _send_and_read(self, segments: Segments) -> Failure | None:
-        """Send the request body `segments`, and read the response to its end. Return the failure, or None after a
+        """Send the request body `segments`, and read the complete response. Return the failure, or None after a
         success.
         """
         request, endpoint, total = self._command.request, self._endpoint, self._timeouts.total
@@ -356,8 +361,8 @@ class Round:
         url = with_query(endpoint.url.rstrip("/") + request.path, self._query)
         outgoing = OutgoingRequest(url, segments)
         self._auth_headers = await endpoint.credentials.headers(outgoing)
-        self._extra = endpoint.headers()
-        headers = (*merged_headers(request.headers, self._extra), *self._auth_headers)
+        self._extra_headers = endpoint.headers()
+        headers = (*merged_headers(request.headers, self._extra_headers), *self._auth_headers)
         self._sent += 1
         self._counters["requests"] += 1
         self._counters["retries"] += self._tries > 1
@@ -366,7 +371,7 @@ class Round:
                 self._admission.pause(wait)
             if response.status != 200:
                 return await self._read_rejection(response)
-            # until the response's head arrived, the transport has enforced this limit
+            # the transport enforces this limit until the response's head arrives
             with self._here.scope(deadline=until) as scope:
                 silence = SilenceTimeout(
                     scope, self._here.now, endpoint.silence_timeout if endpoint.stream else None
@@ -378,7 +383,7 @@ class Round:
         return None
 
     def _complete_message(self) -> None:
-        """Complete the message, and emit the events that become known only at the end of the answer."""
+        """Complete the message, and emit the events that can be decoded only at the end of the answer."""
         self._message = self._decoder.close()
         self._emit_deltas(self._decoder.late)
         self._record_first_token()
@@ -388,7 +393,7 @@ class Round:
             logger.input_withheld(f"round {self._command.key}", withheld)
 
     async def _read_answer(self, response: Response, scope: Scope, silence: SilenceTimeout) -> None:
-        """Read the answer to its end. A connection error after the end marker is ignored."""
+        """Read the complete answer. A connection error after the end marker is ignored."""
         is_begun = False
         try:
             async with aclosing(response.chunks()) as chunks:
@@ -410,7 +415,7 @@ class Round:
                 raise
 
     def _use_document_decoder(self) -> None:
-        """Decode this response as one JSON document, although a stream was requested."""
+        """Decode this response as one JSON document, even though a stream was requested."""
         if self._continued:
             self._decoder.resume(stream=False)
         else:
@@ -448,8 +453,8 @@ class Round:
                     assert_never(event)
 
     def _report_failure(self, failure: Failure, wait: float | None) -> None:
-        """Log a failed request and notify a subscriber. `wait` is the seconds until the retry, or None if there is no
-        retry.
+        """Log a failed request, and notify the subscriber, if any. `wait` is the seconds until the retry, or None
+        without a retry.
         """
         command, cause = self._command, Cause(failure.kind, failure.status)
         logger.request_failed(command.session, command.binding, cause, failure.error_type, wait)
@@ -459,12 +464,12 @@ class Round:
 
     def _record_first_token(self) -> None:
         """Measure the time to the first token when the first delta of the answer arrives."""
-        if not self._is_heard:
-            self._is_heard = True
+        if not self._has_content:
+            self._has_content = True
             self._requests.first_token.record(self._here.now() - self._began)
 
     def _emit(self, event: TextEvent | ThinkingEvent) -> None:
-        if not self._is_heard:
+        if not self._has_content:
             self._record_first_token()
         self._visible = True
         self._offset += len(event.text)

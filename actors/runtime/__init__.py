@@ -1,1 +1,1 @@
-"""Host sessions: enter a runtime, open and resume sessions, and return their public handles."""
+"""Define the runtime, which hosts sessions: it opens and resumes them, and returns their public handles."""

@@ -1,6 +1,6 @@
-"""Manage the backends of one runtime, with their provider actors, prices and budgets.
+"""Manage the backends of a runtime, and their provider actors, prices and budgets.
 
-All sessions of the runtime share the counters of a backend and the facts learned about it.
+All sessions of the runtime share each backend's counters and the facts learned about it.
 """
 
 from collections.abc import Mapping
@@ -45,13 +45,13 @@ class RuntimeBackends:
     Args:
         config: Contains the backends and pools.
         transport: Sends the requests.
-        random: Draws the jitter of retries, and the member with which a pool starts.
+        random: Source of randomness for the jitter of retries, and for the member with which a pool starts.
         is_seeded: Whether `random` has a seed. If so, pools start with their first member.
         prices, compaction, budgets: The arguments of `Runtime`, which take precedence over the configuration file.
-        on_refusal: Called with each transcript that was refused for its structure.
+        on_refusal: Called with each transcript that a provider rejected because of its structure.
 
     Raises:
-        ConfigError: The summarizer of the compaction is not a backend, or a key of `budgets` names no tenant or pool.
+        ConfigError: The summarizer in `compaction` is not a backend, or a key of `budgets` is not a tenant or pool.
     """
 
     learned: LearnedFacts
@@ -89,12 +89,12 @@ class RuntimeBackends:
         self.budgets: RuntimeBudgets
 
     def set_system(self, system: System) -> None:
-        """Set the actor system, which exists only after the runtime has been entered."""
+        """Set the actor system, which exists only once the runtime has been entered."""
         self._system = system
         self.budgets = RuntimeBudgets(self._shared_budgets, self._pricing.cost, system.loop, system.now)
 
     def resolver(self, tools: Toolset, system: str | None) -> Resolver:
-        """Return the resolver that all sessions with these tools and this system prompt share."""
+        """Return the resolver, which all sessions with these tools and this system prompt share."""
         if (known := self._resolvers.get((tools, system))) is None:
             known = self._resolvers[tools, system] = Resolver(
                 self._config,

@@ -1,8 +1,9 @@
 """Back up a journal. If the caller is cancelled, the backup stops and its file is removed.
 
-anyio notifies a worker thread of a cancelled scope, but not of a native cancellation, such as by `asyncio.timeout`,
-which ends only the caller's wait. So a task of the host waits for the thread, and the caller waits for this task. A
-second native cancellation ends the caller's wait at once; the host still waits for the thread, which removes its copy.
+anyio notifies a worker thread if a cancel scope is cancelled, but not of a native cancellation, for example by
+`asyncio.timeout`, which ends only the caller's wait. So a task of the host waits for the thread, and the caller waits
+for this task. A second native cancellation ends the caller's wait at once; the host still waits for the thread, which
+removes its copy.
 """
 
 from threading import Event, Lock
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 
 
 class _Backup:
-    """A backup that a thread is making. An abandoned backup leaves no file, even if the thread has just finished."""
+    """A backup that a thread is making. If the backup is abandoned, no file remains, even if the thread has just
+    finished.
+    """
 
     def __init__(self, host: SessionHost, path: "Path") -> None:
         self._host, self._path = host, path
@@ -56,7 +59,7 @@ async def make_backup(host: SessionHost, path: "Path") -> None:
     try:
         await task.result()
     except ShuttingDown:
-        raise JournalUnavailable(f"{path}: the runtime was left before this backup was complete") from None
+        raise JournalUnavailable(f"{path}: the runtime exited before this backup was complete") from None
     except BaseException:
         backup.abandon()
         with anyio.CancelScope(shield=True):

@@ -1,8 +1,8 @@
-"""Claim sessions in the journal, and release each claim that no session takes over.
+"""Claim sessions in the journal, and release claims that are not passed on to a started session.
 
-A claim gives one host the exclusive right to write a session's log. Without a release, it excludes every other host for
-as long as this host lives. The journal makes a claim even if the caller has been cancelled and does not receive the
-answer. So the journal's task passes each new claim to the caller's `_PendingClaim`, which releases the claim if the
+A claim gives one host the exclusive right to write a session's log. If it is not released, no other host can claim the
+session as long as this host lives. The journal makes a claim even if the caller has been cancelled and does not receive
+the answer. So the journal's task passes each new claim to the caller's `_PendingClaim`, which releases the claim if the
 caller has been cancelled.
 """
 
@@ -33,7 +33,7 @@ class _PendingClaim(Struct):
     is_abandoned: bool = False
 
     def set_claim(self, claim: Claim) -> None:
-        """Store the claim when the journal has made it. Release it if the caller no longer waits."""
+        """Store the claim once the journal has made it. If the caller no longer waits, release it."""
         self.claim = claim
         if self.is_abandoned:
             self._release()
@@ -54,8 +54,8 @@ async def claim_session(host: SessionHost, session: str, *, existing: bool = Fal
     Args:
         host: The host that claims the session.
         session: Id of the session.
-        existing: Claim the session only if it has a log. If it has none, the returned claim has `last` 0 and need not
-            be released.
+        existing: Claim the session only if it has a log. Otherwise, the returned claim has `last` 0 and need not be
+            released.
 
     Raises:
         SessionLeased: Another host has claimed the session.
@@ -87,10 +87,10 @@ async def claim_existing(host: SessionHost, session: str, wait: float) -> Claim:
 
 
 class Claims:
-    """The ids that one caller has reserved and claimed, and the logs that the caller has written.
+    """The ids that a caller has reserved and claimed, and the logs that it has written.
 
-    A session that starts takes over its claim (`hand_over`). If the block of `claiming` fails, the logs of sessions
-    that have not started are deleted.
+    When a session starts, it takes over its claim (`hand_over`). If the `claiming` block raises an error, the logs of
+    sessions that have not started are deleted.
 
     Args:
         host: Claims the sessions and writes the logs.
@@ -156,12 +156,12 @@ class Claims:
         return bool(claim.last)
 
     async def write(self, name: str, log: Sequence[LogEvent]) -> None:
-        """Append the first events to the log of a claimed session. Raises `JournalError` if they cannot be written."""
+        """Append the first events to a claimed session's log. Raises `JournalError` if they cannot be written."""
         self.written.append(name)
         await self._host.journal.ask(Append(name, self._fences[name], tuple(log)))
 
     def hand_over(self, name: str) -> int:
-        """Pass a claim and its log to a session that starts. Return the fencing number of the claim."""
+        """Pass a claim and its log to a session that is starting. Return the fencing number of the claim."""
         if name in self.written:
             self.written.remove(name)
         return self._fences.pop(name)
@@ -200,9 +200,9 @@ class Claims:
 
 @asynccontextmanager
 async def claiming(host: SessionHost, registry: SessionRegistry) -> AsyncGenerator[Claims]:
-    """Return the `Claims` of a caller. If the block fails, the logs that it wrote are deleted.
+    """Provide the `Claims` of a caller. If the `with` block raises an error, delete the logs that it wrote.
 
-    A cancelled caller does not wait for the deletion.
+    If the caller is cancelled, it does not wait for the deletion.
     """
     claims = Claims(host, registry)
     try:
@@ -211,7 +211,7 @@ async def claiming(host: SessionHost, registry: SessionRegistry) -> AsyncGenerat
         if not claims.written:
             claims.release()
         elif isinstance(error, Exception):
-            with suppress(ShuttingDown):  # the caller gets the error of the block
+            with suppress(ShuttingDown):  # the caller receives the error that the block raised
                 await host.carry_out(claims.roll_back, "claims")
         else:
             host.start(claims.roll_back, "claims")
@@ -220,6 +220,6 @@ async def claiming(host: SessionHost, registry: SessionRegistry) -> AsyncGenerat
 
 
 async def _has_closed(host: SessionHost, name: str, last_seq: int) -> bool:
-    """Return True if the last event of a log is `closed`. `last_seq` is the number of this event."""
+    """Return True if a log's last event, which has the number `last_seq`, is `closed`."""
     page = await host.journal.ask(ReadLog(name, last_seq - 1, urgent=True))
     return bool(page.events) and isinstance(page.events[-1], Closed)

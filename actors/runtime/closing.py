@@ -1,7 +1,7 @@
 """Close a session: log its end, and stop its actors.
 
-`SessionLifecycle.close` runs the close in a task of the host, so a close continues if its caller is cancelled. If the
-end cannot be logged, the session stays open. Once another host has claimed the session, only the actors are stopped.
+`SessionLifecycle.close` runs this in a task of the host, so closing continues even if the caller is cancelled. If the
+end cannot be logged, the session stays open. If another host has claimed the session, only the actors are stopped.
 """
 
 from contextlib import suppress
@@ -22,7 +22,7 @@ from actors.runtime.session_actors import SessionActors
 from actors.session.commands import Close
 
 END_TRIES = 8
-"""Maximum attempts to log the end of a session. This is more than the number of restarts that a session may have."""
+"""Maximum attempts to log the end of a session. This is more than the number of times that a session may restart."""
 
 
 class ClosableSession(Protocol):
@@ -39,7 +39,7 @@ class ClosableSession(Protocol):
         ...
 
     def activate(self) -> SessionActors:
-        """Return the session's actors; create them if there are none."""
+        """Return the session's actors, which are created if there are none."""
         ...
 
     def end(self, error: ActorsError | None = None) -> None:
@@ -71,7 +71,7 @@ async def close_session(session: ClosableSession, in_order: bool) -> None:
 
 
 async def _log_end(session: ClosableSession) -> None:
-    """Log the end of a session. Retry if the session actor crashes or the storage has lost events."""
+    """Log the end of a session. Retry if the session actor crashes, or if the storage has lost events."""
     for left in reversed(range(END_TRIES)):
         await session.actors_ended()
         try:

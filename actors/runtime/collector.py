@@ -2,11 +2,11 @@
 
 Sessions and turns create no reference cycles, so reference counting frees them at once
 (`tests/runtime/test_garbage.py`), and the collector finds almost nothing. By default, the collector still runs whenever
-700 more objects have been created than freed. These runs take a third of the time if thousands of sessions ask at once.
-With larger thresholds, the collector runs less often, and memory use stays the same.
+700 more objects have been created than freed. If thousands of sessions ask at once, these runs take a third of the CPU
+time. With larger thresholds, the collector runs less often, and memory use stays the same.
 
-The collector belongs to the process, so the library changes it only on request: `Runtime(gc="tuned")`. The earlier
-thresholds are restored when the last runtime with this setting is left.
+The collector belongs to the process, so the library changes it only on request: `Runtime(gc="tuned")`. The previous
+thresholds are restored when the last runtime with this setting exits.
 """
 
 import gc
@@ -31,13 +31,13 @@ With 1,500 concurrent turns, a turn takes 3.1 ms with these thresholds, 3.5 ms w
 the defaults (Python 3.11).
 """
 CROWD = 500
-"""Number of sessions with actors from which the runtime logs advice about the collector."""
+"""If at least this many sessions have actors, the runtime logs advice about the collector."""
 LOW = 5_000
-"""The advice is logged only if the first threshold is below this number."""
+"""The advice about the collector is logged only if the first threshold is lower than this number."""
 
 
 class CollectorTuning:
-    """Raises the garbage collector's thresholds while a runtime wants that, and restores them afterwards.
+    """Raises the garbage collector's thresholds while a runtime with the policy `tuned` exists, then restores them.
 
     `TUNING` is the only instance outside tests.
     """
@@ -50,7 +50,7 @@ class CollectorTuning:
         self._has_advised = False
 
     def begin_tuning(self, policy: GcPolicy | None) -> None:
-        """Raise the thresholds, if `policy` is `tuned` and no other runtime has raised them. Count the runtime.
+        """If `policy` is `tuned`, count the runtime, and raise the thresholds if no other runtime has raised them.
 
         No threshold is lowered, and a disabled collector stays disabled.
         """
@@ -65,9 +65,9 @@ class CollectorTuning:
                 gc.set_threshold(*self._set)
 
     def end_tuning(self, policy: GcPolicy | None) -> None:
-        """Restore the thresholds, if this is the last runtime with the policy `tuned`.
+        """Restore the thresholds if this is the last runtime with the policy `tuned`.
 
-        If other code has changed the thresholds in the meantime, they stay unchanged.
+        If other code has changed the thresholds in the meantime, keep its values.
         """
         if policy is None:
             return
@@ -78,7 +78,7 @@ class CollectorTuning:
 
     @contextmanager
     def tuning(self) -> Generator[None]:
-        """Tune the garbage collector inside the block."""
+        """Tune the garbage collector inside the `with` block."""
         self.begin_tuning("tuned")
         try:
             yield
@@ -86,7 +86,7 @@ class CollectorTuning:
             self.end_tuning("tuned")
 
     def advise(self, sessions: int) -> None:
-        """Log once how to tune the collector, if at least `CROWD` sessions have actors and the thresholds are low."""
+        """If at least `CROWD` sessions have actors and the thresholds are low, log once how to tune the collector."""
         if sessions < CROWD or self._has_advised:
             return
         self._has_advised = True

@@ -19,13 +19,13 @@ async def prepare_change(
     tools: Iterable[ToolItem] | EllipsisType,
     target: str | None = None,
 ) -> ConfigChange:
-    """Open the toolsets of a change, and return the change. The caller must either apply the change or drop it.
+    """Open the toolsets of a configuration change, and return the change. The caller must either apply or drop it.
 
     Args:
         configuration: The configuration to change.
         host: Opens the toolsets.
-        system, tools: The new system prompt and tools; an ellipsis leaves the current value unchanged.
-        target: The target that must accept these tools; by default, the session's target.
+        system, tools: The new system prompt and tools; `...` means no change.
+        target: The target that must accept the tools; by default, the session's target.
     """
     if tools is ...:
         return ConfigChange(system, ...)

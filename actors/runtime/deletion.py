@@ -1,8 +1,8 @@
 """Delete the log of a session together with the logs of all its direct and indirect subagents.
 
-The log of a session contains the session's tool calls, and the ids of subagents are derived from these calls. The first
-event of a subagent's log contains the key of its parent. A session whose id only looks like that of a subagent is not
-deleted, because a program may have chosen the id.
+A session's log contains its tool calls, and the ids of its subagents are derived from these calls. The first event of a
+subagent's log contains the key of its parent. A session whose id merely looks like a subagent's is not deleted, because
+a program may have chosen the id.
 """
 
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
@@ -45,8 +45,8 @@ async def delete_logs(journal: Ref[JournalCommand], session: str, throttle: Read
     """Delete the logs of a session and all its subagents; return their ids.
 
     The session is claimed first, so nothing is deleted if another host has claimed it. Subagents are deleted before
-    their parents, so a later call finds the logs that could not be deleted. If a log cannot be read, the subagents of
-    its session are not found.
+    their parents, so that a later call can still find logs that could not be deleted. If a log cannot be read, the
+    subagents of its session are not found.
 
     Args:
         journal: The journal actor.
@@ -79,8 +79,8 @@ async def delete_unused(
     """Delete the logs of many sessions, with their subagents, in one transaction; return the deleted ids.
 
     A session is kept if one of its subagents is in use in this runtime, if another host has claimed it, or if it was
-    used since it was listed. If the transaction fails, each session is deleted in its own transaction, and failures are
-    logged.
+    used since it was listed. If the transaction fails, each session is deleted in a separate transaction, and failures
+    are logged.
 
     Args:
         journal: The journal actor.
@@ -154,7 +154,7 @@ async def _release_claims(journal: Ref[JournalCommand], claims: Mapping[str, Cla
 
 @contextmanager
 def _logging_failure() -> Generator[None]:
-    """Suppress errors of the block that concern one session, after logging them.
+    """Log and suppress errors of the `with` block that concern a single session.
 
     A `SessionLeased` error is suppressed without a log entry. A `JournalUnavailable` error concerns all sessions, so it
     is raised again.
@@ -171,14 +171,17 @@ def _logging_failure() -> Generator[None]:
 
 async def ids_with_subagents(journal: Ref[JournalCommand], session: str, throttle: ReadThrottle) -> list[str]:
     """Return the ids of a session and all its subagents, or an empty list if the session has no log."""
-    with suppress(JournalDamaged):  # a session with a damaged entry can be deleted too
+    with suppress(JournalDamaged):  # a session can be deleted even if its entry is damaged
         if await journal.ask(FindSession(session)) is None:
             return []
     return [branch.name for branch in await read_with_subagents(journal, session, throttle)]
 
 
 async def existing_parent(journal: Ref[JournalCommand], session: str) -> str | None:
-    """Return the id of a subagent's parent. Return None if the parent has no log, or the session is no subagent."""
+    """Return the id of a subagent's parent.
+
+    Return None if the parent has no log, or if the session is not a subagent.
+    """
     beginning, behind = split_id(session)
     if not behind:
         return None
@@ -190,12 +193,12 @@ async def existing_parent(journal: Ref[JournalCommand], session: str) -> str | N
 
 
 class Branch(Struct, frozen=True):
-    """The values from a session's log that are needed to find its subagents.
+    """Data from a session's log that is needed to find its subagents.
 
     Args:
         name: Id of the session.
         last: Number of the last readable event of its log; 0 if there is no log.
-        key: The session's key, which the logs of its subagents contain.
+        key: The session's key, which the logs of its subagents contain as their parent's key.
         calls: The calls that may have opened subagents.
     """
 
@@ -213,8 +216,8 @@ async def read_with_subagents(
 ) -> list[Branch]:
     """Read the logs of a session and all its direct and indirect subagents. Each session precedes its subagents.
 
-    `on_events` is called with the id and the events of each session, page by page. Without `on_events`, a log that
-    cannot be read counts as a log without subagents.
+    `on_events` is called with the id and the events of each session, page by page. Without `on_events`, a session whose
+    log cannot be read counts as having no subagents.
 
     Raises:
         JournalError: With `on_events`, a log cannot be read.
@@ -229,7 +232,7 @@ async def read_with_subagents(
 async def _subagent_ids(journal: Ref[JournalCommand], branch: Branch) -> list[str]:
     """Return the ids of the subagents that a session's calls opened.
 
-    The subagents of a call are numbered, so numbers are tried until one has no log.
+    The subagents of a call are numbered, so ids are tried in order until one has no log.
     """
     found: list[str] = []
     for call_id in branch.calls:
@@ -263,7 +266,7 @@ async def _read_branch(
 
 
 async def _opening_event(journal: Ref[JournalCommand], session: str) -> Opened | None:
-    """Return the first event of a log; None if there is no log or the log is unreadable."""
+    """Return the first event of a log; None if there is no log, or if it is unreadable."""
     with suppress(JournalError):
         page = await journal.ask(ReadLog(session, most=1))
         if page.events and isinstance(opened := page.events[0], Opened):

@@ -1,7 +1,7 @@
-"""Send the commands of callers to the actors of a session, which are created if needed.
+"""Send callers' commands to a session's actors, and create the actors if necessary.
 
-This module first checks the caller, and it converts internal errors to public ones. `actors.runtime.handle` contains
-the public methods.
+This module checks the caller, and converts internal errors to public errors. `actors.runtime.handle` contains the
+public methods.
 """
 
 from collections.abc import Awaitable, Callable
@@ -64,7 +64,7 @@ class SessionCaller:
         self._lifecycle = lifecycle
 
     def _check_caller(self) -> None:
-        """Raise an error if the caller is on another event loop, or is a tool for which this session waits."""
+        """Raise an error if the caller is on the wrong event loop, or is a tool for which this session waits."""
         host = self._lifecycle.host
         host.check_event_loop()
         if is_called_from_tool(host.system, self.id):
@@ -100,7 +100,7 @@ class SessionCaller:
     ) -> AskResult:
         """Queue an operation like an ask, and return its result.
 
-        If `text` is not empty, readers of the session's events see the operation as an ask with this message.
+        If `text` is not empty, the operation appears in the session's events as an ask with this message.
         """
         self._check_caller()
         sink = AnswerSink(self._ended_error)
@@ -115,10 +115,10 @@ class SessionCaller:
         results: CallResults | None,
         approvals: Approvals | None,
         settings: AskSettings,
-        output: Any = None,  # Any: a type or a JSON Schema
+        output: Any = None,  # Any: any type, or a JSON Schema
         key: str | None = None,
     ) -> tuple[AskStream, Callable[[], Awaitable[None]]]:
-        """Return the stream of an ask, and the async function that submits the ask."""
+        """Return the stream of an ask, and an async function that submits the ask."""
         sink = AskStream(self._ended_error, self._lifecycle.host.check_event_loop)
         return sink, self._prepare_submission(sink, message, results, approvals, settings, output, key)
 
@@ -129,10 +129,11 @@ class SessionCaller:
         results: CallResults | None,
         approvals: Approvals | None,
         settings: AskSettings,
-        output: Any = None,  # Any: a type or a JSON Schema
+        output: Any = None,  # Any: any type, or a JSON Schema
         key: str | None = None,
     ) -> Callable[[], Awaitable[None]]:
-        """Return a function that submits an ask, or results and decisions, with the context variables of this call.
+        """Return an async function that submits an ask, or results and decisions. It uses the context variables of this
+        call.
 
         Raises:
             ConfigError: An argument is invalid, or the arguments cannot be combined.
@@ -174,7 +175,10 @@ class SessionCaller:
         )
 
     async def _deliver(self, command: Submit | Resolve) -> None:
-        """Send a command. If the session rejects it, close the command's stream with the error, and raise the error."""
+        """Send a command.
+
+        If the session rejects it, close the command's stream with the error, then raise the error.
+        """
         try:
             await self._send(command, lambda actors: actors.session)
         except ActorsError as error:
@@ -188,7 +192,7 @@ class SessionCaller:
         query: Query[R],
         select_actor: Callable[[SessionActors], Ref[Any]] = lambda actors: (
             actors.session
-        ),  # Any: any type of command
+        ),  # Any: each actor has its own command type
     ) -> R:
         """Check the caller, and send a query to the selected actor; by default, to the session actor."""
         self._check_caller()
@@ -199,7 +203,7 @@ class SessionCaller:
     ) -> R:  # Any: as in `_query`
         """Send a query to the selected actor, and return the answer.
 
-        If the actors are ending because the journal failed, wait for their end and create new ones.
+        If the actors are ending because the journal failed, wait until they have ended, and create new ones.
         """
         # `object`, so that `isinstance` does not narrow the type of the answer
         command: object = query

@@ -1,8 +1,8 @@
-"""End a session on this host so that another host can continue it: release the session, or hand it over.
+"""End a session on this host so that another host can continue it: either release it, or hand it over.
 
 During a departure, commands that would change the session wait (`SessionLifecycle.wait_departed`). The turn in flight
-has a time limit; after that, it is cancelled, as when the runtime is left. Queued asks end with an error, which names
-the next host if it is known. A turn that waits for its caller stays open in the log. When all events are written, the
+has a time limit, after which it is cancelled, as when the runtime exits. Queued asks end with an error, which gives the
+next host if it is known. A turn that waits for its caller stays open in the log. Once all events are written, the
 storage releases the session or assigns it to the other host, and the session ends on this host. If the storage fails,
 the session stays on this host and remains usable.
 """
@@ -20,7 +20,7 @@ from actors.runtime.lifecycle import SessionLifecycle
 from actors.session.pending import copy_error
 
 POLL = 0.05
-"""Seconds between two checks of whether the turn in flight has ended. Usually, an event reports the end earlier."""
+"""Seconds between two checks whether the turn in flight has ended. Usually, an event reports the end earlier."""
 CANCELLING = 5.0
 """Maximum seconds to wait for the turn in flight to end after it was cancelled."""
 PASSIVATING = 1.0
@@ -91,7 +91,7 @@ async def _carry_out(
 
 
 async def _end_turn(lifecycle: SessionLifecycle, error: ActorsError, timeout: float) -> None:
-    """End the queued asks with an error, wait for the turn in flight, and end the actors once they are idle.
+    """End queued asks with an error, wait for the turn in flight, and end the actors once they are idle.
 
     After `timeout` seconds, the turn is cancelled.
     """
@@ -108,7 +108,7 @@ async def _end_turn(lifecycle: SessionLifecycle, error: ActorsError, timeout: fl
 
 
 async def _end(lifecycle: SessionLifecycle, error: ActorsError) -> None:
-    """End the session on this host, and stop its actors, which exist if a tool still runs.
+    """End the session on this host. If a tool is still running, the session still has actors, so stop them.
 
     Later uses of the session raise `error`.
     """

@@ -43,7 +43,7 @@ T = TypeVar("T")
 class Session(SessionCaller):
     """A conversation, opened by `Runtime.open`.
 
-    The methods may be called from any task of the runtime's event loop. Cancelling an `ask` or leaving a stream early
+    The methods may be called from any task of the runtime's event loop. Cancelling an `ask` or exiting a stream early
     does not stop the turn; `cancel` does.
     """
 
@@ -111,10 +111,10 @@ class Session(SessionCaller):
         """Send a message to the model, run the tools that it calls, and return the result of the ask.
 
         With `results` or `approvals` instead of a message, continue the turn that waits for its caller; `pending` lists
-        the calls for which the turn waits. The results and decisions of one ask are recorded together or rejected
-        together, before any queued ask runs. When no call is pending any more, the turn continues on the same binding
-        with its own settings; until then the returned status is `awaiting`. If no turn waits for any of the results,
-        the status is `late`, and new results are recorded.
+        the calls for which it waits. The results and decisions passed to one `ask` are recorded together or rejected
+        together, before any queued ask runs. Once no call is pending, the turn continues on the same binding with its
+        own settings; until then, the returned status is `awaiting`. If no turn waits for any of the results, the status
+        is `late`, but new results are still recorded.
 
         Args:
             message: A string, a list of strings and `Media`, or a user `Message`.
@@ -122,22 +122,23 @@ class Session(SessionCaller):
                 which the call failed.
             approvals: Decisions about calls that need approval, by call id.
             key: An idempotency key of 1 to 200 characters, for callers that repeat an ask after a lost connection or
-                host. If the session, on any host, has already accepted an ask with this key and message, no new ask
-                starts. While the earlier ask is queued or runs, the call waits for its result; afterwards, the call
-                returns this result at once. If the host of the earlier ask ended before the answer, the ask continues
-                in a further turn. A session remembers its last 256 keys.
+                host. If the session has already accepted an ask with this key and message, on any host, no new ask
+                starts. If the earlier ask is queued or running, the call waits for its result; if it has ended, the
+                call returns its result at once. If the earlier ask's host ended before the answer, the ask continues in
+                another turn. A session remembers its last 256 keys.
             output: The type of the answer (a pydantic model, a dataclass, a `TypedDict`, any annotation) or its JSON
-                Schema. The value is `AskResult.output`. The model may correct an invalid answer a limited number of
-                times; then the ask fails.
-            check: Raise if the ask fails. With False, return a failed result too, with its `status` and `error`.
-            settings: Settings of this ask alone; see `AskSettings`.
+                Schema. The value is `AskResult.output`. If the answer is invalid, the model may correct it a limited
+                number of times before the ask fails.
+            check: Whether to raise `AskFailed` if the ask fails. With False, return the result of a failed ask, with
+                its `status` and `error`.
+            settings: Settings for this ask only; see `AskSettings`.
 
         Raises:
-            AskFailed: The ask failed. The session can be used further; `error.result` is the result.
+            AskFailed: The ask failed. The session remains usable; `error.result` is the result.
             ConfigError: A setting is unknown, has an invalid value, or forces a tool that the session does not have;
                 `output` has no JSON Schema; both a message and `results` or `approvals` were passed, or none of the
                 three; or settings were passed together with `results` or `approvals`.
-            KeyReused: The key belongs to an ask with another message or another `output`.
+            KeyReused: The key belongs to an ask with a different message or a different `output`.
             NotAwaited: A call in `results` is not an external call of this session, or waits for approval; or a call in
                 `approvals` does not wait for a decision. Nothing is recorded.
             DecisionRefused: The digest of a decision differs from that of its call, or the decision has invalid
@@ -171,12 +172,12 @@ class Session(SessionCaller):
     ) -> AsyncGenerator[AsyncIterator[SessionEvent]]:
         """Send a message as `ask` does, and stream the events of the ask: `async with session.stream("...") as events`.
 
-        The stream ends with exactly one `complete` or `error` event. A slow reader misses deltas; if it misses other
-        events too, it receives a `status` event `resync`. Entering the block and reading the events raise the errors of
-        `ask`, except `AskFailed`: a failed ask ends with an `error` event.
+        The stream ends with exactly one `complete` or `error` event. A slow reader misses deltas; if it misses events
+        other than deltas, it receives a `status` event `resync`. Entering the block and reading the events may raise
+        the same errors as `ask`, except `AskFailed`: a failed ask ends with an `error` event.
 
-        If an ask is repeated (`key`), the stream contains the durable events of the first ask, from the log. If the
-        first ask is still in flight, the stream contains its events from now on.
+        If the ask repeats an earlier ask (`key`), the stream contains the earlier ask's durable events, from the log.
+        If the earlier ask is still in flight, the stream contains its events from now on.
         """
         self._check_caller()
         sink, submit = self._prepare_stream(message, results, approvals, settings, output, key)
@@ -197,13 +198,14 @@ class Session(SessionCaller):
     ) -> TextStream:
         """Send a message as `ask` does, and stream the answer: `async for text in session.stream_text("...")`.
 
-        With `results` or `approvals`, continue the turn that waits, and stream the rest of its text.
+        With `results` or `approvals`, continue the turn that waits for its caller, and stream the remainder of its
+        text.
 
         The first iteration sends the ask, with the context variables of this call. A blank line separates the texts of
         two rounds. If the ask fails, the loop raises `AskFailed` after the last text. If the ask is cancelled, is
-        interrupted or waits for its caller, the loop ends, and the stream's `result` has the status. Leaving the loop,
-        `aclose` and cancelling the reader do not stop the turn; `cancel` does. The errors of `ask` about the arguments
-        and the caller are raised by this method, all others by the loop.
+        interrupted or waits for its caller, the loop ends, and the stream's `result` has the status. Breaking out of
+        the loop, `aclose` and cancelling the reader do not stop the turn; `cancel` does. This method raises the errors
+        of `ask` that concern the arguments and the caller; the loop raises all other errors of `ask`.
         """
         self._check_caller()
         self._lifecycle.configuration.check_forced_tool(parse_settings(settings))
@@ -211,11 +213,11 @@ class Session(SessionCaller):
         return TextStream(*prepared, partial(self._check_result, check=True))
 
     def events(self, after: int = 0, *, follow: bool = True) -> SessionEvents:
-        """Return the session's events after number `after`: first those in its log, then new ones as they occur.
+        """Return the session's events after number `after`: first the events in its log, then new events as they occur.
 
-        Every reader gets the same durable events, and a slow reader misses none of them; a `status` event `resync`
-        reports missed deltas. The deltas of a running ask begin when the reader has reached the end of the log. Reading
-        does not activate a hibernating session, and works after the session has ended.
+        Every reader receives the same durable events, however slow it is; a `status` event `resync` reports missed
+        deltas. The deltas of a running ask begin when the reader has reached the end of the log. Reading does not
+        activate a hibernating session, and works after the session has ended.
 
         Args:
             after: The number (`seq`) of the last event that you processed, or 0. If several events share a number, pass
@@ -223,7 +225,7 @@ class Session(SessionCaller):
             follow: Wait for new events until the session ends. With False, stop at the end of the log.
 
         Reading raises `UnknownSeq` if the log has no event with this number. It raises `SessionClosed` if the session
-        ends without a `closed` event, because the runtime was left or the session's actors crashed too often.
+        ends without a `closed` event, because the runtime exited or the session's actors crashed too often.
         """
         host = self._lifecycle.host
         return SessionEvents(
@@ -240,12 +242,12 @@ class Session(SessionCaller):
     async def call_tool(self, name: str, arguments: Mapping[str, JsonValue] | None = None) -> ToolResult:
         """Run one of the session's tools without the model, and return its result.
 
-        The call is queued like an ask. A message with the tool, the call and its result is added to the history, so
-        that the model sees them with the next ask. The call needs no approval, but a tool with the approval `deny` is
+        The call is queued like an ask. A user message, the call and its result are added to the history, so that the
+        model sees them with the next ask. The call needs no approval, but if the tool has `approval="deny"`, it is
         denied.
 
         Raises:
-            SessionError: The session has no tool of this name, or the tool is external.
+            SessionError: The session has no tool with this name, or the tool is external.
             QueueFull: Too many asks are queued.
         """
         self._check_caller()
@@ -258,10 +260,11 @@ class Session(SessionCaller):
         return self._lifecycle.pending_calls
 
     async def switch(self, target: str) -> SwitchOutcome:
-        """Send the following asks to `target`. During a turn, the switch is queued until the turn has ended.
+        """Send all later asks to `target`. During a turn, the switch is queued until the turn has ended.
 
         Raises:
-            ConfigError: The target does not exist, cannot be used, or accepts fewer tools. Nothing changes.
+            ConfigError: The target does not exist, cannot be used, or accepts fewer tools than the session has. Nothing
+                changes.
         """
         return await self._query(Switch(target))
 
@@ -274,16 +277,16 @@ class Session(SessionCaller):
         """Replace the system prompt, the tools or both. During a turn, the change is queued until the turn has ended.
 
         An omitted argument changes nothing. If several changes are queued, the latest system prompt and the latest
-        tools are applied. A `status` event `configured` reports the change. Earlier calls of a removed tool stay in the
+        tools are applied. A `status` event `configured` reports the change. Earlier calls to a removed tool stay in the
         history. If the model calls a removed tool, the call is answered with an error.
 
         Args:
             system: The new system prompt; None removes it.
             tools: All tools that the model may call from then on, as for `Runtime.open`. New toolsets are opened first;
-                toolsets that no session uses any more are closed.
+                toolsets that are no longer used by any session are closed.
 
         Raises:
-            ConfigError: A tool is invalid, or the session's target accepts fewer tools. Nothing changes.
+            ConfigError: A tool is invalid, or the session's target does not accept this many tools. Nothing changes.
             ToolsetFailed: A toolset cannot be opened.
         """
         self._check_caller()
@@ -299,7 +302,8 @@ class Session(SessionCaller):
         """Cancel the ask in flight, and return when all its calls are closed.
 
         Returns:
-            True if an ask was cancelled. False if no ask was in flight, or the ask ended by itself first.
+            True if an ask was cancelled. False if no ask was in flight, or if the ask ended before it could be
+            cancelled.
         """
         return await self._query(Cancel())
 
@@ -313,11 +317,11 @@ class Session(SessionCaller):
         return with_ledger(state.history, ledger)
 
     async def ledger(self) -> Ledger:
-        """Return the record of every tool call. The end of a call is in the record once it is durable."""
+        """Return the record of every tool call. A call's end appears in the record once it is durable."""
         return await self._query(DurableLedger(), lambda actors: actors.refs.ledger)
 
     async def preview(self, target: str, **settings: Unpack[AskSettings]) -> Preview:
-        """Return the request that an ask with these settings would send to `target` now. Nothing is sent or stored.
+        """Return the request that an ask with these settings would now send to `target`. Nothing is sent or stored.
 
         While tools run, the preview shows their calls as running.
 
@@ -338,9 +342,9 @@ class Session(SessionCaller):
         return state, state.ledger_with_open_calls(await self.ledger())
 
     async def compact(self) -> CompactionResult:
-        """Compact the history: summarise its older turns, and shorten long or repeated results in the remaining ones.
+        """Compact the history: summarise its older turns, and shorten long or repeated results in the remaining turns.
 
-        The compaction is queued like an ask and runs in a turn of its own. The last turns are not summarised
+        The compaction is queued like an ask and runs in a separate turn. The last turns are not summarised
         (`Compaction.keep_turns`), and the ledger keeps every result. If there is nothing to compact, nothing changes,
         and the returned result reports that.
 
@@ -354,16 +358,18 @@ class Session(SessionCaller):
     async def rewind(self, to: int) -> int:
         """Cut the history back to the end of turn `to`, and return the number of messages that were removed.
 
-        Nothing else is undone: the log, the ledger, the numbering of turns and calls, the usage of budgets, the target,
-        the system prompt and the tools stay. A late result of a removed call is recorded, but no model sees it. The
-        rewind is queued like an ask, even if the caller is cancelled, and does not stop a running turn; `cancel` does.
+        Nothing else is undone: the log, the ledger, the numbering of turns and calls, the budget usage, the target, the
+        system prompt and the tools do not change. A late result of a removed call is recorded, but no model sees it.
+        The rewind is queued like an ask, and stays queued even if the caller is cancelled. It does not stop a running
+        turn; `cancel` does.
 
         Args:
-            to: `AskResult.turn`, or the `turn` of an event or of a model's message; 0 for the initial history. A second
-                rewind to the same turn has no effect.
+            to: The number of a turn, from `AskResult.turn` or from the `turn` of an event or of a model's message; 0
+                for the initial history. A second rewind to the same turn has no effect.
 
         Raises:
-            ConfigError: The history has no turn `to`: it never existed, a summary replaced it, or a rewind removed it.
+            ConfigError: The history does not contain turn `to`: it never existed, was replaced by a summary, or was
+                removed by a rewind.
             SessionError: A turn waits for its caller. Cancel it first.
             QueueFull: Too many asks are queued.
         """
@@ -373,20 +379,20 @@ class Session(SessionCaller):
         """End the session on this host without closing its log, so that any host can claim the session at once.
 
         The method first waits for the turn in flight. Queued asks end with `SessionClosed`. A turn that waits for its
-        caller stays open in the log. When the method returns, all events are written, and this handle and the readers
-        of `events` get `SessionClosed`; `Runtime.claim` returns a new handle. If the caller is cancelled, the release
-        continues.
+        caller stays open in the log. When the method returns, all events are written. From then on, this handle and the
+        readers of `events` raise `SessionClosed`; `Runtime.claim` returns a new handle. If the caller is cancelled, the
+        release continues.
 
         Args:
-            timeout: Seconds to wait for the turn in flight. Then the ask is cancelled; an ask with a `key` can be
-                repeated, and continues, on the next host.
+            timeout: Seconds to wait for the turn in flight before its ask is cancelled. An ask with a `key` can be
+                repeated on the next host, where it continues.
 
         Raises:
             ConfigError: `timeout` is not a number that is 0 or more.
-            ReentrantCall: A tool of this session called this method, so the release would wait for itself.
+            ReentrantCall: A tool of this session called this method. The release would have to wait for the tool.
             SessionClosed, SessionLeased: The session has already ended on this host.
             JournalError: The session cannot be released. Unless the error is `Fenced`, the session stays usable.
-            ShuttingDown: The release itself was cancelled, because the runtime was left.
+            ShuttingDown: The release itself was cancelled, because the runtime exited.
         """
         self._check_caller()
         check_nonnegative(timeout=timeout)
@@ -395,13 +401,13 @@ class Session(SessionCaller):
     async def close(self) -> None:
         """Cancel the ask in flight, drop queued asks, log the end of the session, and stop its actors.
 
-        Toolsets that only this session used are closed afterwards; leaving the runtime waits for them.
+        Toolsets that only this session used are closed afterwards; the runtime waits for them when it exits.
 
-        Closing a session again has no effect. If the caller is cancelled, the close continues. A closed session cannot
-        be used any more, not even to read its history.
+        Closing a session again has no effect. If the caller is cancelled, the close continues. A closed session can no
+        longer be used, not even to read its history.
 
         Raises:
-            ReentrantCall: A tool of this session called this method. The close would wait for the tool.
+            ReentrantCall: A tool of this session called this method. The close would have to wait for the tool.
             JournalError: The end cannot be logged. The session is still open, except after `Fenced`.
             ShuttingDown: The close itself was cancelled, for example by code that cancels all tasks of the event loop.
                 The session is still open.

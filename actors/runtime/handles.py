@@ -1,7 +1,7 @@
 """Count the callers that hold a session, and look up open sessions.
 
-Several callers may hold the same session. A caller that awaits an opening holds the session until it is closed. A
-caller that enters an opening with `async with` gives the session back on exit. A session that no caller holds
+Several callers may hold the same session. A caller that uses `await runtime.open(...)` holds the session until the
+session is closed. A caller that uses `async with` gives the session back on exit. A session that no caller holds
 hibernates, or is closed if its log is in memory (`actors.runtime.lifecycle`).
 """
 
@@ -16,24 +16,24 @@ from actors.runtime.handle import Session
 P = ParamSpec("P")
 
 
-class SessionOpening(Coroutine[Any, Any, Session]):  # Any: defined by the event loop
-    """An awaitable that opens a session. Either `await` the opening or enter it with `async with`, and only once.
+class SessionOpening(Coroutine[Any, Any, Session]):  # Any: set by the event loop
+    """An awaitable that opens a session. Use it once, either with `await` or with `async with`.
 
-    A session from `await` stays open until `Session.close`. `async with` gives the session back on exit. When the last
-    caller has given the session back, it hibernates; if its log is in memory, it is closed. An ask in flight is not
-    stopped: the session is closed when the ask has ended and no turn waits for its caller.
+    A session from `await` stays open until `Session.close`. `async with` gives the session back on exit. Once every
+    caller has given the session back, it hibernates or, if its log is in memory, is closed. An ask in flight is not
+    stopped: the session is closed once the ask has ended and no turn waits for its caller.
     """
 
     __slots__ = ("_opening", "_session")
 
-    def __init__(self, opening: Coroutine[Any, Any, Session]) -> None:  # Any: defined by the event loop
+    def __init__(self, opening: Coroutine[Any, Any, Session]) -> None:  # Any: set by the event loop
         self._opening = _open_and_hold(opening)
         self._session: Session | None = None
 
-    def __await__(self) -> Generator[Any, Any, Session]:  # Any: defined by the event loop
+    def __await__(self) -> Generator[Any, Any, Session]:  # Any: set by the event loop
         return self._opening.__await__()
 
-    def send(self, value: Any, /) -> Any:  # Any: defined by the event loop
+    def send(self, value: Any, /) -> Any:  # Any: set by the event loop
         """Resume the opening. See `Coroutine.send`."""
         return self._opening.send(value)
 
@@ -57,8 +57,8 @@ class SessionOpening(Coroutine[Any, Any, Session]):  # Any: defined by the event
             await session._lifecycle.give_back()
 
 
-async def _open_and_hold(opening: Coroutine[Any, Any, Session]) -> Session:  # Any: defined by the event loop
-    """Open a session, and add 1 to the number of callers that hold it."""
+async def _open_and_hold(opening: Coroutine[Any, Any, Session]) -> Session:  # Any: set by the event loop
+    """Open a session, and count one more caller that holds it."""
     session = await opening
     session._lifecycle.handles += 1
     return session
@@ -66,7 +66,7 @@ async def _open_and_hold(opening: Coroutine[Any, Any, Session]) -> Session:  # A
 
 def opens_session(
     method: Callable[P, Coroutine[Any, Any, Session]],
-) -> Callable[P, SessionOpening]:  # Any: defined by the event loop
+) -> Callable[P, SessionOpening]:  # Any: set by the event loop
     """Decorate a coroutine method that opens a session. The decorated method returns a `SessionOpening`."""
 
     @wraps(method)
@@ -77,7 +77,7 @@ def opens_session(
 
 
 class OpenSessions(Collection[str]):
-    """A collection of the ids of the open sessions, which changes with them. `sessions[id]` is the session.
+    """A live view of the ids of the open sessions. `sessions[id]` is the session.
 
     `in` takes constant time. Iteration covers the sessions that are open when it begins.
     """

@@ -1,7 +1,7 @@
 """Run work that outlives a cancelled caller, such as deletions and backups, in a task of the session host.
 
-A task that is cancelled before its first step never runs its work. The event loop reports the end of such a task too.
-`HostTask` takes the outcome from this report, so a caller never waits for work that did not start.
+A task that is cancelled before its first step never runs its work, but the event loop still reports that the task has
+ended. `HostTask` takes the outcome from this report, so callers never wait for work that did not start.
 """
 
 import anyio
@@ -14,9 +14,9 @@ from actors.telemetry import logger
 
 
 class HostTask:
-    """A task that runs `work` until it ends or the runtime has been left.
+    """A task that runs `work` until it ends or the runtime exits.
 
-    An error of the work is logged if it is not an `ActorsError`.
+    An error that `work` raises is logged unless it is an `ActorsError`.
     """
 
     __slots__ = ("_error", "_is_done", "_name", "_over", "_work")
@@ -32,11 +32,11 @@ class HostTask:
         self._is_done = True
 
     def _handle_end(self, error: BaseException | None) -> None:
-        """Store the error of the work, and wake the callers that wait for it."""
-        # The work may refer to an object that refers to this task, which would be a reference cycle.
+        """Store the error that the work raised, if any, and wake the callers that wait for its end."""
+        # The work may refer to an object that refers to this task; drop it to break the reference cycle.
         del self._work
         if isinstance(error, Exception):
-            self._error = copy_error(error)  # a copy has no traceback, which would refer to this task
+            self._error = copy_error(error)  # a copy, because the error's traceback refers to this task
         if error is not None and not isinstance(error, ActorsError):
             logger.actor_crashed(self._name, error)
         self._over.set()
@@ -47,11 +47,11 @@ class HostTask:
         return self._over.is_set() and not self._is_done
 
     async def wait(self) -> None:
-        """Wait until the work has ended. Unlike `result`, do not raise an error of the work."""
+        """Wait until the work has ended. Unlike `result`, do not raise the work's error."""
         await self._over.wait()
 
     async def result(self) -> None:
-        """Wait until the work has ended, and raise its error. Each caller gets a separate copy of the error.
+        """Wait until the work has ended. If it raised an error, raise a copy of the error for each caller.
 
         Raises:
             Exception: Raised by the work.
@@ -61,4 +61,4 @@ class HostTask:
         if self._error is not None:
             raise copy_error(self._error) or self._error
         if not self._is_done:
-            raise ShuttingDown(f"{self._name} was cancelled before it was done: the runtime has been left")
+            raise ShuttingDown(f"{self._name} was cancelled before it was done, because the runtime exited")

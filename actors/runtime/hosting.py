@@ -36,7 +36,7 @@ def make_host(
     tracing: "RuntimeTracing | None",
     address: str,
 ) -> SessionHost:
-    """Return a session host, and spawn the journal actor, which writes to the storage.
+    """Spawn the journal actor, which writes to the storage, and return a session host.
 
     `SessionHost` describes `on_session_end`, `open_subagent`, `on_tool_failure` and `address`.
     """
@@ -66,7 +66,7 @@ def make_host(
 
 
 def _named_server(config: "Config", name: str) -> ToolSource:
-    """Return the toolset of an MCP server from the configuration."""
+    """Return the toolset of the MCP server with this name in the configuration."""
     from actors.tools.mcp.configured import configured_toolset  # imported here, because few programs need it
 
     return configured_toolset(config, name)

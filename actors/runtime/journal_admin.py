@@ -1,4 +1,4 @@
-"""List, copy, back up and delete the sessions in a journal: `JournalAdmin` is the type of `Runtime.journal`.
+"""Define `JournalAdmin`, the type of `Runtime.journal`, which lists, copies, backs up and deletes sessions.
 
 The journal actor does most of the work; `SessionOpener` writes logs, and `SessionRemoval` ends open sessions.
 """
@@ -38,11 +38,13 @@ from actors.runtime.validation import (
 )
 
 LONG = 64 * 1024
-"""Largest file, in bytes, that is parsed in the event loop, within a few milliseconds. Larger files use a thread."""
+"""Maximum size in bytes of a file that is parsed in the event loop, which takes a few milliseconds. Larger files are
+parsed in a thread.
+"""
 
 
 class HostAccess(NamedTuple):
-    """Two functions that return a runtime's host, or raise an error.
+    """Two functions that return a runtime's host or raise an error.
 
     Args:
         running: Raises an error unless the runtime is running.
@@ -54,7 +56,9 @@ class HostAccess(NamedTuple):
 
 
 class JournalAdmin:
-    """The journal of a runtime, with its open and closed sessions. The methods work while the runtime is running."""
+    """The journal of a runtime, with its open and closed sessions. The methods can be used while the runtime is
+    running.
+    """
 
     def __init__(self, access: HostAccess, registry: SessionRegistry, refusals: deque[Refusal]) -> None:
         self._access, self._registry, self._refusals = access, registry, refusals
@@ -76,17 +80,18 @@ class JournalAdmin:
         limit: int = 100,
         after: Page | None = None,
     ) -> Sequence[StoredSession]:
-        """Return the sessions that have a log, open or not, most recently used first.
+        """Return the sessions that have a log, whether or not they are open, most recently used first.
 
         Tenant and state are indexed, so the cost of a page depends only on its size. Title and metadata are not
-        indexed: the sessions of the given tenant and state are scanned until `limit` sessions match. No log is read.
+        indexed: the sessions with the given tenant and state are scanned until `limit` sessions match. No logs are
+        read.
 
         Args:
             tenant: Only sessions of this tenant; `""` for sessions without a tenant.
             state: Only sessions in this state: `idle`, `running`, `awaiting` or `closed`.
             title: Only sessions whose title contains this string; case is ignored.
-            metadata: Only sessions with these keys and values. Types must match too: 7 does not match "7".
-            limit: Most sessions to return.
+            metadata: Only sessions with these keys and values. Types must match as well: 7 does not match "7".
+            limit: Maximum number of sessions to return.
             after: `StoredSession.page` of the last session of the previous page.
 
         Raises:
@@ -100,7 +105,7 @@ class JournalAdmin:
         return await host.journal.ask(ListSessions("", which, limit, after))
 
     async def get(self, id: str) -> StoredSession:  # noqa: A002  callers expect the name `id`
-        """Return the journal's entry of one session, open or not, without reading its log.
+        """Return the journal's entry for one session, open or not, without reading its log.
 
         Raises:
             ConfigError: The id is not a string.
@@ -125,7 +130,7 @@ class JournalAdmin:
         return await self._host().journal.ask(ListHosts())
 
     async def export(self, id: str) -> bytes:  # noqa: A002  callers expect the name `id`
-        """Return the logs of a session and its subagents as a file of JSON lines, without loss.
+        """Return the complete logs of a session and its subagents as a JSON Lines file.
 
         Raises:
             SessionUnknown: The session has no log.
@@ -154,7 +159,7 @@ class JournalAdmin:
 
         Args:
             file: The content of the file.
-            id: A new id for the session; by default, the id in the file.
+            id: The id for the session; by default, the id in the file.
 
         Raises:
             TranscriptError: The file is incomplete, or a line is not part of a valid log; the message names the line.
@@ -170,10 +175,10 @@ class JournalAdmin:
         return logs[0][0]
 
     async def fork(self, source: str, /, at: int | None = None, *, id: str | None = None) -> str:  # noqa: A002
-        """Copy a session up to event number `at` to a new session; return the new id for `Runtime.resume`.
+        """Copy a session up to event number `at` to a new session, and return the new id for `Runtime.resume`.
 
-        The source does not change, and may be in use. Calls that ran at that event end as `outcome_unknown` in the
-        fork, and do not run again. If a turn waited for its caller, it waits in both sessions.
+        The source does not change, and may be in use. Calls that were running at that event end as `outcome_unknown` in
+        the fork, and do not run again. If a turn is waiting for its caller at that event, it waits in both sessions.
 
         Args:
             source: Id of a session that has a log, open or not.
@@ -191,10 +196,10 @@ class JournalAdmin:
         return await self._session_opener().fork(checked_session_id(source), at, id)
 
     async def backup(self, path: str | PathLike[str]) -> None:
-        """Copy the journal's file to a new file, while this runtime and other processes continue to write.
+        """Copy the journal's file to a new file. This runtime and other processes can write in the meantime.
 
-        The copy is a consistent snapshot, with every event that was acknowledged before the call, and without data of
-        deleted sessions. The copy is on the disk when this method returns. Cancelling the caller stops the backup and
+        The copy is a consistent snapshot. It contains every event that was acknowledged before the call, and no data of
+        deleted sessions. When this method returns, the copy is on the disk. Cancelling the caller stops the backup and
         removes the file. `actors sessions fsck` checks a copy. To restore a copy, use it as the journal.
 
         Args:
@@ -203,7 +208,7 @@ class JournalAdmin:
         Raises:
             ConfigError: The path exists, or the journal is not a file; for Postgres, use `pg_dump`.
             JournalDamaged: The journal cannot be read.
-            JournalUnavailable: The copy cannot be written, or the runtime was left before the copy was complete.
+            JournalUnavailable: The copy cannot be written, or the runtime exited before the copy was complete.
         """
         await make_backup(self._host(), absolute_path(path))
 
@@ -214,17 +219,16 @@ class JournalAdmin:
         older_than: datetime | timedelta | None = None,
         dry_run: bool = False,
     ) -> Deletion:
-        """Delete sessions with their subagents: close those that are open in this runtime, then delete the logs.
+        """Delete sessions with their subagents. Sessions that are open in this runtime are closed first.
 
-        Sessions are deleted one after the other, and only if they meet all conditions. An id without a log is ignored,
-        and deleted ids can be used again. The refused requests of deleted sessions are removed from `Runtime.refusals`.
+        Sessions are deleted one at a time, and only if they meet all conditions. Ids without a log are ignored, and
+        deleted ids can be used again. The rejected requests of deleted sessions are removed from `Runtime.refusals`.
 
         Afterwards, a SQLite file is rewritten and its write-ahead log is emptied, so that no deleted data remains. The
         result is verified: `Deletion.remaining` lists data that does remain, with the reason, such as a program that
-        still reads the file. A Postgres server keeps deleted rows until `VACUUM FULL`, and they are reported until
-        then.
+        still reads the file. A Postgres server keeps deleted rows until `VACUUM FULL`; until then, they are reported.
 
-        If the caller is cancelled, the deletion of the current session continues, and no other session is deleted.
+        If the caller is cancelled, the current session is still deleted, but no further session.
 
         Args:
             ids: Ids of the sessions. Without ids, all sessions that meet the other conditions are deleted.
@@ -234,8 +238,8 @@ class JournalAdmin:
 
         Raises:
             ConfigError: There is no condition; an argument has a wrong type or value; or `older_than` is an age, and
-                the clock differs so much from the last use of the journal that the age is unreliable. Pass a date
-                instead.
+                the clock's time is too far from the time at which the journal was last used to rely on ages. Pass a
+                date instead.
             SessionLeased: Another host has claimed one of the sessions. All others are deleted.
             ReentrantCall: A tool of one of the sessions called this method. All others are deleted.
             SessionExists: One of the sessions is being opened or deleted. All others are deleted.
@@ -264,10 +268,11 @@ class JournalAdmin:
         return await vacuum(self._host().journal)
 
     async def _cutoff_time(self, older_than: datetime | timedelta | None) -> float | None:
-        """Convert a time or an age to seconds since 1970. Return None if `older_than` is None.
+        """Convert a time, or an age relative to now, to seconds since 1970. Return None if `older_than` is None.
 
         Raises:
-            ConfigError: The value is an age, and the clock differs too much from the last use of the journal.
+            ConfigError: The value is an age, and the clock's time is too far from the time at which the journal was
+                last used.
         """
         if not isinstance(older_than, timedelta):
             return seconds_since_1970(older_than)
@@ -290,7 +295,7 @@ class JournalAdmin:
         return SessionRemoval(host, self._registry, self._drop_refusals)
 
     def _drop_refusals(self, names: Collection[str]) -> None:
-        """Remove the refused requests of deleted sessions from `Runtime.refusals`."""
+        """Remove the rejected requests of deleted sessions from `Runtime.refusals`."""
         kept = [refusal for refusal in self._refusals if refusal.session not in names]
         self._refusals.clear()
         self._refusals.extend(kept)

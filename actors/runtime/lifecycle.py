@@ -1,9 +1,9 @@
 """Manage one open session: create, passivate and stop its actors, and decide which parts of its state stay in memory.
 
-`actors.core.session.lifecycle` is the table of states, and this module carries out its actions. Most sessions are idle.
-An idle session first gives up its actors, and later the state and lanes that are rebuilt from its log. With a durable
-journal, memory then contains only the values that the log does not contain. The next use creates actors with the same
-state from the log. The host's residency decides how much of an idle session stays in memory
+`actors.core.session.lifecycle` contains the table of states, and this module performs its actions. Most sessions are
+idle. An idle session first gives up its actors, and later the state and lanes that are rebuilt from its log. With a
+durable journal, memory then contains only values that are not in the log. The next use recreates the actors, with the
+same state, from the log. The host's residency decides how much of an idle session stays in memory
 (`actors.runtime.residency`).
 
 If an event cannot be written, the state of the session's actors is newer than the log. So the actors are stopped at
@@ -52,7 +52,7 @@ OBJECTS = 4096
 
 
 class SessionLifecycle:
-    """The life of one session on this host, from the time its log was written or read until the session ends here.
+    """Manages one session on this host, from the time its log was written or read until the session ends here.
 
     Args:
         spec: The session's fixed values.
@@ -61,12 +61,12 @@ class SessionLifecycle:
             session ends.
         replay: The state, ledger and lanes rebuilt from the session's log.
         resolver: Resolves the session's target. It is kept with the replay until the first use.
-        pending: The asks of a turn that waits for its caller. They are needed only if the answer has a type, because
-            the log does not contain the type.
+        pending: The asks of a turn that waits for its caller. They are needed only if the answer has a type, which the
+            log does not contain.
 
-    Further attributes: `above` is the call that opened the session, if it is a subagent. `used` is the session's usage
-    when its actors last ended. `end_error` is the error that later uses of the session raise after another host has
-    claimed it or may claim it. `departure` is the task that releases the session or hands it over
+    Attributes that are not arguments: `above` is the call that opened the session, if it is a subagent. `used` is the
+    session's usage when its actors last ended. `end_error` is the error that later uses of the session raise, if
+    another host has claimed it or may claim it. `departure` is the task that releases the session or hands it over
     (`actors.runtime.departure`). `handles` is the number of callers that hold the session (`actors.runtime.handles`).
     """
 
@@ -137,7 +137,7 @@ class SessionLifecycle:
         self.host.residency.add_folded(self)
 
     def _enter_idle_stage(self) -> None:
-        """Record that the session runs no ask: it is `awaiting` if a turn waits for its caller, otherwise `idle`."""
+        """Record that no ask is running: the session is `awaiting` if a turn waits for its caller, otherwise `idle`."""
         self.record.record_phase("awaiting" if self.record.pending_calls else "idle")
 
     # Properties of the session
@@ -190,12 +190,12 @@ class SessionLifecycle:
     # Creating, passivating and evicting
 
     def _apply_event(self, event: LifecycleEvent) -> LifecycleAction:
-        """Enter the state that follows an event in the table, and return the action to take."""
+        """Enter the state to which an event leads according to the table, and return the action to take."""
         action, self._state = step(self._state, event)
         return action
 
     def activate(self) -> SessionActors:
-        """Return the session's actors; create them if there are none. If idle, they may end at the next `await`.
+        """Return the session's actors, which are created if there are none. Idle actors may end at the next `await`.
 
         Raises:
             ActorStopped: The session has ended, or the system is shutting down.
@@ -259,14 +259,16 @@ class SessionLifecycle:
         return self._state != "active"
 
     def evict(self) -> None:
-        """Remove the session's state (replay) from memory, if the session has no actors. The next use reads the log."""
+        """If the session has no actors, remove its state (the replay) from memory. The next use reads the log."""
         if self._apply_event("evict") == "drop":
             self.host.residency.remove_folded(self)
             self._replay = self._resolver = None
             self._count_evicted()
 
     def _count_evicted(self) -> None:
-        """Reduce the counted bytes of a session whose state was removed from memory. A log in memory still counts."""
+        """Update the memory count of a session whose state was removed from memory. If its log is in memory, it still
+        counts.
+        """
         self.holding.record_size("lanes", 0)
         self.holding.record_size("objects", 0)
         if self.host.is_durable:
@@ -307,7 +309,7 @@ class SessionLifecycle:
     # Asks, changes and callers
 
     def sink_with_readers(self, sink: Sink, variables: Context) -> Sink:
-        """Return a sink that passes the events of an ask to `sink`, to the session's readers and to tracing."""
+        """Return a sink that passes an ask's events to `sink`, to the session's readers and to tracing."""
         sink = sink if self.above is None else self.above.sink_for(self.name, sink)
         shared, tracing = self.host.readers.shared_sink(self.name, sink), self.host.tracing
         return shared if tracing is None else tracing.attach(self.name, shared, variables)
@@ -315,14 +317,16 @@ class SessionLifecycle:
     async def give_back(self) -> None:
         """Record that a caller no longer holds the session.
 
-        A session that no caller holds hibernates once it is idle, or closes if its log is in memory.
+        Once it is idle, a session that no caller holds hibernates or, if its log is in memory, is closed.
         """
         self.handles -= 1
         self.is_given_back = True
         await self._hibernate_if_unused()
 
     def on_ask_end(self) -> None:
-        """Free memory, and let an unused session hibernate or close. Called when an ask has ended or its turn waits."""
+        """Free memory, and let an unused session hibernate or close. Called when an ask has ended, or its turn waits
+        for its caller.
+        """
         self.host.residency.trim()
         if self._ask_end is not None:
             self._ask_end.set()
@@ -330,7 +334,7 @@ class SessionLifecycle:
             self.host.start(self._hibernate_if_unused, f"{self.name}/unused")
 
     async def _hibernate_if_unused(self) -> None:
-        """Let a session that no caller holds hibernate. If the session is idle and its log in memory, close it."""
+        """If no caller holds the session, let it hibernate or, if it is idle and its log is in memory, close it."""
         if self.handles or self.is_over:
             return
         if self.host.is_durable:
@@ -340,7 +344,7 @@ class SessionLifecycle:
 
     @contextmanager
     def submitting(self) -> Generator[None]:
-        """Keep the session on this host inside the block, while an ask waits to be accepted."""
+        """Keep the session on this host inside the `with` block, while an ask waits to be accepted."""
         self._submitting += 1
         try:
             yield
@@ -348,7 +352,7 @@ class SessionLifecycle:
             self._submitting -= 1
 
     def end_if_unused(self) -> bool:
-        """End the session on this host, if it is idle and no caller holds it. Return True if the session has ended.
+        """If the session is idle and no caller holds it, end it on this host. Return True if it has ended.
 
         The log stays open, so the session can be resumed.
         """
@@ -370,7 +374,7 @@ class SessionLifecycle:
 
     @property
     def runs_tools(self) -> bool:
-        """True if a tool of the session is running, even if the tool's call is closed."""
+        """True if one of the session's tools is running, even if its call is closed."""
         return self._state in ("active", "suspended") and self.current.runs_tools
 
     def drop_queued(self, error: ActorsError) -> None:
@@ -379,14 +383,14 @@ class SessionLifecycle:
             self.actors.pending.drop_queued(error)
 
     async def wait_for_ask_end(self, seconds: float) -> None:
-        """Wait at most `seconds` seconds until an ask has ended or its turn waits for its caller."""
+        """Wait until an ask has ended or its turn waits for its caller, but at most `seconds` seconds."""
         self._ask_end = anyio.Event()
         with anyio.move_on_after(seconds):
             await self._ask_end.wait()
         self._ask_end = None
 
     async def wait_departed(self) -> None:
-        """If the session is being released or handed over, wait until this has succeeded or failed."""
+        """If the session is being released or handed over, wait until that has succeeded or failed."""
         if self.departure is not None and not self.is_over:
             await self.departure.wait()
 
@@ -412,13 +416,14 @@ class SessionLifecycle:
 
     @property
     def closing(self) -> HostTask | None:
-        """The task that closes or has closed the session; None if there is none, or it has failed."""
+        """The task that is closing or has closed the session; None if there is none, or if it has failed."""
         return None if self._closing is None or self._closing.has_failed else self._closing
 
     async def close(self, *, in_order: bool = True) -> None:
-        """Close the session, and wait for its end. If the caller is cancelled, the close continues.
+        """Close the session, and wait until it has ended. If the caller is cancelled, the close continues.
 
-        Toolsets close after the session has ended. Otherwise a toolset that hangs would delay the call of a subagent.
+        Toolsets are closed only after the session has ended. Otherwise, if a subagent's toolset hangs, the parent's
+        call would be delayed.
 
         Args:
             in_order: Cancel the ask in flight first, and log the end of the session. With False, nothing is logged, and

@@ -1,4 +1,4 @@
-"""Derive the limits of a runtime and its turns. By default, they depend on the memory that the process may use."""
+"""Determine the limits of a runtime and its turns. By default, they depend on how much memory the process may use."""
 
 from typing import TYPE_CHECKING
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 MEMORY_SHARE = 2
 """By default, sessions may use 1/MEMORY_SHARE of the process's memory; connections, tools and Python need the rest."""
 BYTES_PER_ACTIVE = 4 * 1024 * 1024
-"""Bytes of the memory limit for each idle session that keeps its actors, if `max_active_sessions` is not set."""
+"""Bytes of the memory limit per idle session that keeps its actors, if `max_active_sessions` is not set."""
 FEWEST_ACTIVE, MOST_ACTIVE = 64, 4096
 """Bounds of the derived number of sessions with actors.
 
-Creating actors takes a fifteenth of a turn's time, and leaving a runtime must stop each actor.
+Creating a session's actors takes a fifteenth of a turn's time, and a runtime must stop each actor when it exits.
 """
 ASSUMED_MEMORY = 8 * 1024 * 1024 * 1024
 """Assumed memory of the process, in bytes, if the system does not report it."""
@@ -50,7 +50,7 @@ def host_limits(active: int | None, sessions: int, memory: int | None, usable: i
         active: Maximum number of idle sessions that keep their actors; None to derive it from `memory`.
         sessions: Maximum number of open sessions.
         memory: Maximum bytes of memory for all sessions together; None for half of the usable memory.
-        usable: Bytes that the process may use; None if the system does not report it.
+        usable: Bytes of memory that the process may use; None if the system does not report it.
     """
     memory = (usable or ASSUMED_MEMORY) // MEMORY_SHARE if memory is None else memory
     if active is None:

@@ -1,9 +1,9 @@
 """Determine how much memory this process may use: the memory of the machine, or the lower limit of its container.
 
 Linux limits groups of processes (cgroups, versions 1 and 2). Groups are nested, and the lowest limit of a group and its
-ancestors applies, so the limits from the process's own group to the outermost group are read. In a container, the path
-of the process's group may name a nested group although only the files of the outermost group exist. Then only the
-limits of the outermost group are found.
+ancestors applies, so all limits from the process's own group to the outermost group are read. In a container, the
+process's group may have the path of a nested group, but only the files of the outermost group are visible. Then only
+the limits of the outermost group are found.
 """
 
 import os
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
-# for each cgroup version: where it is mounted, and the names of the files with a group's memory limits
+# for each cgroup version: where it is mounted, and which files contain a group's memory limits
 V2 = "sys/fs/cgroup", ("memory.max", "memory.high")
 V1 = "sys/fs/cgroup/memory", ("memory.limit_in_bytes",)
 
@@ -23,7 +23,7 @@ def usable_memory(root: Path = Path("/")) -> int | None:
     """Return the bytes of memory that this process may use; None if the system does not report them.
 
     Args:
-        root: The directory in which to find `proc` and `sys`; tests pass another one.
+        root: The directory that contains `proc` and `sys`; tests pass a different one.
     """
     return min((*_installed_memory(root), *_group_limits(root)), default=None)
 
@@ -39,7 +39,7 @@ def _installed_memory(root: Path) -> Iterator[int]:
 
 
 def _group_limits(root: Path) -> Iterator[int]:
-    """Yield the memory limits, in bytes, of the groups that this process is in."""
+    """Yield the memory limits, in bytes, of the groups to which this process belongs."""
     for line in _read_lines(root / "proc/self/cgroup"):
         controllers, _, path = line.partition(":")[2].partition(":")
         if not controllers:

@@ -4,10 +4,10 @@
     drain        all sessions                   to the serving hosts with the fewest sessions
     rebalance    idle sessions above the mean   to the serving hosts with the fewest sessions
 
-`drain` and `rebalance` limit the rate of movements and the number of sessions that move at the same time; each
-movement has a time limit (`actors.runtime.departure`). A host without an address receives no sessions, because callers
-could not find them. `drain` and `rebalance` also move unopened sessions. These were handed over to this host, but no
-caller has claimed them yet.
+`drain` and `rebalance` limit how many sessions move per second and at the same time; each movement has a time limit
+(`actors.runtime.departure`). A host without an address receives no sessions, because callers could not find them.
+`drain` and `rebalance` include unopened sessions: sessions that were handed over to this host, but that no caller has
+claimed yet.
 """
 
 from collections import Counter
@@ -43,7 +43,7 @@ EVEN = 0.2
 
 
 class OtherHosts:
-    """The serving hosts that sessions can be handed over to, with the number of sessions of each host.
+    """The serving hosts to which sessions can be handed over, with each host's number of sessions.
 
     Args:
         host: This host.
@@ -76,7 +76,7 @@ class OtherHosts:
         self._until = anyio.current_time() + REFRESH
 
     async def choose(self, below: float | None = None) -> Host | None:
-        """Return the host with the fewest sessions, or None. Count one more session for the returned host.
+        """Return the host with the fewest sessions, and count one more session for it. Return None if there is no host.
 
         Call `finish` after the movement.
 
@@ -103,7 +103,7 @@ class OtherHosts:
 
 
 class SessionMover:
-    """Moves sessions of a host to other hosts, and records the ids of the sessions.
+    """Moves a host's sessions to other hosts, and records the ids of the moved sessions.
 
     Args:
         host: The host.
@@ -111,8 +111,8 @@ class SessionMover:
         rate: Maximum number of sessions per second.
         timeout: Seconds to wait for the turn of a session before the turn is cancelled.
 
-    Only hosts with fewer sessions than the attribute `below` receive sessions. If there is no such host, a session
-    stays. If `below` is None, every host receives sessions; if there is no other host, a session is released.
+    Only hosts with fewer sessions than the attribute `below` receive sessions; if there is no such host, the session
+    stays. If `below` is None, every other host receives sessions; if there is no other host, the session is released.
     """
 
     below: float | None = None
@@ -186,7 +186,8 @@ class SessionMover:
     async def _transfer(
         self, name: str, hand_over: Callable[[Host], Awaitable[None]], release: Callable[[], Awaitable[None]]
     ) -> None:
-        """Hand a session over to the host with the fewest sessions. If there is no host, release or keep it.
+        """Hand a session over to the host with the fewest sessions. If there is no other host, release or keep the
+        session.
 
         Raises:
             ActorsError: The session was not moved.
@@ -228,23 +229,23 @@ class SessionMovement:
         """Make another host the owner of an open session, so that no caller has to wait until a lease expires.
 
         The method first waits for the turn in flight. Queued asks end with `SessionLeased`. A turn that waits for its
-        caller stays open in the log. When all events are written, the journal assigns the session to the other host in
-        one step. After that, the handle of the session raises `SessionLeased` with the `address` of the other host,
-        and `Runtime.claim` resumes the session on the other host. If the caller is cancelled, the handover continues.
+        caller stays open in the log. Once all events are written, the journal assigns the session to the other host in
+        one step. After that, this session's handle raises `SessionLeased` with the `address` of the other host, and
+        `Runtime.claim` on that host resumes the session. If the caller is cancelled, the handover continues.
 
         Args:
             id: Id of a session that is open in this runtime.
             to: The `address` of another runtime with the same journal.
-            timeout: Seconds to wait for the turn in flight. Then the ask is cancelled; an ask with a `key` can be
-                repeated, and continues, on the other host.
+            timeout: Seconds to wait for the turn in flight before its ask is cancelled. An ask with a `key` can be
+                repeated on the other host, where it continues.
 
         Raises:
             ConfigError: An argument has a wrong type or value.
             SessionClosed, SessionLeased: No session with this id is open, or the session ended during the call.
             HostUnavailable: No other live host with this address accepts sessions. The session stays in this runtime.
-            ReentrantCall: A tool of this session called this method, so the handover would wait for itself.
+            ReentrantCall: A tool of this session called this method. The handover would have to wait for the tool.
             JournalError: The session cannot be handed over. Unless the error is `Fenced`, the session stays usable.
-            ShuttingDown: The handover itself was cancelled, because the runtime was left.
+            ShuttingDown: The handover itself was cancelled, because the runtime exited.
         """
         host = self._running_host()
         host.check_event_loop()
@@ -264,18 +265,19 @@ class SessionMovement:
         )
 
     async def drain(self, *, rate: float = 10.0, timeout: float = 30.0) -> Movement:
-        """Move all sessions to other hosts, and open no more sessions. Call this method before you leave the runtime.
+        """Move all sessions to other hosts, and open no more sessions. Call this method before you exit the runtime.
 
-        From the call on, `open`, `resume` and `claim` raise `HostDraining` for sessions that are not open in this
-        runtime, and no host hands sessions over to this runtime. Each open session is handed over, as by `hand_over`,
-        to the serving host with the fewest sessions; until then, it can be used. If no other host with an address is
-        serving, the session is released, as by `Session.release`. If you leave a runtime without calling this method,
-        all sessions are released at once.
+        From then on, `open`, `resume` and `claim` raise `HostDraining` for sessions that are not open in this runtime,
+        and other hosts no longer hand sessions over to it. Each open session is handed over, as by `hand_over`, to the
+        serving host with the fewest sessions; until then, it can be used. If no other host with an address is serving,
+        the session is released, as by `Session.release`. If you exit a runtime without calling this method, all
+        sessions are released at once.
 
         With a journal in memory, sessions stay in this runtime, because no other host could read them.
 
         Args:
-            rate: Maximum number of sessions that are moved per second, so that the other hosts can resume them.
+            rate: Maximum number of sessions that are moved per second. A limit gives the other hosts time to resume
+                them.
             timeout: Seconds to wait for the turn of each session, as in `hand_over`.
 
         Returns:
@@ -306,9 +308,9 @@ class SessionMovement:
         """Move idle sessions to other hosts, if this host has more sessions than the mean of the serving hosts.
 
         Sessions are moved as by `hand_over`, least recently used first, to hosts that have fewer sessions than the
-        mean. A session with an ask in flight or a turn that waits stays. If the number of sessions of every host is
-        within 20 % of the mean, no session is moved. Call this method on every host from time to time, for example a
-        minute after a host has joined.
+        mean. Sessions with an ask in flight, or with a turn that waits for its caller, are not moved. If every host's
+        number of sessions is within 20 % of the mean, no session is moved. Call this method on every host from time to
+        time, for example a minute after a host has joined.
 
         Args:
             most: Maximum number of sessions that this call moves.
@@ -355,7 +357,7 @@ class SessionMovement:
 
 
 def _first_to_move(registry: SessionRegistry) -> list[str]:
-    """Return the open sessions that are not subagents. If only subagents are open, return them.
+    """Return the open sessions that are not subagents. If all open sessions are subagents, return all.
 
     Subagents move last, because tools of their parents may use them.
     """
@@ -375,6 +377,6 @@ def _idle_sessions(host: SessionHost, registry: SessionRegistry) -> list[str]:
 
 
 def _is_idle(lifecycle: SessionLifecycle) -> bool:
-    """Return True if no ask, tool or reader uses the session now, and the session is not a subagent."""
+    """Return True if the session is not a subagent, and no ask, tool or reader is using it."""
     is_used = lifecycle.busy or lifecycle.runs_tools or lifecycle.name in lifecycle.host.readers.following
     return not is_used and lifecycle.above is None

@@ -1,4 +1,4 @@
-"""Run a single ask in a runtime of its own.
+"""Run a single ask in a separate runtime.
 
 `actors.sync.run` does the same for programs without an event loop.
 """
@@ -43,7 +43,7 @@ async def run(
     target: str,
     message: UserInput,
     *,
-    output: Any = None,  # Any: a type or a JSON Schema
+    output: Any = None,  # Any: any type, or a JSON Schema
     tools: Iterable[ToolItem] = (),
     system: str | None = None,
     approve: Approve | None = None,
@@ -59,7 +59,7 @@ async def run(
     target: str,
     message: UserInput,
     *,
-    output: Any = None,  # Any: a type or a JSON Schema
+    output: Any = None,  # Any: any type, or a JSON Schema
     tools: Iterable[ToolItem] = (),
     system: str | None = None,
     approve: Approve | None = None,
@@ -71,16 +71,17 @@ async def run(
 ) -> AskResult:
     """Send one message in a new session, and return the result. The session ends with the call.
 
-    Each call enters and leaves its own `Runtime`, so connections, learned facts and budgets are not shared. For more
-    than one ask, a single `Runtime` is faster and cheaper.
+    Each call enters and exits its own `Runtime`, so connections, learned facts and budgets are not shared between
+    calls. For several asks, a single `Runtime` is faster and cheaper.
 
     Args:
         target, tools, system, approve, deps: As for `Runtime.open`.
         message, output, check, settings: As for `Session.ask`.
         config, environ: As for `Runtime`, but `[journal]` is ignored: the log is in memory.
 
-    Raises the errors of `Runtime`, `Runtime.open` and `Session.ask`. Cancelling the caller cancels the ask and closes
-    its calls. Results and decisions cannot be passed later, so an ask that needs them ends with the status `awaiting`.
+    Raises the same errors as `Runtime`, `Runtime.open` and `Session.ask`. Cancelling the caller cancels the ask and
+    closes its calls. Results and decisions cannot be passed later, so an ask that needs them ends with the status
+    `awaiting`.
     """
     async with Runtime(config, environ=environ, journal=MemoryStorage()) as runtime:
         session = await runtime.open(target, tools=tools, system=system, approve=approve, deps=deps)

@@ -5,8 +5,8 @@
     fork, import     claim new ids         write the copied events
     activate         (already claimed)     read the log               create actors (`actors.runtime.lifecycle`)
 
-A caller reserves an id first, and no other caller can use the id then. If the caller fails or is cancelled, the
-reservation, claim, log and open toolsets are removed.
+The caller first reserves an id, so that no other caller can use it. If the caller fails or is cancelled, the
+reservation, the claim and the log are removed, and the toolsets are closed.
 """
 
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
@@ -47,14 +47,14 @@ from actors.tools.toolsets import SessionTools, ToolItem
 
 
 class SessionConfig(Struct, frozen=True):
-    """The settings of a session that its log does not contain, so `open` and `resume` both need them.
+    """Settings of a session that its log does not contain, so both `open` and `resume` need them.
 
     Args:
         tools: The tools that the model may call.
         approve: Decides whether a call that needs approval may run; None to wait for a decision of the caller.
         deps: Any object for the tools, which read it from `ToolContext.deps`.
         on_repeat: How to treat calls that the model repeats; None for the setting of the runtime.
-        output: The type of the answer of an ask that waits for its caller; only for `resume`.
+        output: The answer type of an ask that waits for its caller; only for `resume`.
 
     Raises:
         ConfigError: `approve` is not callable.
@@ -64,7 +64,7 @@ class SessionConfig(Struct, frozen=True):
     approve: Approve | None = None
     deps: object = None
     on_repeat: Repeats | None = None
-    output: Any = None  # Any: a type or a JSON Schema
+    output: Any = None  # Any: any type, or a JSON Schema
 
     def __post_init__(self) -> None:
         if self.approve is not None and not callable(self.approve):
@@ -75,7 +75,7 @@ class SessionConfig(Struct, frozen=True):
 
 
 class SessionFields(Struct, frozen=True):
-    """The fields of a session's first event that the caller of `open` sets. On resume, the fields come from the log."""
+    """The part of a session's first event that the caller of `open` sets. On resume, the fields come from the log."""
 
     tenant: str
     budget: Budget | None
@@ -86,7 +86,7 @@ class SessionFields(Struct, frozen=True):
 def session_fields(
     tenant: str, budget: Budget | None, title: str, metadata: Mapping[str, Scalar] | None
 ) -> SessionFields:
-    """Check these fields of a session's first event, and return them. Raises `ConfigError` if a field is invalid."""
+    """Check these fields of a session's first event, and return them. Raise `ConfigError` if a field is invalid."""
     budget = None if budget is None else checked_budget(budget)
     return SessionFields(checked_tenant(tenant), budget, checked_title(title), checked_metadata(metadata))
 
@@ -159,7 +159,7 @@ class SessionOpener:
             return await self._resume(claims, name, config, system, target)
 
     async def fork(self, source: str, at: int | None, requested_id: str | None) -> str:
-        """Copy a log up to event `at` to a new session; return the new id. See `JournalAdmin.fork`."""
+        """Copy a log up to event `at` to a new session, and return the new id. See `JournalAdmin.fork`."""
         events = await read_events(self._host.journal, source, self._host.readers.throttle)
         last = len(events) if at is None else at
         if not 0 < last <= len(events):
@@ -173,7 +173,10 @@ class SessionOpener:
         return name
 
     async def import_logs(self, logs: Sequence[tuple[str, Sequence[LogEvent]]]) -> None:
-        """Write all logs, each under its id, or none of them. See `JournalAdmin.import_session`."""
+        """Write all logs, each under its id.
+
+        If one cannot be written, write none. See `JournalAdmin.import_session`.
+        """
         async with claiming(self._host, self._registry) as claims:
             for name, _ in logs:
                 await claims.claim_new(name)
@@ -195,12 +198,15 @@ class SessionOpener:
         return await self.resume(name, config, system, target, wait)
 
     async def _admit(self, tenant: str) -> None:
-        """Wait until new work of a tenant may start, and check that one more session may be open."""
+        """Wait until new work for a tenant may start, and check that one more session may be opened."""
         await self._host.wait_to_begin(tenant)
         self._ensure_room()
 
     def _ensure_room(self) -> None:
-        """Check that this host accepts a new session. At the limit of open sessions, release an unused one."""
+        """Check that this host accepts a new session.
+
+        If the maximum number of sessions is open, release an unused one.
+        """
         if not parent_key():  # on a draining host, open sessions may still open subagents
             self._host.check_serving()
         self._registry.ensure_room(self._host)
@@ -254,10 +260,10 @@ class SessionOpener:
     async def _open_tools(
         self, opened: Opened, config: SessionConfig, *, check_count: bool = True
     ) -> AsyncGenerator[tuple[SessionTools, Resolver]]:
-        """Open the toolsets of a session, and return its tools and its resolver.
+        """Open the toolsets of a session, and provide its tools and its resolver.
 
-        If the block fails, the toolsets are closed. If `check_count`, also check that the target accepts this number
-        of tools.
+        If the `with` block raises an error, the toolsets are closed. If `check_count` is True, check that the target
+        accepts this number of tools.
         """
         host, resolvers = self._host, list[Resolver]()
 
@@ -304,7 +310,7 @@ class SessionOpener:
 
 @asynccontextmanager
 async def _end_on_failure(lifecycle: SessionLifecycle) -> AsyncGenerator[None]:
-    """If the block fails, end the session without logging its end."""
+    """If the `with` block raises an error, end the session without logging its end."""
     try:
         yield
     except BaseException:
@@ -314,7 +320,7 @@ async def _end_on_failure(lifecycle: SessionLifecycle) -> AsyncGenerator[None]:
 
 
 def _check_tenant(name: str, session_tenant: str, caller_tenant: str) -> None:
-    """Raise `SessionExists` if a session belongs to another tenant than the caller.
+    """Raise `SessionExists` if a session belongs to a tenant other than the caller's.
 
     A caller without a tenant may use the sessions of all tenants.
     """

@@ -1,4 +1,5 @@
-"""Keep the last requests that were refused for their structure, and write a dump of each if the program wants dumps.
+"""Keep the last requests that providers rejected because of their structure, and dump them if the program requests
+that.
 
 A request with an invalid structure is a bug in this library, so the runtime keeps the evidence.
 """
@@ -17,17 +18,17 @@ if TYPE_CHECKING:
     from actors.provider.dumps import Dumps
 
 EVIDENCE = 16
-"""Number of refused transcripts that a runtime keeps."""
+"""Number of rejected transcripts that a runtime keeps."""
 
 
 class RefusedRequests:
-    """The requests of a runtime that were refused for their structure.
+    """The requests of a runtime that providers rejected because of their structure.
 
     Args:
         config: Defines the dialects of the requests.
         dumps: Writes dumps; None if the program did not set `on_refusal`.
 
-    The attribute `last` contains the last refused requests, oldest first, and `count` is the number of all refused
+    The attribute `last` contains the last rejected requests, oldest first, and `count` is the number of all rejected
     requests. `start_dump` starts the task that writes a dump; it is None while the runtime is not running.
     """
 
@@ -38,7 +39,7 @@ class RefusedRequests:
         self.start_dump: Callable[[Work, str], None] | None = None
 
     def record(self, refusal: Refusal) -> None:
-        """Count, keep and log a refused request, and write a dump if dumps are wanted."""
+        """Count, keep and log a rejected request, and dump it if the program set `on_refusal`."""
         self.count += 1
         self.last.append(refusal)
         logger.transcript_refused(refusal)

@@ -1,4 +1,4 @@
-"""Track the session ids that are in use in one runtime: open, or being opened or deleted.
+"""Track the session ids that are in use in one runtime, because the sessions are open, or are being opened or deleted.
 
 A caller reserves an id before it claims the session in the journal, so an id belongs to one caller at a time.
 """
@@ -27,7 +27,7 @@ class Reservation(Struct):
 
     Args:
         purpose: Whether the caller opens or deletes the session.
-        over: Set when the id is free again; None if no caller waits for that.
+        over: Set once the id is free again; None if no caller is waiting for that.
     """
 
     purpose: Purpose
@@ -37,8 +37,9 @@ class Reservation(Struct):
 def session_key() -> str:
     """Return a key that no other session has, in any process.
 
-    The idempotency keys of a session's calls begin with it. The key comes from the operating system, because a seeded
-    generator, or a generator that a fork has copied, would return the same key in two processes.
+    The idempotency keys of a session's calls begin with it. The key comes from the operating system, because two
+    processes with equally seeded generators, or with a generator that was copied by a fork, would generate the same
+    key.
     """
     return os.urandom(8).hex()
 
@@ -46,7 +47,7 @@ def session_key() -> str:
 class SessionRegistry:
     """The open sessions of one runtime by id, and the reserved ids.
 
-    The attribute `draw_key` is a function that returns the key of each new session; simulations replace it.
+    The attribute `draw_key` is a function that generates the key of each new session; simulations replace it.
     """
 
     def __init__(self) -> None:
@@ -70,7 +71,9 @@ class SessionRegistry:
         return name in self.open or name in self._reserved
 
     async def find_settled(self, name: str) -> Session | None:
-        """Wait until no caller opens, closes or deletes this session. Return the session, or None if it is not open."""
+        """Wait until no caller is opening, closing or deleting this session. Return the session, or None if it is not
+        open.
+        """
         while True:
             if (reservation := self._reserved.get(name)) is not None:
                 reservation.over = reservation.over or anyio.Event()
@@ -88,7 +91,8 @@ class SessionRegistry:
             await self.find_settled(name)
 
     def ensure_room(self, host: SessionHost) -> None:
-        """Make sure that one more session may be open. At the limit, release a session that no caller holds.
+        """Ensure that one more session may be opened. If the maximum number is open, release a session that no caller
+        holds.
 
         Raises:
             TooManySessions: The maximum number of sessions is open, and none can be released.
@@ -123,7 +127,7 @@ class SessionRegistry:
         return requested_id
 
     def change_suffix(self) -> None:
-        """Generate ids with another suffix from now on. Called when a generated id already has a log."""
+        """Generate ids with a different suffix from now on. Called if a generated id already has a log."""
         self._suffix = f"-{self.draw_key()}"
 
     def reserve_for_deletion(self, *names: str) -> None:

@@ -34,7 +34,7 @@ class SessionRemoval:
     async def delete(self, name: str, before: float | None) -> Collection[str]:
         """Close a session, delete its log and the logs of its subagents, and return the deleted ids.
 
-        If `before` is set, a session that was used at this time (in seconds since 1970) or later is kept. See
+        With `before`, a session that was used at or after this time (in seconds since 1970) is kept. See
         `JournalAdmin.delete`.
         """
         host, registry = self._host, self._registry
@@ -63,7 +63,7 @@ class SessionRemoval:
         return deleted
 
     async def delete_unused(self, stored: Iterable[StoredSession]) -> Collection[str]:
-        """Delete the logs of listed sessions and their subagents; return the deleted ids.
+        """Delete the logs of listed sessions and their subagents, and return the deleted ids.
 
         A session is kept if it is open in this runtime, or was used after it was listed.
         """

@@ -1,7 +1,7 @@
-"""Read and check the logs of sessions that are resumed, and find the asks that a log leaves unfinished.
+"""Read and check the logs of sessions that are being resumed, and find their unfinished asks.
 
-The caller has claimed the session, so no other host writes to the log. The actors of the session close an interrupted
-turn and its calls (`actors.session.recovery`).
+The caller has claimed the session, so no other host writes to its log. The session's actors close an interrupted turn
+and its calls (`actors.session.recovery`).
 """
 
 from contextvars import copy_context
@@ -65,13 +65,13 @@ async def resumable_replay(host: SessionHost, session: str) -> tuple[Opened, Rep
     return replay.opened, replay
 
 
-def awaited_output(state: SessionState, output: Any) -> Output[Any] | None:  # Any: a type or a JSON Schema
-    """Return the output type of a waiting ask, from the caller's `output=`.
+def awaited_output(state: SessionState, output: Any) -> Output[Any] | None:  # Any: any type, or a JSON Schema
+    """Return the output type of an ask that waits for its caller, from the argument `output=`.
 
     Without `output=`, or if no ask waits, return None.
 
     Raises:
-        ConfigError: The waiting ask has another schema.
+        ConfigError: The waiting ask has a different schema.
     """
     if output is None or state.pause is None:
         return None
@@ -85,11 +85,11 @@ def awaited_output(state: SessionState, output: Any) -> Output[Any] | None:  # A
 
 def unfinished_asks(
     replay: Replay, output: Output[Any] | None, most_waiting: int
-) -> tuple[PendingAsks | None, AnswerSink | None]:  # Any: the type of the answer is not known here
+) -> tuple[PendingAsks | None, AnswerSink | None]:  # Any: any answer type
     """Return the pending asks of a resumed session, and the sink that receives the result of its interrupted ask.
 
     The interrupted ask ends as if the session's actors had crashed while it was in flight. The sink is None if no ask
-    was interrupted. The pending asks are None if, in addition, no `output` is given.
+    was interrupted. If, in addition, no `output` is given, the pending asks are None.
 
     Args:
         replay: The state, ledger and lanes rebuilt from the log.

@@ -14,15 +14,15 @@ from msgspec import Struct, field
 from actors.journal.holding import TotalMemory
 from actors.runtime.collector import CROWD, TUNING
 from actors.runtime.limits import HostLimits
-from actors.runtime.reuse import Reuse
+from actors.runtime.reuse import ReuseCounter
 from actors.telemetry import logger
 
 TRIES = 64
-"""Most sessions to try when memory is needed, or when a session must be released for a new one."""
+"""Maximum number of sessions to try when memory is needed, or when a session must be released for a new one."""
 
 
 class HostedSession(Protocol):
-    """A session as its host sees it. `actors.runtime.lifecycle` implements it."""
+    """The methods of a session that its host uses. `actors.runtime.lifecycle` implements them."""
 
     handles: int
 
@@ -44,7 +44,7 @@ class HostedSession(Protocol):
         """Remove the state that was rebuilt from the log (the replay) from memory."""
 
     def end_if_unused(self) -> bool:
-        """End the session on this host, if it is idle and no caller holds it. Return True if the session has ended."""
+        """If the session is idle and no caller holds it, end it on this host. Return True if it has ended."""
         ...
 
     async def interrupt_asks(self) -> None:
@@ -54,15 +54,15 @@ class HostedSession(Protocol):
 class Residency(Struct):
     """The sessions of one host that are in memory.
 
-    The sessions are in three groups. Each group lists the least recently used session first.
+    There are three groups of sessions, each ordered from least to most recently used.
 
     Args:
         limits: The number of sessions that keep their actors, and the bytes that all sessions may use.
         active: The sessions that have actors.
         folded: The sessions without actors whose state (replay) is in memory.
-        unused: The sessions that every caller has given back. A caller may hold some of them again.
+        unused: The sessions that every caller has given back. Some of them may be held by a caller again.
         held: Counts the bytes that all sessions use.
-        reuse: Counts the uses of sessions that were in memory, and of sessions that were rebuilt from their log.
+        reuse: Counts how often a used session was in memory, and how often it was rebuilt from its log.
     """
 
     limits: HostLimits
@@ -70,19 +70,19 @@ class Residency(Struct):
     folded: dict[str, HostedSession] = {}
     unused: dict[str, HostedSession] = {}
     held: TotalMemory = field(default_factory=TotalMemory)
-    reuse: Reuse = field(default_factory=lambda: Reuse(logger.memory_short))
+    reuse: ReuseCounter = field(default_factory=lambda: ReuseCounter(logger.memory_short))
 
     def add_folded(self, session: HostedSession) -> None:
-        """Add a session without actors whose replay is in memory. If memory is short, evict replays."""
+        """Add a session that has no actors, but whose replay is in memory. If memory is short, evict replays."""
         self.folded[session.name] = session
         self.evict_replays(self.limits.memory)
 
     def remove_folded(self, session: HostedSession) -> None:
-        """Remove a session that gets actors, or whose replay was evicted, from `folded`."""
+        """Remove a session from `folded`, because it gets actors or its replay was evicted."""
         self.folded.pop(session.name, None)
 
     def add_active(self, session: HostedSession) -> None:
-        """Add a session with actors, or record a new use of it.
+        """Add a session that has actors. If it was already added, record that it was used again.
 
         If too many sessions have actors, end the actors of the least recently used sessions.
         """
@@ -99,7 +99,7 @@ class Residency(Struct):
             self._passivate(oldest)
 
     def remove_active(self, session: HostedSession) -> None:
-        """Remove a session whose actors have ended from `active`."""
+        """Remove a session from `active`, because its actors have ended."""
         self.active.pop(session.name, None)
 
     def add_unused(self, session: HostedSession) -> None:
@@ -125,7 +125,7 @@ class Residency(Struct):
         self.free_memory()
 
     def free_memory(self) -> bool:
-        """Free memory if it is short. Return False if busy sessions and logs in memory use all of it."""
+        """If memory is short, free some. Return False if busy sessions and logs in memory use all of the memory."""
         return self.held.total < self.limits.memory or self._evict_and_passivate()
 
     def evict_replays(self, max_bytes: int) -> None:
@@ -137,8 +137,8 @@ class Residency(Struct):
     def release_one(self) -> bool:
         """Release the least recently used session that no caller holds. Return True if a session was released.
 
-        At most `TRIES` sessions are tried. A session that cannot be released now moves to the end of `unused`; a
-        session that a caller holds again is removed from `unused`.
+        At most `TRIES` sessions are tried. A session that cannot be released now is moved to the end of `unused`; a
+        session that a caller holds again is removed from it.
         """
         for candidate in tuple(islice(self.unused.values(), TRIES)):
             if candidate.end_if_unused():
@@ -160,7 +160,7 @@ class Residency(Struct):
         return self.held.total <= most
 
     def _passivate(self, session: HostedSession) -> None:
-        """End the actors of a session if they are idle. A busy session moves to the end of `active`."""
+        """End the actors of a session if they are idle. If it is busy, move it to the end of `active`."""
         del self.active[session.name]
         if not session.passivate():
             self.active[session.name] = session

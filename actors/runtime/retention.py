@@ -1,9 +1,9 @@
-"""Delete sessions that have not been used for long, and sessions that a program wants to delete.
+"""Delete sessions that have not been used for a long time, and sessions that a program asks to delete.
 
 A sweep deletes many sessions in one transaction, and pauses between transactions so that other sessions can write.
-Deletion on request works session by session. The age of a session depends on the wall clock, which may be wrong. So a
+Sessions are deleted on request one at a time. The age of a session depends on the wall clock, which may be wrong. So a
 sweep deletes only sessions that have expired by the time that the journal trusts (`actors.journal.storage.clock`). It
-logs the number of sessions that have expired by the wall clock alone.
+logs how many sessions have expired only by the wall clock.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
@@ -36,26 +36,34 @@ from actors.telemetry.descriptions import MOST_ENTRIES
 SWEEP_INTERVAL = 3600.0
 """Seconds between two sweeps."""
 BATCH, BYTES = 16, 4 * 1024 * 1024
-"""Most sessions, and most bytes of their logs, in one transaction of a sweep. A longer log is deleted alone."""
+"""Maximum number of sessions in one transaction of a sweep, and maximum size of their logs in bytes. A longer log is
+deleted in a separate transaction.
+"""
 PAUSE = 0.05
 """Seconds between two transactions of a sweep."""
 PAGE = 256
-"""Sessions to read at once from the list of sessions."""
+"""Number of sessions to read at once from the list of sessions."""
 AFTER_ALL_IDS = "~"
 """A string that sorts after every session id."""
 MAX_REWRITE = 256 * 1024 * 1024
-"""Largest file, in bytes, that a sweep rewrites. A rewrite blocks all writers."""
+"""Maximum size in bytes of a file that a sweep rewrites. A rewrite blocks all writers."""
 REWRITE_INTERVAL = 86_400
 """Minimum seconds between two rewrites by sweeps."""
 READER_TIMEOUT = 2.0
-"""Most seconds that `vacuum` waits for readers of a file."""
+"""Maximum number of seconds that `vacuum` waits for readers of a file."""
 PASSES = 16
-"""Most passes over the list of sessions. A session that is used during a pass moves to the front of the list."""
+"""Maximum number of passes over the list of sessions. A session that is used during a pass moves to the front of the
+list.
+"""
 
 Delete = Callable[[str, float | None], Awaitable[Collection[str]]]
-"""Deletes a session with its subagents, unless it was used at this time (seconds since 1970) or later; returns ids."""
+"""Deletes a session with its subagents, unless it was used at or after a time (seconds since 1970). Returns the deleted
+ids.
+"""
 DeleteUnused = Callable[[Sequence[StoredSession]], Awaitable[Collection[str]]]
-"""Deletes sessions with their subagents, except those used since they were listed; returns the deleted ids."""
+"""Deletes sessions with their subagents, except sessions that were used since they were listed. Returns the deleted
+ids.
+"""
 _SINGLE_SESSION_ERRORS = (SessionLeased, SessionExists, ReentrantCall, JournalDamaged)
 """Errors that prevent the deletion of one session, but not of other sessions."""
 
@@ -102,8 +110,8 @@ async def delete_all(
 ) -> Deletion:
     """Delete the sessions that meet every condition, and remove all their data from the storage's files.
 
-    A session that is used during the deletion moves to the front of the list, where the current pass misses it. So the
-    list is read again until a pass deletes nothing, at most `PASSES` times.
+    A session that is used during the deletion moves to the front of the list, so the current pass misses it. Therefore,
+    the list is read again until a pass deletes nothing, at most `PASSES` times.
 
     Args:
         journal: The journal actor.
@@ -114,7 +122,8 @@ async def delete_all(
 
     Raises:
         SessionLeased: Another host has claimed one of the sessions. All others are deleted.
-        JournalError: One of the sessions cannot be deleted; all others are deleted. Or the journal cannot be written.
+        JournalError: The journal cannot be written; or one of the sessions cannot be deleted, but all others are
+            deleted.
     """
     gone, left = dict[str, None](), dict[str, Exception]()
     for _ in range(PASSES):
@@ -137,10 +146,10 @@ async def delete_all(
 
 
 async def vacuum(journal: Ref[JournalCommand], max_bytes: int | None = None) -> tuple[RemainingData, ...]:
-    """Remove all data of deleted sessions from the storage's files; return the data that remains, with the reasons.
+    """Remove all data of deleted sessions from the storage's files. Return the data that remains, with the reasons.
 
-    Readers of a file prevent the removal, so wait up to `READER_TIMEOUT` seconds for them. A file larger than
-    `max_bytes` is not rewritten.
+    A process that reads a file prevents the removal, so wait up to `READER_TIMEOUT` seconds for readers. A file larger
+    than `max_bytes` is not rewritten.
     """
     try:
         found = await journal.ask(Vacuum(most=max_bytes))
@@ -172,11 +181,11 @@ async def _matching_ids(
 
 
 class Retention(Struct):
-    """A periodic task that deletes sessions that were not used for `retention` seconds.
+    """A periodic task that deletes sessions that have not been used for `retention` seconds.
 
-    The task runs when the runtime is entered, and every hour. Open sessions count as used, in this runtime or on
-    another live host. A session that waits for results or an approval expires too. Subagents are deleted with their
-    parent, whatever their age.
+    The task runs when the runtime is entered, and every hour. Sessions that are open in this runtime or on another live
+    host count as used. Sessions that wait for results or an approval can expire. Subagents are deleted with their
+    parents, regardless of their age.
 
     Args:
         journal: The journal actor.
@@ -207,13 +216,13 @@ class Retention(Struct):
             await anyio.sleep(SWEEP_INTERVAL)
 
     async def sweep(self) -> int:
-        """Delete the sessions that have expired by the journal's trusted time; return their number."""
+        """Delete the sessions that have expired according to the journal's trusted time, and return their number."""
         clock = await self._observe_clock()
         count, expired = 0, list[StoredSession]()
         waiting, examples = 0, list[str]()
         async with aclosing(list_sessions(self.journal, None, clock.last - self.retention)) as sessions:
             async for each in sessions:
-                if each.used >= clock.earliest_now - self.retention:  # expired by the wall clock alone
+                if each.used >= clock.earliest_now - self.retention:  # expired only by the wall clock
                     if each.owner is None:
                         waiting += 1
                         if len(examples) < MOST_ENTRIES:
@@ -242,7 +251,7 @@ class Retention(Struct):
     async def _delete_expired(self, sessions: Sequence[StoredSession]) -> int:
         """Delete expired sessions, and return their number.
 
-        Sessions in use are kept, and so are subagents whose parents still exist.
+        Sessions in use are kept, as are subagents whose parents still exist.
         """
         count = 0
         # Deleting a session deletes its subagents, so only sessions without a parent are deleted explicitly.
@@ -257,8 +266,7 @@ class Retention(Struct):
     async def _vacuum_daily(self) -> None:
         """Remove the data of deleted sessions from the files, at most once a day, and log the data that remains.
 
-        If a reader or an outage prevented the removal, the next attempt is made a day later, even if no more sessions
-        have expired.
+        If a reader or an outage prevented the removal, try again a day later, even if no more sessions have expired.
         """
         now = self.steady()
         if not self._is_vacuum_due or (

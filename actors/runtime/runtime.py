@@ -4,8 +4,8 @@
         session = await runtime.open("openai:gpt-5.2", tools=[weather])
         answer = await session.ask("Weather in Oslo?")
 
-A runtime lives in the task that enters it, and owns every task that it starts. A runtime has no global state, so
-several runtimes may live in one process, on asyncio or on trio.
+A runtime runs in the task that enters it, and owns every task that it starts. It has no global state, so one process
+may contain several runtimes, on asyncio or on trio.
 """
 
 import os
@@ -59,49 +59,50 @@ if TYPE_CHECKING:
     from actors.telemetry.otel import Tracing
 
 SETTLING = 3.0
-"""Seconds that leaving a runtime waits for the asks in flight to end."""
+"""On exit, the maximum number of seconds to wait for the asks in flight to end."""
 RELEASING = 3.0
-"""Seconds that leaving a runtime waits for its sessions to be released, after the asks have ended."""
+"""On exit, the maximum number of seconds to wait for the sessions to be released, after the asks have ended."""
 TOOLSETS = 20.0
-"""Seconds that leaving a runtime waits for all toolsets to close, after the asks have ended."""
+"""On exit, the maximum number of seconds to wait for all toolsets to close, after the asks have ended."""
 CLOSING = 5.0
-"""Seconds that leaving a runtime waits for the connections to close, and again for the storage."""
+"""On exit, the maximum number of seconds to wait for the connections to close, and again for the storage to close."""
 
 
 class Runtime(SessionAccess):
     """The host of a program's sessions.
 
-    Enter it with `async with`. Leaving it ends its sessions and closes its connections, in bounded time, whatever tools
-    do. If the caller is cancelled while it leaves, the cancellation is raised after the runtime has been left; a second
-    cancellation or interrupt ends the wait at once. Use a runtime only in the thread and event loop that entered it.
+    Enter it with `async with`. When it exits, it ends its sessions and closes its connections, in bounded time,
+    whatever tools do. If the caller is cancelled in the meantime, the cancellation is raised after the exit is
+    complete; a second cancellation or interrupt ends the wait at once. Use a runtime only in the thread and event loop
+    that entered it.
 
     Args:
-        config: Path of an `actors.toml`, a `Config`, or None to use the environment alone.
-        environ: Environment variables with keys, base URLs and proxies; by default, those of the process.
+        config: Path of an `actors.toml`, a `Config`, or None to use only the environment.
+        environ: Environment variables with keys, base URLs and proxies; by default, the process's environment.
         journal: Where to store logs: the path of a SQLite file, a `postgresql://` address or a `Storage`. By default,
-            the storage that `[journal]` configures, or memory. The runtime opens the storage when it is entered and
-            closes it when it is left.
-        transport: Sends requests to providers; HTTP by default. The runtime closes it when it is left.
-        seed: Seed for the jitter of retries and restarts, and for the distribution of sessions in pools, which then
-            starts with the first member. Without a seed, both differ between processes.
+            the storage that `[journal]` configures, or memory. The runtime opens the storage when it is entered, and
+            closes it when it exits.
+        transport: Sends requests to providers; HTTP by default. The runtime closes the transport when it exits.
+        seed: Seed for the jitter of retries and restarts. With a seed, the distribution of sessions in pools starts
+            with the first member. Without a seed, both differ between processes.
         on_tool_error: Called in the event loop with a `ToolFailure` for each exception of a tool or an approval
-            function. The model receives only the exception's type and message; the logger `actors.tools` also gets the
-            traceback, at level `debug`. If this function raises, the error is logged and the function is not called
-            again.
+            function. The model receives only the exception's type and message; the logger `actors.tools` receives the
+            traceback as well, at level `debug`. If this function raises, the error is logged and the function is not
+            called again.
         tracing: An `actors.telemetry.Tracing`, which traces asks with OpenTelemetry. If the tracing or a span processor
             raises, the error is logged and tracing stops.
-        on_refusal: Called with a `RedactedRequest`, which has no content, for each request that was refused for its
-            structure; or a directory in which to write these requests as JSON. If this function raises, the error is
-            logged and the function is not called again.
+        on_refusal: Called with a `RedactedRequest`, which has no content, for each request that a provider rejected
+            because of its structure; or a directory to which these requests are written as JSON. If this function
+            raises, the error is logged and the function is not called again.
         prices: Prices of models, by name or pattern (`claude-*`), which take precedence over the prices in the file.
-        compaction: When and how to compact histories. Replaces `[compaction]` of the file.
+        compaction: When and how to compact histories. Replaces `[compaction]` in the file.
         budgets: Budgets that sessions share, by `tenants.NAME` and `pools.NAME`, which take precedence over the budgets
             in the file.
         address: The address at which other programs reach this runtime, such as `http://10.0.0.5:8000`; any string that
             your routers understand. Other hosts of the journal find the address in `SessionLeased` and `journal.hosts`.
             Each live host needs a different address. A runtime replaces an earlier runtime with the same address, and
-            can claim the sessions of the earlier runtime at once.
-        gc: "tuned" makes Python's garbage collector run less often until the last runtime with this setting is left.
+            can claim its sessions at once.
+        gc: "tuned" makes Python's garbage collector run less often until the last runtime with this setting exits.
 
     Raises:
         ConfigError: An argument has a wrong type or value, or the file is invalid.
@@ -148,7 +149,7 @@ class Runtime(SessionAccess):
             None if on_tool_error is None else guard_callback("on_tool_error", on_tool_error)
         )
         self._quarantine = Quarantine(self.config.limits.max_abandoned_calls)
-        """The tools that still run although their calls are closed."""
+        """The tools that are still running although their calls are closed."""
         self._random = Random(seed)  # noqa: S311  the numbers only jitter delays and choose pool members
         dumps = None if on_refusal is None else refusal_dumps(on_refusal)
         self._refused_requests = RefusedRequests(self.config, dumps)
@@ -158,7 +159,9 @@ class Runtime(SessionAccess):
         self._may_use_threads = self._was_entered = self._was_left = False
         self._registry = SessionRegistry()
         self.refusals: deque[Refusal] = self._refused_requests.last
-        """The last requests that were refused for their structure, oldest first. Each is a bug in this library."""
+        """The last requests that providers rejected because of their structure, oldest first. Each is a bug in this
+        library.
+        """
         access = HostAccess(self._running_host, self._opening_host)
         self.journal: JournalAdmin = JournalAdmin(access, self._registry, self.refusals)
         """Lists, exports, forks and deletes the sessions in the journal, open or not."""
@@ -188,7 +191,7 @@ class Runtime(SessionAccess):
         self._system = System(
             seed=self._seed, on_crash=logger.actor_crashed, on_slow=self._backends.meters.record_slow_handler
         )
-        # Leaving runs the first steps, stops the actors, and runs the last steps. Each step has a time limit.
+        # On exit, run the first steps, stop the actors, and run the last steps. Each step has a time limit.
         self._system.first_steps = (
             (self._cancel_asks, SETTLING),
             (self._release_sessions, RELEASING),
@@ -241,7 +244,7 @@ class Runtime(SessionAccess):
         return await self._system.__aexit__(kind, error, trace)
 
     async def _cancel_asks(self) -> None:
-        """Reject new work, and cancel every ask. This is the first step of leaving the runtime."""
+        """Reject new work, and cancel every ask. This is the first step when the runtime exits."""
         if self._host is not None and not self._was_left:
             logger.runtime_never_left()
         if self._host is not None:
@@ -275,10 +278,10 @@ class Runtime(SessionAccess):
         )
 
     def _running_host(self) -> SessionHost:
-        """Return the host of the sessions, for calls that also work while the runtime is being left.
+        """Return the host of the sessions, for calls that are allowed even while the runtime is exiting.
 
         Raises:
-            KernelError: The runtime has not been entered, or has been left.
+            KernelError: The runtime has not been entered, or has exited.
         """
         if self._host is None:
             kind = ShuttingDown if self._was_left else KernelError
@@ -286,13 +289,13 @@ class Runtime(SessionAccess):
         return self._host
 
     def _start_retention(self) -> None:
-        """Start to delete expired sessions, if the configuration sets a retention and the journal is not in memory."""
+        """Start deleting expired sessions, if the configuration sets a retention and the journal is not in memory."""
         host, retention = self._running_host(), self.config.settings.journal.retention
         if retention is not None and self._storage.durability != "memory":
             removal = self.journal._session_removal(host)
             host.start(Retention(host.journal, retention, removal.delete_unused).run, "journal/retention")
 
     def stats(self) -> RuntimeStats:
-        """Return the counters since the runtime was entered, and the current gauges, without a query to any actor."""
+        """Return the counters since the runtime was entered, and the current gauges. No actor is queried."""
         host = self._running_host()
         return runtime_stats(host, len(self.sessions), self._refused_requests.count, self._watch.stalls)

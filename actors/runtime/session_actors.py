@@ -1,7 +1,7 @@
-"""Create, restart and end the actors of one session together.
+"""Create, restart and end the four actors of a session together.
 
-`SessionLifecycle` creates the actors when the session is used, and passivates them when it is idle
-(`actors.runtime.lifecycle`).
+`SessionLifecycle` (`actors.runtime.lifecycle`) creates the actors when the session is used, and passivates them when it
+is idle.
 """
 
 from collections.abc import Callable, Mapping
@@ -43,7 +43,7 @@ RESTART = Restart(ends=(JournalError,))
 
 
 class SessionSpec(Struct, frozen=True):
-    """The values of a session that stay the same while it is open.
+    """The values of a session that do not change while it is open.
 
     Args:
         name: The session's id.
@@ -51,7 +51,7 @@ class SessionSpec(Struct, frozen=True):
         tenant: The session's tenant, or "".
         title, metadata: Labels from the program.
         fence: The fencing number of the host's claim on the session.
-        approve: Decides whether a call that needs approval may run; None to wait for a decision of the caller.
+        approve: Decides whether a call that needs approval may run; None to wait for the caller's decision.
         deps: Any object for the session's tools, as `ToolContext.deps`.
         depth: The depth of the session's actors: 0, or more for subagents. Actors may ask only deeper actors.
         bounds: The limits of a turn.
@@ -70,11 +70,12 @@ class SessionSpec(Struct, frozen=True):
 
 
 class ActorHooks(Struct, frozen=True):
-    """The functions of a session that its actors call.
+    """Functions that the actors of a session call.
 
     Args:
         change: Opens the tools of a configuration change, for a handoff.
-        on_end: Called when the actors have ended by themselves, with the `JournalError` that ended them, or None.
+        on_end: Called when the actors have ended without being stopped, with the `JournalError` that ended them, or
+            None.
     """
 
     change: PrepareChange
@@ -91,7 +92,7 @@ class SessionActors:
         holding: Counts the bytes that the session uses.
         pending: The asks that the session has accepted.
         affinity: The pool members that the session prefers.
-        hooks: Functions of the session that the actors call.
+        hooks: Functions that the actors call.
         replay: The state, ledger and lanes rebuilt from the log; None to let the actors read it.
     """
 
@@ -154,7 +155,7 @@ class SessionActors:
         return self._group.ended is not None
 
     def start(self) -> None:
-        """Create the actors: the first time from the replay if there is one, later from the log."""
+        """Create the actors, the first time from the replay if there is one, otherwise from the log."""
         self.active_config.restore()
         self._group = Group(self._host.system, RESTART)
         self.session = self._spawn_all()
@@ -170,7 +171,7 @@ class SessionActors:
     def passivate(self) -> Replay | None:
         """End the actors if they are idle, and return their state as a replay; return None if they are busy.
 
-        While a tool runs, the actors stay, because the ledger must record its result.
+        While a tool is running, the actors stay, because the ledger must record its result.
         """
         if self._executor.running:
             return None
@@ -223,7 +224,7 @@ class SessionActors:
         return session
 
     def _make_ledger_actor(self) -> LedgerActor:
-        """Create the ledger actor. If the log must be read again, also begin a new generation of the session's actors.
+        """Create the ledger actor and, if the log must be read again, begin a new generation of the session's actors.
 
         The ledger actor is created first, so the other actors join this generation.
         """
@@ -254,7 +255,7 @@ class SessionActors:
         return self._made
 
     def _handle_end(self) -> None:
-        """Report the end of the actors to the session, and close the streams of its asks."""
+        """Report to the session that the actors have ended, and close the streams of its asks."""
         why = self._group.ended if isinstance(self._group.ended, JournalError) else None
         self._on_end(why)
         self.pending.end_all(why)

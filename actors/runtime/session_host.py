@@ -1,4 +1,6 @@
-"""The host of a runtime's sessions: the objects that all sessions share, and tasks that outlive a cancelled caller."""
+"""Define the host of a runtime's sessions: the objects that all sessions share, and tasks that outlive a cancelled
+caller.
+"""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -60,7 +62,7 @@ class SessionHost(Struct):
         limits: The limits of tools.
         quarantine: Counts tools that still run after their calls were closed.
         bounds: The limits of a turn.
-        most_waiting: Most queued asks of a session.
+        most_waiting: Maximum number of queued asks of a session.
         residency: Decides which sessions are in memory.
         on_session_end: Called with each session that has ended.
         toolsets: Opens and closes toolsets.
@@ -69,8 +71,8 @@ class SessionHost(Struct):
         on_tool_failure: Called with each failure of a tool. The function must not raise.
         readers: The callers that follow the events of sessions.
         tracing: Traces asks; None without tracing.
-        turnstile: Limits the tasks that compute between two polls of the event loop.
-        running: False once the runtime is being left, and no more actors may be created.
+        turnstile: Limits how many tasks compute between two polls of the event loop.
+        running: False once the runtime starts to exit; from then on, no more actors may be created.
         loop: The event loop that entered the runtime.
         advise: Returns the advice for the result of a failed ask: `AskFailed.advice`.
         address: The address at which other programs reach this host; empty if unknown.
@@ -155,10 +157,10 @@ class SessionHost(Struct):
         return make_replay(events, *rebuild(events, self.backends.rules))
 
     def check_event_loop(self) -> None:
-        """Check that the caller is on the runtime's event loop. On another loop, the caller would wait for ever.
+        """Check that the caller is on the runtime's event loop. On a different loop, the caller would wait forever.
 
         Raises:
-            WrongEventLoop: The caller is on another event loop than the runtime.
+            WrongEventLoop: The caller is not on the runtime's event loop.
         """
         if running_loop() is not self.loop:
             raise WrongEventLoop(
@@ -171,7 +173,7 @@ class SessionHost(Struct):
 
         Raises:
             JournalUnavailable: An event would wait too long to be written.
-            TooManySessions: Busy sessions and logs in memory use all memory that sessions may use.
+            TooManySessions: Busy sessions and logs in memory use all of the memory that sessions may use.
         """
         lag = self.backends.meters.journal.lag(self.journal.waiting, BATCH, self.system.now())
         if lag > LAG:
@@ -190,19 +192,19 @@ class SessionHost(Struct):
             )
 
     def start(self, work: Work, name: str) -> None:
-        """Start work that no caller waits for, and log any error that it raises."""
+        """Start `work`, for which no caller waits, and log any error that it raises."""
         self.system.launch(work, partial(_log_error, name), name)
 
     def launch(self, work: Work, name: str) -> HostTask:
-        """Start work that continues if its callers are cancelled, and return the task to wait for."""
+        """Start `work`, which continues even if its callers are cancelled, and return the task to wait for."""
         return HostTask(self.system, work, name)
 
     async def carry_out(self, work: Work, name: str) -> None:
-        """Run work, and wait for its end. If the caller is cancelled, the work continues.
+        """Run `work`, and wait until it has ended. If the caller is cancelled, the work continues.
 
         Raises:
             Exception: Raised by `work`.
-            ShuttingDown: `work` was cancelled before it was done, because the runtime was left.
+            ShuttingDown: `work` was cancelled before it was done, because the runtime exited.
         """
         await self.launch(work, name).result()
 
@@ -217,12 +219,12 @@ class SessionHost(Struct):
                 self.start(partial(self._release, command), f"{session}/release")
 
     async def _release(self, command: ReleaseSession) -> None:
-        """Release a claim, waiting while the journal's mailbox is full."""
+        """Release a claim. If the journal's mailbox is full, wait."""
         with suppress(ActorStopped, ShuttingDown):  # a journal that has ended has released all sessions
             await self.journal.send(command)
 
     def remove_session(self, session: HostedSession) -> None:
-        """Remove a session that has ended from the host.
+        """Remove an ended session from the host.
 
         The streams of its readers end, and other hosts can claim the session.
         """
@@ -232,7 +234,7 @@ class SessionHost(Struct):
         self.release(session.name, session.fence)
 
     def start_lease_renewal(self) -> None:
-        """Renew the lease of this host for as long as the system runs, if its storage has leases."""
+        """If the storage has leases, renew this host's lease as long as the system runs."""
         if (lease := self.storage.lease) is not None:
             self.start(partial(self._renew_lease, lease / 3), "journal/heartbeat")
 
@@ -248,10 +250,11 @@ class SessionHost(Struct):
                     await self.journal.ask(RenewLease(status=self.status))
 
     async def release_all(self) -> None:
-        """Release all sessions, so that other hosts can claim them before the toolsets of this host are closed."""
+        """Release all sessions, so that other hosts can claim them even before this host's toolsets are closed."""
         if self.storage.lease is not None:
             self.state = "draining"
-            with suppress(JournalError, ActorStopped, ShuttingDown):  # closing the storage releases them too
+            # After a failure, closing the storage releases the sessions.
+            with suppress(JournalError, ActorStopped, ShuttingDown):
                 await self.journal.ask(ReleaseAll())
 
     async def cancel_asks(self) -> None:

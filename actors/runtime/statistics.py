@@ -1,4 +1,4 @@
-"""Collect the counters and gauges of a runtime for `Runtime.stats`, without a query to any actor."""
+"""Collect the counters and gauges of a runtime for `Runtime.stats`. No actor is queried."""
 
 from actors.core.stats.stats import RuntimeStats, Stalls
 from actors.journal.journal_actor import BATCH
@@ -12,7 +12,7 @@ def runtime_stats(host: SessionHost, open_sessions: int, refusals: int, stalls: 
     Args:
         host: The host of the runtime's sessions.
         open_sessions: The number of open sessions.
-        refusals: The number of requests that providers refused because of their structure.
+        refusals: The number of requests that providers rejected because of their structure.
         stalls: Counts how often and how long the event loop was blocked.
     """
     meters, storage, residency = host.backends.meters, host.storage, host.residency

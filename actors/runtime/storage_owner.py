@@ -1,7 +1,8 @@
 """Open and close the storage of a runtime. An opened storage is closed even if a caller is cancelled.
 
-A blocking storage is opened and closed in threads, and a thread continues when its caller is cancelled. So both threads
-use a lock: the close waits for an opening in progress, and an opening that starts after the close does nothing.
+A blocking storage is opened and closed in threads, and a thread continues when its caller is cancelled. So a lock
+protects both operations: closing waits until a running `open` has finished, and an `open` that starts after closing
+does nothing.
 """
 
 import threading
@@ -17,9 +18,9 @@ from actors.telemetry import logger
 
 
 class StorageOwner:
-    """The owner of a runtime's storage, which is opened and closed at most once.
+    """Owns a runtime's storage, and opens and closes it at most once.
 
-    If `address` is set, opening the storage also registers this process as a host with that address.
+    If `address` is set, opening the storage registers this process as a host with that address.
     """
 
     def __init__(self, storage: Storage, address: str = "") -> None:
@@ -28,7 +29,7 @@ class StorageOwner:
         self._is_closed = False
 
     async def open(self) -> None:
-        """Open the storage. Call `close` afterwards, even if this fails.
+        """Open the storage. The caller must call `close` later, even if this fails.
 
         Raises:
             JournalError: The storage cannot be used.

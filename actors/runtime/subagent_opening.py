@@ -1,4 +1,4 @@
-"""Open a subagent session for a tool call. The session of the call becomes the parent of the new session."""
+"""Open a subagent session for a tool call. The call's session is the parent of the new session."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -20,7 +20,7 @@ from actors.tools.context import SubagentOptions
 
 
 class SubagentOpener:
-    """A function object that opens subagent sessions for tools.
+    """A callable that opens subagent sessions for tools.
 
     Args:
         open_session: `Runtime.open`.
@@ -70,7 +70,7 @@ _PARENT_KEY: ContextVar[str] = ContextVar("parent_key", default="")
 
 
 async def _open_numbered(call: ParentCall, key: str, opening: Callable[..., Awaitable[Session]]) -> Session:
-    """Open a session under the first free id of a call. An id is free if no log has it."""
+    """Open a session with the first free id of a call. An id is free if it has no log."""
     token = _PARENT_KEY.set(key)
     try:
         for number in count(call.number):
@@ -87,7 +87,7 @@ def parent_key() -> str:
 
 
 def _inherited_values(parent: SessionLifecycle) -> tuple[str, SharedBudget | None, Budget | None]:
-    """Return the tenant of a subagent session, the budget that it shares, and the remainder of this budget.
+    """Return the tenant of a subagent session, the budget that it shares, and what remains of this budget.
 
     The budgets are None if the parent has no budget.
 
@@ -120,14 +120,14 @@ def _shared_budget(parent: SessionLifecycle, actors: SessionActors) -> SharedBud
 
 
 async def _deny_all(call: ToolCall) -> bool:
-    """Deny every call. The parent's tool waits for the subagent, so no caller could make a decision."""
+    """Deny every call. No caller could make a decision, because the parent's tool is waiting for the subagent."""
     return False
 
 
 def caller_depth() -> int:
-    """Return the depth of a new session: 0 if the program opens it, otherwise 1 more than that of the tool's session.
+    """Return the depth of a new session: 0 if the program opens it, or one more than the depth of the tool's session.
 
-    A session may ask only deeper sessions, so a tool may ask the sessions that it opens.
+    A session may ask only deeper sessions, which include the sessions that its tools open.
     """
     child = current_child()
     depth = -1 if child is None else child.owner.rank[0]

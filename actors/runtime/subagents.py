@@ -1,4 +1,5 @@
-"""Create tools that delegate a task to a new session (`subagent`) or the conversation to another target (`handoff`).
+"""Create tools that delegate a task to a new session (`subagent`), or hand the conversation over to another target
+(`handoff`).
 
     research = subagent("research", "Find things out.", system="You are thorough.", tools=[search])
     session = await runtime.open("openai:gpt-5.2", tools=[research])
@@ -29,14 +30,13 @@ def subagent(
     target: str | None = None,
     system: str | None = None,
     tools: Iterable[ToolItem] = (),
-    output: Any = None,  # Any: a type or a JSON Schema
+    output: Any = None,  # Any: any type, or a JSON Schema
     **options: Unpack[ToolOptions],
 ) -> Tool[..., Any]:  # Any: only sessions call the tool, so the type of its result does not matter
     """Return a tool that sends its one argument, `task`, to a new session and returns the answer.
 
-    If the session's ask does not complete, the call fails and the model receives the reason. The `approve` function of
-    the parent session decides about the calls of the new session that need approval; without `approve`, they are
-    denied.
+    If the session's ask does not complete, the call fails and the model receives the reason. If calls in the new
+    session need approval, the parent session's `approve` function decides; without `approve`, they are denied.
 
     Args:
         name: Name of the tool.
@@ -100,17 +100,17 @@ def handoff(
 ) -> Tool[..., Any]:  # Any: as for `subagent`
     """Return a tool without arguments that hands the conversation over to another target.
 
-    After a call of this tool, the turn ends, and the ask continues with a turn of the new target over the same history,
+    After this tool was called, the turn ends, and the ask continues with a turn by the new target on the same history,
     without a new user message. The session keeps the new target, as after `Session.switch`, and the new system prompt
-    and tools, as after `Session.configure`. If the program has queued a switch or change, it takes precedence.
+    and tools, as after `Session.configure`. If the program has queued a switch or a change, that takes precedence.
 
     Args:
         name: Name of the tool.
         description: Tells the model when to hand over.
         target: The new target: a backend or a pool, as in `Runtime.open`.
         system: The new system prompt; None removes it. Unchanged by default.
-        tools: The new tools of the session; unchanged by default. The list is read at the handover, so two handoffs may
-            be added to each other's lists. Toolsets are opened at the handover; if that fails, the ask fails.
+        tools: The new tools of the session; unchanged by default. The list is read at the handover, so two handoff
+            tools may be in each other's lists. Toolsets are opened at the handover; if that fails, the ask fails.
         options: Fields of `Tool`.
 
     Raises:

@@ -1,7 +1,8 @@
 """Check the arguments of `Runtime` and `JournalAdmin`.
 
-An argument with a wrong type raises a one-line error before the call changes anything. The errors of `check_types` name
-the type and not the value, because an address may contain a password, and an environment may contain keys.
+An argument with a wrong type raises a one-line error before the call changes anything. The error messages of
+`check_types` contain the type but not the value, because an address may contain a password, and an environment may
+contain keys.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from actors.provider.dumps import Dumps, OnRefusal
 
 MOST = 1_000_000
-"""Most sessions in one page of a list."""
+"""Maximum number of sessions in one page of a list."""
 
 
 class _ArgumentType(Struct, frozen=True):
@@ -55,7 +56,8 @@ def _is_page(value: Any) -> bool:  # Any: callers may pass any value
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and value == value  # False for NaN: no time is later than NaN
+    # False for NaN, with which no time can be compared.
+    return isinstance(value, int | float) and value == value
 
 
 _is_config = _has_attributes("settings", "limits")
@@ -89,7 +91,7 @@ _ARGUMENT_TYPES: Mapping[str, _ArgumentType] = {
 
 
 def check_types(**arguments: object) -> None:
-    """Check the type of arguments, passed as `name=value`. None is always accepted.
+    """Check the types of arguments, which are passed as `name=value`. None is always accepted.
 
     Raises:
         ConfigError: An argument has a wrong type.
@@ -108,7 +110,7 @@ def check_wait(wait: object) -> None:
 
 
 def check_nonnegative(**arguments: object) -> None:
-    """Check that arguments, passed as `name=value`, are numbers that are 0 or more.
+    """Check that arguments, which are passed as `name=value`, are numbers that are 0 or more.
 
     Raises:
         ConfigError: An argument is not a number, or is negative.
@@ -158,7 +160,7 @@ def seconds_since_1970(time: datetime | None) -> float | None:
 
 
 def refusal_dumps(on_refusal: "OnRefusal") -> "Dumps":
-    """Return the writer of rejected requests for an `on_refusal=` argument."""
+    """Return the object that dumps rejected requests, for an `on_refusal=` argument."""
     from actors.provider.dumps import Dumps
 
     return Dumps(on_refusal)
@@ -172,7 +174,7 @@ def load_configuration(config: "str | PathLike[str] | Config | None", environ: M
 
 
 def http_transport(config: "Config", environ: Mapping[str, str]) -> HttpTransport:
-    """Return the default transport of a runtime, with the configured limits and the proxies of the environment."""
+    """Return the default transport of a runtime, with the configured limits and the proxies from the environment."""
     from actors.config.environment import guard
 
     limits = config.limits

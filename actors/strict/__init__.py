@@ -1,1 +1,3 @@
-"""Provide strict servers that imitate providers and enforce their rules. Imports no other package of `actors`."""
+"""Provide strict servers that imitate providers and enforce their rules. This package imports no other package of
+`actors`.
+"""

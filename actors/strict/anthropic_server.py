@@ -22,12 +22,12 @@ OAUTH_BETA = "oauth-2025-04-20"
 
 
 class AnthropicServer(LoopbackServer):
-    """A strict server of Anthropic Messages at `base_url` + `/v1/messages`, including the endpoint for token counts.
+    """A strict server for Anthropic Messages at `base_url` + `/v1/messages`, including the endpoint for token counts.
 
-    `settings` defines the existing models, and the secret and the account for signing thinking. The betas of a request
-    are in its `anthropic-beta` header. The server stores the threads that requests create. A later request can continue
-    a thread by the id of its last answer. With `oauth`, the server accepts only bearer tokens, together with the beta
-    header `oauth-2025-04-20`.
+    `settings` lists the models that exist, and contains the secret and the account with which thinking is signed. The
+    betas of a request are in its `anthropic-beta` header. The server stores the threads that requests create. A later
+    request can continue a thread by giving the id of the thread's last answer. With `oauth`, the server accepts only
+    bearer tokens, together with the beta header `oauth-2025-04-20`.
     """
 
     dialect = "anthropic"
@@ -52,7 +52,7 @@ class AnthropicServer(LoopbackServer):
         return AnthropicWire(self._settings, self.mode, host)
 
     def _parse_request(self, request: HttpRequest) -> Json:
-        """Return the parsed body. If it continues a stored thread, add the messages of the thread at the beginning."""
+        """Return the parsed body. If it continues a stored thread, insert the thread's messages before its own."""
         parsed = super()._parse_request(request)
         try:
             return self._threads.expand(parsed)
@@ -106,7 +106,7 @@ def _beta_names(request: HttpRequest) -> frozenset[str]:
 
 
 def _oauth_refusal(request: HttpRequest, oauth: OAuth) -> ServerRefusal | None:
-    """Return the refusal of a request without a valid bearer token; None if the token of the request is valid."""
+    """Return a refusal unless the request has a valid bearer token."""
     kind, message = "authentication_error", _REFUSED[oauth.state(bearer_token(request))]
     if not bearer_token(request):
         message = (

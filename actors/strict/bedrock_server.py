@@ -22,12 +22,12 @@ _PATH = re.compile(r"/model/(?P<model>[^/]+)/converse(?P<stream>-stream)?")
 
 
 class BedrockServer(LoopbackServer):
-    """A strict server of Bedrock Converse at `base_url` + `/model/MODEL/converse` and `/converse-stream`.
+    """A strict server for Bedrock Converse at `base_url` + `/model/MODEL/converse` and `/converse-stream`.
 
-    `settings` defines the existing models, and the secret and the organisation for signing reasoning. `api_key` is the
-    only bearer token that the server accepts, and `aws_key` the only key for signatures. If both are set, a request
-    needs only one of them. A script receives the request with its `model`, and with `stream` set if the answer is
-    streamed.
+    `settings` lists the models that exist, and contains the secret and the organisation with which reasoning is signed.
+    `api_key` is the only bearer token that the server accepts, and `aws_key` the only key for signatures. If both are
+    set, a request needs only one of them. A script receives the request with its `model`, and with `stream` set if the
+    answer is streamed.
     """
 
     dialect = "bedrock"
@@ -84,7 +84,7 @@ class BedrockServer(LoopbackServer):
 def credential_refusal(
     request: HttpRequest, wire: Wire, api_key: str | None, aws_key: AwsKey | None
 ) -> ServerRefusal | None:
-    """Return the refusal of a request without an accepted bearer token or signature; None if it has one."""
+    """Return a refusal unless the request has an accepted bearer token or signature."""
     if api_key is None and aws_key is None:
         return None
     kind, _, token = request.headers.get("authorization", "").partition(" ")

@@ -1,16 +1,16 @@
-"""Simulate the prompt cache of a provider, and count the tokens that an ideal cache would have read.
+"""Simulate a provider's prompt cache, and count the tokens that an ideal cache would have read.
 
 A prompt is a sequence of pieces (`rules/prompts.py`). The key of a cached prefix is a digest of all bytes up to the end
-of a piece, so a lookup is a dictionary access. If a provider caches on request, each piece with a cache mark writes one
-entry, and reads the longest existing entry that ends at the mark or shortly before it. Every use extends the lifetime
-of an entry. The digest covers the parameters of a request before its messages. So a request with another tool choice
+of a piece, so a lookup is a dictionary access. If a provider caches on request, each cache mark reads the longest
+existing entry that ends at the mark or shortly before it, and writes one entry. Every use extends the lifetime of an
+entry. The digest covers the parameters of a request before its messages. So a request with a different tool choice
 finds no entries that include messages. An automatic cache stores prefixes at regular intervals, on the machine that
 served the request. `prompt_cache_key` selects the machine; without a key, the machines serve requests in turn.
 
-The ideal cache stores the prefix at the end of every piece. It ignores the parameters, because the client could have
-left them unchanged. For each request, it counts the longest unexpired prefix of an earlier request with the same model
-and `prompt_cache_key`. The ratio of read tokens to ideal tokens measures how well a client preserves its prompts and
-sets its marks.
+The ideal cache stores the prefix at the end of every piece. It ignores the request's parameters, because the client
+could have left them unchanged. For each request, it counts the longest unexpired prefix of an earlier request with the
+same model and `prompt_cache_key`. The ratio of read tokens to ideal tokens measures how well a client preserves its
+prompts and sets its marks.
 
 A token counts as four bytes. `clock` provides the time, so that tests can use virtual time.
 """
@@ -25,7 +25,7 @@ from actors.strict.rules.prompts import Piece, Prompt
 
 BYTES_PER_TOKEN = 4
 LOOKBACK = 20
-"""Number of positions before a mark that are searched for an entry."""
+"""Number of positions before a cache mark at which an entry is looked up."""
 STEP = 128
 """Tokens between two successive entries of an automatic cache."""
 MACHINES = 4
@@ -33,7 +33,7 @@ MACHINES = 4
 
 
 class CacheUse(NamedTuple):
-    """The use of the cache by one prompt, in tokens. `ideal` is the number that an ideal cache would have read."""
+    """The cache use of one prompt, in tokens. `ideal` is the number of tokens that an ideal cache would have read."""
 
     total: int
     read: int
@@ -45,9 +45,9 @@ class _Position(NamedTuple):
     """A position in a prompt where a cached prefix may end.
 
     Args:
-        digest: Digest of the prompt up to here.
-        tokens: Length of the prompt up to here.
-        piece: The piece that ends here.
+        digest: Digest of the prompt up to this position.
+        tokens: Length of the prompt up to this position.
+        piece: The piece that ends at this position.
     """
 
     digest: bytes
@@ -57,13 +57,13 @@ class _Position(NamedTuple):
 
 
 class PromptCache:
-    """The simulated prompt cache of one host, with sums over all its requests.
+    """The simulated prompt cache of one host, with token counts for all its requests.
 
     Args:
         clock: Returns the time in seconds.
         limit: Maximum number of entries in this cache and in the ideal cache. The least recently used entry is evicted.
 
-    `prompt_tokens`, `read_tokens`, `written_tokens` and `ideal_tokens` are the sums over all requests so far.
+    `prompt_tokens`, `read_tokens`, `written_tokens` and `ideal_tokens` are sums over all requests so far.
     """
 
     prompt_tokens: int
@@ -79,7 +79,7 @@ class PromptCache:
         self._turn = 0
 
     def _serve_prompt(self, prompt: Prompt) -> CacheUse:
-        """Read the longest cached prefix of a prompt, write new entries, and add the numbers of tokens to the sums."""
+        """Read the longest cached prefix of a prompt, write new entries, and add the token counts to the sums."""
         places = list(_piece_positions(prompt) if prompt.marked else _step_positions(prompt))
         total = sum(len(piece.text) for piece in prompt.pieces) // BYTES_PER_TOKEN
         now = self.clock()
@@ -94,7 +94,7 @@ class PromptCache:
         return cached
 
     def _use_marks(self, prompt: Prompt, positions: Sequence[_Position], now: float) -> tuple[int, int]:
-        """Serve a prompt with cache marks. Return the numbers of tokens that were read and written."""
+        """Serve a prompt with cache marks. Return how many tokens were read and written."""
         marked = [at for at, place in enumerate(positions) if place.piece.mark is not None]
         read = 0
         for at in marked:
@@ -111,9 +111,8 @@ class PromptCache:
         return read, max(end - read, 0)
 
     def _use_steps(self, prompt: Prompt, positions: Sequence[_Position], now: float) -> tuple[int, int]:
-        """Serve a prompt from an automatic cache. Return the number of tokens that were read, and 0.
-
-        The 0 stands for the written tokens, which providers with such a cache do not report.
+        """Serve a prompt from an automatic cache. Return how many tokens were read and written. The second number is
+        always 0, because providers with automatic caches do not report written tokens.
         """
         if prompt.routed and not prompt.lane:
             self._turn += 1
@@ -124,7 +123,7 @@ class PromptCache:
         return max(found, default=0), 0
 
     def _ideal_tokens(self, prompt: Prompt, positions: Sequence[_Position], now: float) -> int:
-        """Return the number of tokens that the ideal cache reads for a prompt, and add the prompt to this cache."""
+        """Return how many tokens of a prompt the ideal cache reads, and add the prompt to the ideal cache."""
         lane = (prompt.model, prompt.lane)
         long = [place for place in positions if place.tokens >= prompt.minimum]
         found = [place.tokens for place in long if self._ideal.use_entry((lane, place.plain), now)]
@@ -151,7 +150,7 @@ class _CacheEntries:
         return True
 
     def write_entry(self, key: Hashable, now: float, lifetime: float) -> None:
-        """Write an entry. If the entry already has a longer lifetime, keep this lifetime."""
+        """Write an entry. If it already exists with a longer lifetime, keep that lifetime."""
         expires, before = self._known.pop(key, (now, 0.0))
         lifetime = max(lifetime, before if expires > now else 0)
         self._known[key] = (now + lifetime, lifetime)
@@ -172,9 +171,9 @@ def _piece_positions(prompt: Prompt) -> Iterator[_Position]:
 
 
 def _step_positions(prompt: Prompt) -> Iterator[_Position]:
-    """Yield the positions of a prompt without marks at intervals of `STEP` tokens.
+    """For a prompt without marks, yield a position every `STEP` tokens.
 
-    The first position is at the smallest length that the provider caches.
+    The first position is at the shortest prefix that the provider caches.
     """
     text = b"".join(piece.text for piece in prompt.pieces)
     width, digest = STEP * BYTES_PER_TOKEN, hashlib.sha256()
@@ -188,7 +187,7 @@ def _step_positions(prompt: Prompt) -> Iterator[_Position]:
 def _searched_positions(positions: Sequence[_Position], mark_index: int) -> Iterator[_Position]:
     """Yield the positions at which the provider searches for an entry: the mark, and `LOOKBACK` positions before it.
 
-    Consecutive calls count as one position, and so do consecutive results.
+    Consecutive calls count as one position, as do consecutive results.
     """
     yield positions[mark_index]
     left = LOOKBACK

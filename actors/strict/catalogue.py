@@ -1,6 +1,6 @@
 """List the models of a strict server in the format of its API.
 
-A server whose settings name no models accepts any name, and lists one example.
+A server whose settings list no models accepts any model name, and returns one example.
 """
 
 from collections.abc import Iterable

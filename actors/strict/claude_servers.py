@@ -1,10 +1,10 @@
-"""Serve Claude in Anthropic's format, as Vertex AI and Bedrock's InvokeModel do, and enforce their rules.
+"""Serve Claude in Anthropic's format, as Vertex AI and Bedrock's InvokeModel API do, and enforce their rules.
 
     async with serve(VertexAnthropicServer(), BedrockAnthropicServer()) as (vertex, bedrock):
         ...
 
-The servers apply the rules of `AnthropicServer`. On both clouds, the path of a request contains the model, and the body
-contains the version of the API (`actors.strict.rules.anthropic_hosts`).
+The servers apply the rules of `AnthropicServer`. On both platforms, a request's path contains the model, and its body
+contains the API version (`actors.strict.rules.anthropic_hosts`).
 """
 
 import re
@@ -26,7 +26,7 @@ from actors.strict.wires.invoke_model import InvokeModelWire
 
 
 class HostedClaudeServer(AnthropicServer):
-    """The base class of the strict servers of Claude on a cloud.
+    """The base class of the strict servers for Claude on a cloud platform.
 
     A script receives the request with its `model`, and with `stream` set if the answer is streamed.
     """
@@ -54,12 +54,12 @@ class HostedClaudeServer(AnthropicServer):
         )
 
     def _stored_resource(self, request: HttpRequest) -> bytes | None:
-        """Return None, because the clouds list their models on other hosts."""
+        """Return None, because both platforms list their models on other hosts."""
         return None
 
 
 class VertexAnthropicServer(HostedClaudeServer):
-    """A strict server of Claude on Vertex AI at `endpoint` + `/models/MODEL:rawPredict` and `:streamRawPredict`.
+    """A strict server for Claude on Vertex AI at `endpoint` + `/models/MODEL:rawPredict` and `:streamRawPredict`.
 
     `api_key` is the only access token that the server accepts.
     """
@@ -79,7 +79,7 @@ class VertexAnthropicServer(HostedClaudeServer):
 
 
 class BedrockAnthropicServer(HostedClaudeServer):
-    """A strict server of Claude on Bedrock at `base_url` + `/model/MODEL/invoke` and `/invoke-with-response-stream`.
+    """A strict server for Claude on Bedrock at `base_url` + `/model/MODEL/invoke` and `/invoke-with-response-stream`.
 
     `api_key` is the only bearer token that the server accepts, and `aws_key` the only key for signatures. If both are
     set, a request needs only one of them.

@@ -4,7 +4,7 @@
         ...
 
 `CompatibleServer` serves any vendor, given its name, rules, response format and paths. The other classes are for
-vendors with additional options or with their own client library.
+vendors that need additional options or have their own client library.
 """
 
 import re
@@ -53,7 +53,7 @@ class CompatibleOptions(ServerOptions, total=False):
 
 
 class CompatibleServer(LoopbackServer):
-    """A strict server of any vendor of the Chat Completions family at `base_url` + `/chat/completions`.
+    """A strict server for any vendor of the Chat Completions family at `base_url` + `/chat/completions`.
 
     Args:
         vendor: Name of the vendor's dialect.
@@ -108,7 +108,7 @@ class CompatibleServer(LoopbackServer):
         return dump(openai_models(self.settings.models)) if is_list else None
 
     def _changed_reasoning(self, request: Json) -> ServerRefusal | None:
-        """Refuse a request that changes the reasoning of an earlier answer. Return None if no reasoning is changed."""
+        """Return a refusal if a request changes the reasoning of an earlier answer; otherwise return None."""
         host = HOSTS[self.vendor]
         models = self.settings.models
         profile = (models or {}).get(request["model"]) or self.settings.profile or host.profile
@@ -128,14 +128,14 @@ class CompatibleServer(LoopbackServer):
 
 
 class MistralServer(CompatibleServer):
-    """A strict server of Mistral. It accepts paths with `/v1`, which Mistral's client adds, and without it."""
+    """A strict server for Mistral. It accepts paths with and without `/v1`, which Mistral's client library adds."""
 
     def __init__(self, script: ScriptSource = None, **options: Unpack[CompatibleOptions]) -> None:
         super().__init__(script, vendor="mistral", **options)
 
 
 class KimiServer(CompatibleServer):
-    """A strict server of Kimi. Call ids have the form `functions.name:index`.
+    """A strict server for Kimi. Call ids have the form `functions.name:index`.
 
     With `short_ids`, they have the form `name:index`, as on Kimi's coding endpoint.
     """
@@ -148,17 +148,17 @@ class KimiServer(CompatibleServer):
 
 
 class DeepSeekServer(CompatibleServer):
-    """A strict server of DeepSeek. It accepts paths with and without `/v1`."""
+    """A strict server for DeepSeek. It accepts paths with and without `/v1`."""
 
     def __init__(self, script: ScriptSource = None, **options: Unpack[CompatibleOptions]) -> None:
         super().__init__(script, vendor="deepseek", **options)
 
 
 class OpenRouterServer(CompatibleServer):
-    """A strict server of the gateway OpenRouter, including the upstream providers behind it.
+    """A strict server for the gateway OpenRouter, including its upstream providers.
 
-    `upstreams` lists the upstreams that serve the requests, in order. The last one serves all further requests.
-    `upstreams` may also be a function from the request number and the parsed body to an upstream. None selects the
+    `upstreams` is a sequence of upstreams, one per request; the last one serves all further requests. Alternatively, it
+    is a function that receives the request number and the parsed body, and returns an upstream. None selects the
     upstream in `settings`. A request may select its upstream (`provider.order` with `allow_fallbacks` false).
     """
 
@@ -188,7 +188,7 @@ class OpenRouterServer(CompatibleServer):
 
 
 class GroqServer(CompatibleServer):
-    """A strict server of Groq. If the model writes a malformed call or omits a forced call, the server answers with an
+    """A strict server for Groq. If the model writes a malformed call or omits a forced call, the server answers with an
     error.
     """
 
@@ -206,7 +206,7 @@ class GroqServer(CompatibleServer):
 
 
 class AzureServer(CompatibleServer):
-    """A strict server of Azure OpenAI at `/openai/v1`. With `deployment`, the server uses the classic path instead.
+    """A strict server for Azure OpenAI at `/openai/v1`. With `deployment`, the server uses the classic path instead.
 
     The classic path requires `api-version`. The key may be in the header `api-key` or in a bearer token.
     """

@@ -1,4 +1,4 @@
-"""Create the strict server of a dialect by the dialect's name.
+"""Create the strict server for a dialect, given the dialect's name.
 
     async with serve(strict_server("mistral"), strict_server("bedrock")) as (mistral, bedrock):
         ...
@@ -42,7 +42,7 @@ SERVERS = DIALECTS
 def strict_server(
     dialect: str, script: ScriptSource = None, **options: Unpack[ServerOptions]
 ) -> LoopbackServer:
-    """Return a new strict server of a dialect. Run it with `serve`.
+    """Return a new strict server for a dialect. Run it with `serve`.
 
     Args:
         dialect: One of `SERVERS`.

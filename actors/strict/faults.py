@@ -1,4 +1,4 @@
-"""Define the faults of a strict server as data, and select the fault of each request.
+"""Define the faults of a strict server as data, and select the fault for each request.
 
     faults={0: Status(429, retry_after="3"), 2: Disconnect(after_bytes=120)}
     faults=lambda number, request: OVERLOADED if request["model"] == "busy" else None
@@ -27,7 +27,7 @@ class Status:
         code: Error code, if the dialect has error codes.
         message: Error message; None selects the dialect's message for this status.
         body: Arbitrary bytes that replace the error body.
-        param: The refused part of the request, if the dialect has a field for it.
+        param: The part of the request that is refused, if the dialect has a field for it.
     """
 
     status: int
@@ -42,7 +42,7 @@ class Status:
 
     @property
     def headers(self) -> list[tuple[str, str]]:
-        """The retry headers that are set, as pairs of name and value."""
+        """The retry headers that are set, as (name, value) pairs."""
         values = {
             "retry-after": self.retry_after,
             "retry-after-ms": self.retry_after_ms,
@@ -55,8 +55,8 @@ class Status:
 class Disconnect:
     """A fault that closes the connection after `after_bytes` bytes of the body.
 
-    With None, the connection closes before the response begins. `reset` closes it with a TCP reset instead of an
-    orderly end.
+    With None, the connection closes before the response begins. With `reset`, it closes with a TCP reset instead of an
+    orderly shutdown.
     """
 
     after_bytes: int | None = None
@@ -78,9 +78,9 @@ class ErrorInStream:
     """A fault that ends a stream with the dialect's error event.
 
     Args:
-        after_events: Number of events of the answer before the error.
-        status: The HTTP status that the error event stands for. A request without streaming gets an error response with
-            this status.
+        after_events: Number of the answer's events that are sent before the error.
+        status: The HTTP status that corresponds to the error event. A request without streaming gets an error response
+            with this status.
         message: The error message; None selects the dialect's message for this status.
     """
 
@@ -105,8 +105,8 @@ class MalformedEvent:
     """A fault that inserts bytes into a stream.
 
     Args:
-        after_events: Number of events of the answer before the bytes. In an answer without streaming, the bytes precede
-            the body.
+        after_events: Number of the answer's events that are sent before the bytes. In an answer without streaming, the
+            bytes precede the body.
         data: The bytes, which need not be a complete event.
     """
 
@@ -116,12 +116,12 @@ class MalformedEvent:
 
 @dataclass(frozen=True, slots=True)
 class Flood:
-    """A fault that repeats bytes until the connection ends. The answer never declares its length.
+    """A fault that sends the same bytes repeatedly until the connection ends. The answer never declares its length.
 
     Args:
-        after_events: Number of events of the answer before the bytes. The body of an answer without streaming counts as
-            one event.
-        data: The bytes, sent again and again.
+        after_events: Number of the answer's events that are sent before the bytes. The body of an answer without
+            streaming counts as one event.
+        data: The bytes to repeat.
     """
 
     after_events: int
@@ -130,10 +130,10 @@ class Flood:
 
 @dataclass(frozen=True, slots=True)
 class Reframed:
-    """A harmless variation: the same server-sent events in another form that the standard allows.
+    """A harmless variation: the same server-sent events, formatted in a different way that the standard allows.
 
     Args:
-        line_end: Ending of every line.
+        line_end: The characters that end each line.
         mark: Whether the stream begins with a byte order mark.
         unfinished: Whether the blank line after the last event is omitted.
 
@@ -145,7 +145,7 @@ class Reframed:
     unfinished: bool = False
 
     def write(self, events: list[bytes]) -> list[bytes]:
-        """Return the encoded events in this form."""
+        """Return the encoded events, formatted in this way."""
         end = self.line_end.encode()
         written = [event.replace(b"\n", end) for event in events]
         if self.unfinished:
@@ -170,7 +170,7 @@ OVERLOADED = Status(529)
 
 
 def fault_for(faults: InjectedFaults, number: int, request: Json) -> InjectedFault | None:
-    """Return the fault of request `number`, or None. `request` is the parsed body, or None if the body is not JSON."""
+    """Return the fault for request `number`, or None. `request` is the parsed body; None if the body is not JSON."""
     if callable(faults):
         return faults(number, request)
     return faults.get(number)
@@ -187,11 +187,11 @@ _READ: Mapping[str, Callable[[int | None], InjectedFault]] = {
 
 
 def parse_fault(text: str) -> tuple[int, InjectedFault]:
-    """Parse a request number and its fault from a command-line option such as `2:429` or `3:cut=100`.
+    """Parse a command-line option such as `2:429` or `3:cut=100` into a request number and a fault.
 
-    The fault is either a status or one of `cut`, `reset`, `stall`, `error`, `malformed` and `garbage`. After an equals
-    sign, a status may have the value of `retry-after`. Any other fault may have the number of bytes or events before
-    the fault.
+    The fault is either a status or one of `cut`, `reset`, `stall`, `error`, `malformed` and `garbage`. An equals sign
+    and a value may follow. For a status, the value is that of `retry-after`. For any other fault, it is the number of
+    bytes or events before the fault.
 
     Raises:
         ValueError: The option is not a valid fault; the message gives the reason.

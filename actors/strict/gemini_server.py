@@ -39,12 +39,12 @@ _NO_PROJECT = (
 
 
 class GeminiServer(LoopbackServer):
-    """A strict server of generateContent, streamGenerateContent and countTokens. The path names the model and the
+    """A strict server for generateContent, streamGenerateContent and countTokens. The path contains the model and the
     method.
 
     Models are under `/v1beta/models/`, or on Vertex AI under `/v1/projects/<any>/locations/<any>/publishers/google/`.
-    `settings` defines the existing models, and the account and the secret for signatures. With `oauth`, the server
-    accepts only bearer tokens.
+    `settings` lists the models that exist, and contains the account and the secret for signatures. With `oauth`, the
+    server accepts only bearer tokens.
     """
 
     _base_path = ""
@@ -101,7 +101,7 @@ class GeminiServer(LoopbackServer):
         return refusal_of(lambda: gemini.validate_count(request.body, settings))
 
     def _invalid_continuation(self, request: HttpRequest, settings: GeminiSettings) -> ServerRefusal | None:
-        """Refuse a continuation token that belongs to another request. Return None if it is valid or missing."""
+        """Return a refusal if the request's continuation token belongs to another request; otherwise return None."""
         body = self._parse_request(request)
         if not is_object(body) or "continuationToken" not in body or is_continuation(body, settings):
             return None

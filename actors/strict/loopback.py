@@ -1,8 +1,8 @@
-"""Serve HTTP/1.1 for the strict servers, with answers that can break off on purpose.
+"""Serve HTTP/1.1 for the strict servers. Answers can be cut off on purpose, to simulate faults.
 
 The server uses h11 over an anyio byte stream. Each connection is a loop: read a request, compute the answer, send the
-answer, and repeat while both sides keep the connection open. An answer also states where its transmission breaks off,
-so simulated faults need no separate code.
+answer, and repeat while both sides keep the connection open. Each answer states whether and where its transmission is
+cut off, so simulated faults need no separate code.
 """
 
 import socket
@@ -15,7 +15,7 @@ import anyio
 import anyio.abc
 import h11
 
-_LINGER = 5.0  # seconds to discard the rest of a request body that is too large
+_LINGER = 5.0  # seconds for discarding the unread part of a request body that is too large
 _RESET = struct.pack("ii", 1, 0)  # value of SO_LINGER (on, zero seconds) that makes close() send a TCP reset
 
 
@@ -26,9 +26,9 @@ class HttpRequest:
     Args:
         method: The HTTP method, such as `POST`.
         path: The path of the URL, without the query.
-        headers: The headers, by names in lower case.
+        headers: The headers, by lower-case name.
         body: The body; empty if it is too large.
-        too_large: True if the body exceeds the server's limit. Such a request is not read to its end.
+        too_large: True if the body exceeds the server's limit. The body is then not read to its end.
         query: The query of the URL, without the question mark.
     """
 
@@ -46,12 +46,12 @@ class LoopbackAnswer:
 
     Args:
         status: The HTTP status.
-        headers: Pairs of a name and a value. The length or the encoding of the body is added to them.
+        headers: (name, value) pairs. The server adds the header for the body's length or encoding.
         parts: The body. If streamed, each part is sent separately; otherwise, the parts form one body of known length.
         streamed: Whether the body is sent in chunks, without a declared length.
-        cut: Bytes of the body after which the transmission breaks off; None sends nothing, not even the status.
-        then: The end of the transmission. `end` sends the complete response, and `repeat` then repeats the last part
-            until the client disconnects. `close`, `reset` and `stall` break off after `cut` bytes.
+        cut: Number of bytes of the body after which the transmission stops; None sends nothing, not even the status.
+        then: How the transmission ends. `end` sends the complete response, and `repeat` then repeats the last part
+            until the client disconnects. `close`, `reset` and `stall` stop after `cut` bytes.
         on_sent: Called once after sending, even if the client disconnected or the server was cancelled.
     """
 
@@ -78,7 +78,8 @@ async def serve_connection(
 ) -> None:
     """Serve the requests of one connection until either side ends it. A client may disconnect at any time."""
     raw = stream.extra_attributes[anyio.abc.SocketAttribute.raw_socket]()
-    raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # so that each write reaches the client at once
+    # Send each write at once, without waiting for more data.
+    raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     async with stream:
         connection = _Connection(stream, write_bytes)
         try:

@@ -33,11 +33,11 @@ class OAuth:
             self.grant(token, seconds)
 
     def grant(self, token: str, seconds: float | None = None) -> None:
-        """Accept a token for `seconds` from now. With None, the token never expires."""
+        """Accept a token for the next `seconds` seconds. With None, the token never expires."""
         self._expires[token] = None if seconds is None else self.clock() + seconds
 
     def expire(self, token: str) -> None:
-        """Let a token expire now."""
+        """Make a token expire now."""
         self._expires[token] = self.clock()
 
     def state(self, token: str) -> State:

@@ -1,8 +1,8 @@
 """Store digests of the reasoning in earlier answers, to detect changed reasoning in later requests.
 
 Plain `reasoning_content` has no signature, so the server stores a digest of it. The key is a digest of the prefix: the
-messages of the request, and the ids of the calls in the answer. A request that repeats these messages and calls must
-also repeat the reasoning. A request with another prefix is not checked, for example after a compaction.
+messages of the request, and the ids of the calls in the answer. A later request that repeats these messages and calls
+must repeat the reasoning unchanged. A request with a different prefix, for example after a compaction, is not checked.
 """
 
 import hashlib
@@ -13,7 +13,9 @@ from actors.strict.rules.base import Json, dump
 
 
 class ReasoningDigests:
-    """Digests of the reasoning in earlier answers, by prefix. If there are more than `limit`, the oldest is removed."""
+    """Digests of the reasoning in earlier answers, by prefix. If there are more than `limit` digests, the oldest is
+    removed.
+    """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -30,7 +32,7 @@ class ReasoningDigests:
             self._known.popitem(last=False)
 
     def index_of_change(self, messages: Iterable[Json]) -> int | None:
-        """Return the index of the first message with calls and changed reasoning; None if there is none."""
+        """Return the index of the first message that has calls and changed reasoning; None if no message does."""
         prefix = hashlib.sha256()
         for at, message in enumerate(messages):
             if calls := message.get("tool_calls"):

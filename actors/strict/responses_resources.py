@@ -29,7 +29,7 @@ class ResponsesResources:
 
     Args:
         store: The stored objects.
-        profile: The rules for items that a client adds to a conversation.
+        profile: Selects the rules for items that a client adds to a conversation.
     """
 
     def __init__(self, store: ResponsesStore, profile: ResponsesProfile) -> None:
@@ -37,10 +37,10 @@ class ResponsesResources:
         self._profile = profile
 
     def answer(self, request: HttpRequest) -> bytes | None:
-        """Return the answer to a request for a stored resource; None if the path names no stored resource.
+        """Return the answer to a request for a stored resource; None if the path is not that of a stored resource.
 
         Raises:
-            RuleBroken: The named object is not stored, or the change is not allowed.
+            RuleBroken: The requested object is not stored, or the requested change is not allowed.
         """
         for method, path, handle in _ROUTES:
             if method == request.method and (found := path.fullmatch(request.path)) is not None:
@@ -123,7 +123,7 @@ class ResponsesResources:
     def _check_items(self, new_items: Sequence[Json]) -> Sequence[Json]:
         """Check the shape of each item that a client adds, and return the items.
 
-        Their order is checked later, with the next request for an answer.
+        Their order is checked later, when a request asks for an answer.
         """
         responses_items.check({"input": new_items, "conversation": ""}, self._profile)
         return new_items

@@ -20,12 +20,12 @@ _KEYS = {_ANSWER: KEYS, _COUNT: COUNTED_KEYS, _COMPACT: COMPACTED_KEYS}
 
 
 class ResponsesServer(LoopbackServer):
-    """A strict server of OpenAI Responses at `base_url` + `/responses`.
+    """A strict server for OpenAI Responses at `base_url` + `/responses`.
 
-    The server also counts tokens, compacts conversations and stores them. `settings` defines the existing models, and
-    the account for which reasoning is encrypted. The server stores each request and its answer, except with `store:
-    false`. Later requests may refer to stored responses by id, and `/responses/ID` returns them. Conversations are at
-    `/conversations`.
+    The server also has endpoints that count tokens, compact conversations and store them. `settings` lists the models
+    that exist, and contains the account for which reasoning is encrypted. The server stores each request and its
+    answer, except with `store: false`. Later requests may refer to stored responses by id, and `/responses/ID` returns
+    them. Conversations are at `/conversations`.
     """
 
     dialect = "openai_responses"
@@ -50,11 +50,11 @@ class ResponsesServer(LoopbackServer):
         return self._writer
 
     def _parse_request(self, request: HttpRequest) -> Json:
-        """Return the parsed body, in which stored objects replace the ids that name them."""
+        """Return the parsed body, in which ids of stored objects are replaced with the objects."""
         parsed = super()._parse_request(request)
         if not is_object(parsed):
             return parsed
-        # A request with a prompt template may omit these fields, which the template supplies.
+        # If a request has a prompt template, it may omit these fields, because the template supplies them.
         given: list[Json] = parsed.get("input") or []
         whole: dict[str, Json] = {"model": "unnamed", **parsed, "input": given}
         try:
@@ -63,7 +63,8 @@ class ResponsesServer(LoopbackServer):
             return whole
 
     def judge(self, request: HttpRequest) -> ServerRefusal | None:
-        mode: Mode = "hosted" if request.path == _COMPACT else self.mode  # only OpenAI's host can compact
+        # Only OpenAI itself offers compaction.
+        mode: Mode = "hosted" if request.path == _COMPACT else self.mode
         keys = _KEYS[request.path]
         return refusal_of(
             lambda: responses.validate(request.body, mode, self._settings, self._store, keys=keys)

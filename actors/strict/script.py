@@ -1,10 +1,10 @@
-"""Script the model behind a strict server: turns that are served in order, or computed from the request.
+"""Script the model of a strict server: its turns are served in order, or computed from the request.
 
     Script([Turn(Say("Looking."), Call("weather", {"city": "Oslo"})), Turn(Say("21 C."))])
     Script(lambda request: Turn(Say(str(len(request["messages"])))))
 
-By default, the model behaves correctly. Each defect that was observed in a real backend is an option of `Turn`, so a
-test states in one line which defect it covers.
+By default, the model behaves correctly. Each defect that has been observed in real backends is an option of `Turn`, so
+a test needs only one line to cause it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,11 +16,11 @@ from actors.strict.rules.base import Json
 
 @dataclass(frozen=True, slots=True)
 class Say:
-    """A text in a scripted answer.
+    """Text in a scripted answer.
 
     Args:
         text: The complete text, which a stream sends in fragments.
-        cited: Citations in the wire format: citations (Anthropic) or annotations (Responses).
+        cited: Citations (Anthropic) or annotations (Responses), in wire format.
     """
 
     text: str
@@ -29,11 +29,12 @@ class Say:
 
 @dataclass(frozen=True, slots=True)
 class Think:
-    """Thinking in a scripted answer. In Chat Completions, it becomes the `reasoning_content` of compatible hosts.
+    """Thinking in a scripted answer. In Chat Completions, it is sent as `reasoning_content`, as compatible hosts do.
 
     Args:
-        text: The text of the thinking; may be empty, as if the API did not show it.
-        signature: Sent unchanged. None lets the server sign the thinking, which makes it valid in later requests.
+        text: The text of the thinking. It may be empty, as when an API hides the text.
+        signature: The signature, which is sent unchanged. With None, the server creates a valid signature, so that
+            later requests may contain the thinking.
     """
 
     text: str
@@ -55,9 +56,10 @@ class Call:
     Args:
         name: The tool's name. The request need not declare this tool.
         arguments: The arguments, sent as a JSON object.
-        id: Sent unchanged, even if empty; None generates an id according to the turn's `ids`.
+        id: The call's id, which is sent unchanged even if it is empty. None generates an id according to the turn's
+            `ids`.
         raw: The arguments as text, possibly malformed or cut. With `raw`, `arguments` is ignored. If the wire format
-            requires an object (Anthropic without streaming), a text that is not an object becomes `{}`.
+            requires an object (Anthropic without streaming), text that is not a JSON object is sent as `{}`.
     """
 
     name: str
@@ -73,7 +75,7 @@ class Builtin:
     The output is a block (Anthropic), an item (Responses) or a part (Gemini). Other wire formats raise an error.
 
     Args:
-        value: A JSON object. The id of an item is generated.
+        value: A JSON object. For an item, the id is generated.
     """
 
     value: Mapping[str, Json]
@@ -87,7 +89,7 @@ class Turn:
     """One scripted response of the model.
 
     Args:
-        parts: The contents, in the order in which the model produces them.
+        parts: The parts of the response, in the order in which the model produces them.
         stop: The stop reason in wire format, possibly a wrong one; None selects the correct reason.
         ids: The ids of calls: `minted` ids are unique, `restart` ids are `call_0`, `call_1` and so on in each response,
             and `blank` ids are empty.
@@ -95,10 +97,10 @@ class Turn:
         repeat_id: Whether every fragment of a call repeats its id, type and name (OpenAI's wire format).
         whole_calls: Whether each call is sent in a single delta.
         extra: Unknown fields that are added to every message, chunk and event.
-        fragment: Characters of each text or argument delta.
-        usage: Input and output tokens to report. If the prompt cache reads or writes tokens, the server reports the
-            size of the prompt as input tokens instead.
-        cached: Input tokens to report as read from the prompt cache, and as written to it.
+        fragment: Number of characters in each text or argument delta.
+        usage: Numbers of input and output tokens to report. If the prompt cache reads or writes tokens, the reported
+            input tokens are the size of the prompt instead.
+        cached: Numbers of input tokens to report as read from the prompt cache and as written to it.
     """
 
     parts: tuple[TurnPart, ...]
@@ -149,11 +151,11 @@ DEFAULT = Turn(Say("ok"))
 
 
 class Script:
-    """The script of a model: it selects the turn that answers each accepted request.
+    """A model's script, which selects the turn that answers each accepted request.
 
     Args:
         turns: Turns that are served in order, or a function from the parsed request to a turn.
-        default: The turn that is served after all turns were used.
+        default: The turn that is served once all turns have been used.
 
     If a fault cuts off or replaces an answer, the script does not advance, so a retry gets the same turn.
     """
@@ -178,7 +180,7 @@ class Script:
         return self._turns[self._served] if self._served < len(self._turns) else self._default
 
     def advance(self) -> None:
-        """Advance to the next turn, because the current turn was served."""
+        """Advance to the next turn. Called after the current turn was served."""
         self._served += 1
 
 

@@ -38,7 +38,7 @@ _JSON_TYPES = {str: "a string", bool: "a boolean", dict: "an object"}
 
 
 def parse_turns(text: bytes) -> list[Turn]:
-    """Return the turns of a script file.
+    """Parse the contents of a script file, and return its turns.
 
     Raises:
         ValueError: The file is not a valid script; the message names the turn or part, and the reason.

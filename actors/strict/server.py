@@ -4,9 +4,10 @@
         ...  # send requests to openai.base_url
         assert openai.refusals == []
 
-Each server listens on a free port of 127.0.0.1. A request passes these steps, in the provider's order: credentials,
-path, a scripted `Status`, the rules, and the script's turn, which is streamed if requested. Every exchange is recorded
-with the verdict of the rules. Connections, bodies and recordings are bounded.
+Each server listens on a free port of 127.0.0.1. A request is handled in the provider's order of steps: check the
+credentials, check the path, return a scripted `Status`, check the rules, and answer with the script's turn, streamed if
+requested. Every exchange is recorded with the verdict of the rules. The numbers of connections and recordings and the
+size of bodies are limited.
 """
 
 import hmac
@@ -52,14 +53,14 @@ class Exchange:
     """One request to a strict server, and its answer.
 
     Args:
-        order: Number of the request at this server, from 0.
+        order: Number of the request, counted by this server from 0.
         method: The HTTP method, such as `POST`.
         path: The path of the request's URL, without the query.
         headers: The request's headers with names in lower case, without credentials.
         body: The body of the request; empty if it was larger than the server's limit.
-        verdict: The refusal by a rule; None if the rules accepted the body or were not applied.
+        verdict: The refusal if the request broke a rule; None if the rules accepted the request or were not applied.
         status: HTTP status of the answer; 0 if a fault prevented an answer.
-        fault: The scripted fault of the request.
+        fault: The fault that was injected into the answer; None without a fault.
         query: The query of the request's URL, without the question mark.
     """
 
@@ -76,12 +77,12 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
-    """Limits of one strict server.
+    """Limits on the resources of one strict server.
 
     Args:
         connections: Maximum number of open connections. Further connections wait until another closes.
         body: Maximum size of a request body in bytes. For a larger body, the server answers with status 413.
-        recordings: Maximum number of recorded exchanges. For a further exchange, the oldest is removed.
+        recordings: Maximum number of recorded exchanges. When it is exceeded, the oldest exchange is removed.
     """
 
     connections: int = 1024
@@ -100,7 +101,7 @@ class ServerOptions(TypedDict, total=False):
         api_key: The only key that the server accepts. None, the default, accepts every request.
         write_bytes: The maximum number of bytes per TCP write. None, the default, writes each event at once.
         host: A name that generated ids include, so that the ids of several servers differ; empty by default.
-        limits: Limits of connections, bodies and recordings.
+        limits: Limits on connections, bodies and recordings.
         cache: The simulated prompt cache, for instance with another clock; by default, each server has its own cache.
     """
 
@@ -114,7 +115,7 @@ class ServerOptions(TypedDict, total=False):
 
 
 class LoopbackServer:
-    """The base class of the strict servers. A subclass adds the rules and the wire format of a dialect.
+    """The base class of the strict servers. Each subclass adds the rules and the wire format of a dialect.
 
     Args:
         script: The model's turns, or a function from the request to a turn. By default, the model always answers `ok`.
@@ -123,7 +124,7 @@ class LoopbackServer:
         api_key: The only key that the server accepts; None accepts every request.
         write_bytes: Maximum number of bytes per TCP write; None writes each event at once.
         host: A name that generated ids include, so that the ids of several servers differ.
-        limits: Limits of connections, bodies and recordings.
+        limits: Limits on connections, bodies and recordings.
         cache: The simulated prompt cache, for instance with another clock; None creates a new cache.
 
     Attributes:
@@ -179,7 +180,8 @@ class LoopbackServer:
 
     @property
     def endpoint(self) -> str:
-        """The base URL for a backend of this package. It is `base_url`, followed by the project's path for Vertex AI.
+        """The base URL for a backend of this package: `base_url`, followed by the project's path if the server imitates
+        Vertex AI.
 
         Raises:
             RuntimeError: The server is not running.
@@ -198,11 +200,11 @@ class LoopbackServer:
 
     @property
     def refusals(self) -> list[ServerRefusal]:
-        """The refusals by rules among the recorded exchanges, in order."""
+        """The refusals of recorded requests that broke a rule, in order."""
         return [exchange.verdict for exchange in self._recorded if exchange.verdict is not None]
 
     async def listen(self, port: int = 0, *, task_status: anyio.abc.TaskStatus[None]) -> None:
-        """Serve on a port until cancelled; 0 selects a free port. `serve` calls this method for several servers.
+        """Serve on a port until cancelled; 0 selects a free port. `serve` calls this method for each server.
 
         Raises:
             OSError: The port is in use, or the address does not belong to this machine.
@@ -231,7 +233,7 @@ class LoopbackServer:
         fault = fault_for(self.faults, order, parsed)
         verdict: ServerRefusal | None = None
         answer = self._access_refusal(request, order)
-        # Stored resources have their own paths and methods, so they precede the check of the route.
+        # Stored resources have their own paths and methods, so look for them before the route is checked.
         found = self._stored_resource(request) if answer is None else None
         if isinstance(found, ServerRefusal):
             verdict, answer = found, self._refusal_answer(found, order)
@@ -274,17 +276,19 @@ class LoopbackServer:
         raise NotImplementedError
 
     def judge(self, request: HttpRequest) -> ServerRefusal | None:
-        """Return the refusal of a request by the rules of the dialect; None if the rules accept the request."""
+        """Return a refusal if the request breaks a rule of the dialect; otherwise return None."""
         raise NotImplementedError
 
     def _credential_refusal(self, request: HttpRequest) -> ServerRefusal | None:
-        """Refuse a request with wrong credentials or headers, else return None. By default, check a bearer token."""
+        """Return a refusal if the credentials or headers are wrong; otherwise return None. By default, check a bearer
+        token.
+        """
         if self.api_key is None or is_same_key(bearer_token(request), self.api_key):
             return None
         return self._wire.status_error(401)
 
     def _direct_answer(self, request: HttpRequest) -> bytes | None:
-        """Return the answer to an accepted request that needs no model, such as a token count; else None."""
+        """Return the answer to an accepted request that needs no model, such as a token count; otherwise None."""
         return None
 
     def _cache_prompt(self, request: HttpRequest, parsed: Json) -> Prompt | None:
@@ -313,7 +317,7 @@ class LoopbackServer:
         """Return an error answer if the path or the method is wrong, or if the fault is a `Status`; otherwise None."""
         if not self._is_routed(request):
             return self._refusal_answer(self._wire.status_error(404), request_number)
-        if "upgrade" in request.headers:  # a refusal makes clients fall back from websockets to HTTP
+        if "upgrade" in request.headers:  # after a refusal, clients fall back from websockets to HTTP
             return self._refusal_answer(self._wire.status_error(426), request_number)
         if request.method != "POST":
             return self._refusal_answer(self._wire.status_error(405), request_number)
@@ -348,7 +352,9 @@ class LoopbackServer:
         return LoopbackAnswer(200, (_JSON, self._request_id(request_number)), (body,))
 
     def _with_cache_usage(self, turn: Turn, prompt: Prompt | None) -> Turn:
-        """Return the turn with the numbers of tokens that the cache read and wrote; unchanged if both are 0."""
+        """Return the turn with the numbers of tokens that the cache read and wrote. If both are 0, return the turn
+        unchanged.
+        """
         cached = self.cache._serve_prompt(prompt) if prompt is not None else None
         if cached is None or not (cached.read or cached.written):
             return turn
@@ -402,8 +408,9 @@ class LoopbackServer:
 
 
 class OpenAIServer(LoopbackServer):
-    """A strict server of OpenAI Chat Completions at `base_url` + `/chat/completions`. `settings` defines the existing
-    models.
+    """A strict server for OpenAI Chat Completions at `base_url` + `/chat/completions`.
+
+    `settings` lists the models that exist.
     """
 
     dialect = "openai_chat"
@@ -446,7 +453,7 @@ async def serve(*servers: LoopbackServer) -> AsyncGenerator[tuple[LoopbackServer
         try:
             yield servers
         except Exception as error:
-            failure = error  # raised below, outside of the task group, which would wrap it in a group
+            failure = error  # raised below, because the task group would wrap it in an exception group
         tasks.cancel_scope.cancel()
     if failure is not None:
         raise failure
@@ -484,5 +491,5 @@ def bearer_token(request: HttpRequest) -> str:
 
 
 def is_same_key(first: str, second: str) -> bool:
-    """Return True if two keys are equal. The time of the comparison does not reveal where they differ."""
+    """Return True if two keys are equal. The time that the comparison takes does not reveal where they differ."""
     return hmac.compare_digest(first.encode(), second.encode())

@@ -2,7 +2,7 @@
 
 The signature is an HMAC of the method, the path, the signed headers and the digest of the body. Its key is derived from
 the secret, the day, the region and the service. The request contains all of these except the secret, so the server
-computes the signature again and compares both. The age of a request is not checked.
+computes the signature itself and compares the two. The age of a request is not checked.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ class AwsKey:
 
 
 def signature_refusal(request: HttpRequest, key: AwsKey, service: str) -> ServerRefusal | None:
-    """Return the refusal of a request that is not signed with `key` for `service`; None if the signature is valid."""
+    """Return a refusal unless the request is correctly signed with `key` for `service`."""
     given = _FORM.fullmatch(request.headers.get("authorization", ""))
     if given is None:
         return _make_refusal("MissingAuthenticationTokenException", "Missing Authentication Token")
@@ -74,7 +74,7 @@ def _signature(request: HttpRequest, signed_headers: list[str], scope: str, key:
     headers = "".join(
         f"{name}:{' '.join(request.headers.get(name, '').split())}\n" for name in signed_headers
     )
-    # AWS signs the path escaped twice, and the request contains the path escaped once.
+    # The request contains the path escaped once, but AWS signs the path escaped twice.
     path = quote(request.path, safe="/-_.~")
     canonical = "\n".join((request.method, path, "", headers, ";".join(signed_headers), digest))
     told = hashlib.sha256(canonical.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Limit the context window of a strict server: refuse longer requests with the provider's error.
+"""Limit the context window of a strict server, which refuses longer requests with the provider's error.
 
     AnthropicServer(faults=window_faults("anthropic", 4000))
 

@@ -1,7 +1,7 @@
 """Encode scripted turns as responses: one JSON document, or a list of server-sent events.
 
-There is one class per dialect, and all have the methods of `Wire`. The output depends only on the turn, the request and
-the number of the response, so equal conversations get equal bytes.
+There is one encoder class per dialect, which implements `Wire`. The output depends only on the turn, the request and
+the request number, so equal conversations get equal bytes.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ class Wire(Protocol):
         ...
 
     def status_error(self, status: int) -> ServerRefusal:
-        """Return the dialect's error for an HTTP status that no rule caused."""
+        """Return the dialect's error for an HTTP status, if the error was not caused by a rule."""
         ...
 
 
@@ -71,7 +71,7 @@ def _arguments_text(call: Call) -> str:
 
 
 def free_text(call: Call) -> str:
-    """Return the text of a free-form call: its `raw` text, or else its argument `input`."""
+    """Return the text of a free-form call: its `raw` text if there is one, otherwise its argument `input`."""
     return str(call.arguments.get("input", "")) if call.raw is None else call.raw
 
 
@@ -108,7 +108,7 @@ OPENAI_FAILURES: Mapping[int, tuple[str, str | None, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class OpenAIWire:
-    """The response encoder of OpenAI Chat Completions. Generated ids depend on `host`."""
+    """The response encoder for OpenAI Chat Completions. Generated ids depend on `host`."""
 
     host: str = ""
 
@@ -174,14 +174,14 @@ class OpenAIWire:
         return {"id": name, "object": object_type, "created": _CREATED, "model": request["model"]}
 
     def encode_call(self, turn: Turn, request: Json, request_number: int, position: int) -> Json:
-        """Return the JSON of the complete call at a position of the turn."""
+        """Return the JSON of the complete call at `position` in the turn."""
         call = turn.calls[position]
         made = {"name": call.name, "arguments": _arguments_text(call)}
         call_id = self.call_id(turn, request, request_number, position)
         return {"id": call_id, "type": "function", "function": made, **turn.extra}
 
     def call_id(self, turn: Turn, request: Json, request_number: int, position: int) -> str:
-        """Return the id of the call at a position of the turn."""
+        """Return the id of the call at `position` in the turn."""
         return _call_id(turn.calls[position], turn, "call_", self.host, request_number, position)
 
     def encode_thinking(self, part: Think | Redacted, turn: Turn, position: int) -> Iterator[Json]:
@@ -208,7 +208,7 @@ class OpenAIWire:
     def encode_call_fragments(
         self, turn: Turn, request: Json, request_number: int, position: int
     ) -> Iterator[Json]:
-        """Yield the fragments of the call at a position of a streamed response."""
+        """Yield the fragments of the call at `position` in a streamed response."""
         whole = self.encode_call(turn, request, request_number, position)
         index = index_field(turn, position)
         if turn.whole_calls:
@@ -224,7 +224,7 @@ class OpenAIWire:
 
 
 def index_field(turn: Turn, position: int) -> Json:
-    """Return the `index` field of a fragment of a call. The option `index` of the turn selects its form."""
+    """Return the `index` field for a fragment of a call, as the turn's option `index` selects it."""
     return {} if turn.index == "missing" else {"index": position if turn.index == "counted" else 0}
 
 
@@ -270,7 +270,7 @@ _ANTHROPIC_FAILURES: Mapping[int, tuple[str, str | None, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class AnthropicWire:
-    """The response encoder of Anthropic Messages. The signature of thinking depends on the request."""
+    """The response encoder for Anthropic Messages. The signature of thinking depends on the request."""
 
     settings: AnthropicSettings
     mode: Mode = "strict"

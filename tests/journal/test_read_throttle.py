@@ -87,7 +87,7 @@ def client(
 @pytest.fixture
 def endless_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make each pause last until no write is pending."""
-    monkeypatch.setattr(read_throttle, "PATIENCE", inf)
+    monkeypatch.setattr(read_throttle, "MAX_PAUSE", inf)
 
 
 @pytest.mark.anyio
@@ -172,7 +172,7 @@ async def test_calls_that_read_a_log_pause_after_one_page_while_a_write_is_pendi
 async def test_a_client_finishes_although_writes_are_always_pending(
     client: Client, handled_events: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(read_throttle, "PATIENCE", 0)
+    monkeypatch.setattr(read_throttle, "MAX_PAUSE", 0)
     storage = MemoryStorage()
     log = write_long(storage)
     async with runtime_with(storage=storage, a=openai()) as runtime:

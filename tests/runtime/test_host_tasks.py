@@ -137,7 +137,7 @@ async def test_a_task_cancelled_by_exiting_the_runtime_raises_shutting_down(
             await begun.wait()
     (error,) = errors
     assert isinstance(error, ShuttingDown)
-    assert str(error) == "one/delete was cancelled before it was done: the runtime has been left"
+    assert str(error) == "one/delete was cancelled before it was done, because the runtime exited"
     assert crashes == []
 
 
@@ -253,4 +253,4 @@ async def test_a_backup_interrupted_by_exiting_the_runtime_raises(tmp_path: Path
     assert storage.is_ended
     (error,) = errors
     assert isinstance(error, JournalUnavailable)
-    assert "the runtime was left before this backup was complete" in str(error)
+    assert "the runtime exited before this backup was complete" in str(error)

@@ -232,4 +232,4 @@ def test_the_cache_of_accepted_fragments_is_bounded(monkeypatch: pytest.MonkeyPa
         for number in range(100):
             parse(b'{"messages":[{"n":%d},{"text":"%b"}]}' % (number, b"x" * 5000))
             assert len(reading._parts) <= 10
-            assert len(reading._came) <= 10
+            assert len(reading._part_results) <= 10

@@ -1,15 +1,16 @@
-"""Decode the answers of Anthropic Messages, and read foreign transcripts.
+"""Decode answers in the Anthropic Messages format, and read foreign transcripts.
 
 A stream is a sequence of named events. It begins with `message_start`. The blocks follow one after another, each as a
 start, deltas and a stop with the block's index. `message_delta` with the stop reason and `message_stop` end the stream.
-`ping` and `error` may arrive at any time after the status 200. There is no `[DONE]`, and a relay's `[DONE]` is ignored.
+`ping` and `error` may arrive at any time after the status 200. The format has no `[DONE]`; if a relay sends one, it is
+ignored.
 
-Blocks keep their order and boundaries, because thinking is bound to the exact bytes before it. Signatures and redacted
-data are kept verbatim. Calls of the provider's own tools and their results are also kept verbatim. They are sent back
-together or not at all (ANT-10, ANT-11).
+Blocks keep their order and boundaries, because thinking is bound to the exact bytes before it. Signatures, redacted
+data, calls of the provider's own tools and the results of these calls are kept verbatim. Such a call and its result are
+sent back together or not at all (ANT-10, ANT-11).
 
-In foreign transcripts, blocks are read in messages of any role: a result in an assistant message is still a result.
-Blocks of server tools can be used only by their provider, so they are kept as text.
+In foreign transcripts, blocks are read from messages of any role: a result in an assistant message is still a result.
+Only the provider can use blocks of its server tools, so they are kept as text.
 """
 
 import re
@@ -41,7 +42,9 @@ _FIGURES = {
 
 
 class MessagesDecoder(Decoder):
-    """The decoder of Anthropic Messages. In an answer without streaming, each block starts and stops at once."""
+    """Decodes answers in the Anthropic Messages format. In an answer without streaming, each block is started and
+    stopped at once.
+    """
 
     ended: bool
     _begun = False  # whether any part of a message has arrived
@@ -78,7 +81,7 @@ class MessagesDecoder(Decoder):
             case "message_stop":
                 self._end_message()
             case kind:
-                if "error" in (kind, name) or payload.get("error"):  # relays report errors in other forms
+                if "error" in (kind, name) or payload.get("error"):  # relays report errors in different forms
                     self.raise_reported_error(payload)
 
     def process_body(self, body: Fields) -> None:
@@ -93,7 +96,7 @@ class MessagesDecoder(Decoder):
     def _begin_message(self, message: Fields) -> None:
         """Begin the message. A relay that retries its provider sends a second start event, which restarts the message.
 
-        The event may contain complete blocks. They are held back, because a relay may also send them as events.
+        The event may contain complete blocks. They are held back, because a relay may send them again as events.
         """
         if self._begun:
             self.restart()
@@ -103,8 +106,9 @@ class MessagesDecoder(Decoder):
         self._early = as_array(message.get("content"))
 
     def _add_early_blocks(self, slot: Slot = None, block: Fields | None = None) -> None:
-        """Add the blocks that `message_start` contained, unless events repeat them. `block` is the block that begins
-        now.
+        """Add the blocks from `message_start`, unless events repeat them.
+
+        `block` is the block that now begins, if any.
         """
         early, self._early = self._early, ()
         first: Fields = as_object(early[0]) if early else {}
@@ -116,7 +120,7 @@ class MessagesDecoder(Decoder):
             self._stop_block(at)
 
     def _add_calls_without_events(self) -> None:
-        """Add the calls that `message_start` contained and that no event has repeated."""
+        """Add the calls from `message_start` that no event has repeated."""
         for held in map(as_object, self._early_calls):
             if not any(
                 isinstance(part, PartialCall) and part.native_id == held.get("id") for part in self._parts
@@ -142,7 +146,7 @@ class MessagesDecoder(Decoder):
 
     def _start_block(self, slot: Slot, block: Fields) -> None:
         """Begin a block with its initial content. Some servers already send the complete block here."""
-        self._begun = True  # set here too, because a relay may omit `message_start`
+        self._begun = True  # a relay may omit `message_start`, which otherwise sets this
         self._add_early_blocks(slot, block)
         match block.get("type"):
             case "text":
@@ -186,8 +190,8 @@ class MessagesDecoder(Decoder):
             self.count_omission(kind)
 
     def _text_at(self, slot: Slot, kind: Literal["text", "thinking"]) -> PartialText:
-        """Return the block that a delta continues. This is the block at its index, else the latest open block of its
-        kind, else a new block.
+        """Return the block that a delta continues: the block at its index, otherwise the latest open block of its kind,
+        otherwise a new block.
         """
         for part in (self._open.get(slot), *reversed(self._open.values())):
             if isinstance(part, PartialText) and part.kind == kind:
@@ -229,7 +233,7 @@ class MessagesDecoder(Decoder):
                 if given is not None and not part.pieces.size:
                     self.add_arguments(part, self.arguments_text(given))
             case PartialText(kind="thinking", seal=None) if self.dialect.reasoning.required == "with_calls":
-                # Hosts without signatures also require that thinking is sent back.
+                # Hosts that do not sign thinking require nevertheless that it is sent back.
                 self.attach_seal(part, UNSIGNED, UNSIGNED)
             case _:
                 pass
@@ -249,7 +253,7 @@ class MessagesDecoder(Decoder):
 
 
 def _store_input(call: ProviderPart, text: str) -> None:
-    """Store the streamed input of a call of the provider's own tool in the call's block."""
+    """Store a call's streamed input in the call's block. Used for the provider's own tools."""
     try:
         call.value = {**as_object(call.value), "input": load_json(text)}
     except ValueError:
@@ -257,7 +261,7 @@ def _store_input(call: ProviderPart, text: str) -> None:
 
 
 class MessagesReader(TranscriptReader):
-    """The reader of transcripts in the format of Anthropic Messages."""
+    """Reads transcripts in the Anthropic Messages format."""
 
     def read_part(self, part: WireObject) -> None:
         match part.read_text("type"):

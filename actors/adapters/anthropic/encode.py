@@ -1,6 +1,6 @@
 """Encode a rendered transcript as an Anthropic Messages request.
 
-Only the fields listed in this module are ever sent (rulebook ANT-28). The APIs of Anthropic and of the clouds that
+Only the fields listed in this module are ever sent (rulebook ANT-28). Anthropic's API and the cloud platforms that
 serve Claude differ in three keys of the body and in the path (`Route`).
 """
 
@@ -33,15 +33,15 @@ VERSION = "2023-06-01"
 
 
 class Route(Struct, frozen=True):
-    """The API operation of a host that requests are sent to.
+    """The API operation to which requests for a host are sent.
 
     Args:
         plain_path: Path of a request without streaming, relative to the endpoint. `{model}` stands for the model's
             name.
         stream_path: Path of a request with streaming.
         version: The value of `anthropic_version` in the body, or an empty string if a header contains the version.
-        has_stream_field: Whether a field of the body requests the stream. Otherwise, only the path requests it.
-        framing: The framing of a stream: server-sent events, or binary frames of AWS.
+        has_stream_field: Whether a field of the body requests streaming. Otherwise, only the path requests it.
+        framing: The framing of a stream: server-sent events, or AWS's binary frames.
     """
 
     plain_path: str
@@ -81,22 +81,22 @@ _ROUTES: Mapping[str, Route] = {
 
 
 def route_of(dialect: AnthropicDialect) -> Route:
-    """Return the operation to which requests of a dialect are sent."""
+    """Return the operation to which requests in a dialect are sent."""
     return _ROUTES[dialect.request.route]
 
 
 UNSIGNED = "unsigned"
-"""Kind of the seal of unsigned thinking, from a compatible host that still requires thinking back."""
+"""The kind of seal for unsigned thinking from a compatible host that requires thinking to be sent back anyway."""
 
 
 class AnthropicWriter(BaseWriter):
-    """The writer of the `messages` of a request, block by block."""
+    """Writes the `messages` of a request, block by block."""
 
     def write_text(self, json: Json) -> None:
         self.write_block(b'{"type":"text","text":', json, b"}")
 
     def write_thinking(self, block: Thinking) -> None:
-        """Write thinking verbatim. Thinking without a signature gets an empty one."""
+        """Write thinking verbatim. Thinking without a signature gets an empty signature."""
         seal = block.seal
         if seal is not None and seal.kind == "redacted":
             self.write_block(b'{"type":"redacted_thinking","data":', seal.data, b"}")
@@ -132,7 +132,7 @@ _NO_WORDS = quote("(The tool failed and said nothing.)")
 
 
 def _result_blocks(json: Json, media: Sequence[Titled]) -> bytes:
-    """Return the content of a result with media as a list of blocks. An empty text is omitted (ANT-20)."""
+    """Return the content of a result that has media, as a list of blocks. Empty text is omitted (ANT-20)."""
     words = [b'{"type":"text","text":%b}' % json] if json != b'""' else []
     return b"[%b]" % b",".join([*words, *(_media_json(item) for item, _ in media)])
 
@@ -169,7 +169,7 @@ def request_head(settings: Settings, dialect: AnthropicDialect, _: frozenset[str
 
 
 def _output_format(settings: Settings) -> Wire:
-    """Return the field with the answer's schema, in which every object is closed. Return None if there is no schema."""
+    """Return the field for the answer's schema, in which every object is closed. Return None without a schema."""
     schema = None if settings.output is None else close_schema(settings.output)
     return None if schema is None else {"type": "json_schema", "schema": schema}
 
@@ -178,7 +178,7 @@ _CHOICES = {"required": "any", "none": "none", None: None}
 
 
 def _tool_choice(settings: Settings) -> Wire:
-    """Return the `tool_choice` field. It may also limit the answer to one tool call."""
+    """Return the `tool_choice` field, which can also limit the answer to one tool call."""
     choice, parallel = chosen_tool(settings), settings.parallel_tool_calls
     limit = {} if parallel is None else {"disable_parallel_tool_use": not parallel}
     if isinstance(choice, ToolSpec):

@@ -1,4 +1,4 @@
-"""Decode the answers of OpenAI Chat Completions and compatible vendors, and read foreign transcripts.
+"""Decode answers in the OpenAI Chat Completions format, and read foreign transcripts.
 
 A stream is a sequence of `data: {chunk}` lines up to `data: [DONE]`. Text and reasoning arrive as deltas. Tool calls
 arrive as fragments, and `actors.adapters.calls` finds the call to which a fragment belongs.
@@ -10,7 +10,7 @@ Reasoning arrives in one of three forms, each with its seal, which is the data t
     thinking_chunk      chunks of the content. The seal contains their other fields.
 
 Reasoning gets its seal when the provider reports that the answer is complete, and only if the dialect accepts reasoning
-back in the same form. Other reasoning is kept without a seal and never sent back.
+back in the form in which it arrived. Otherwise, it is kept without a seal and never sent back.
 """
 
 import re
@@ -41,8 +41,8 @@ _WORDS = {"reasoning.text": "text", "reasoning.summary": "summary"}
 
 
 class PartialReasoning:
-    """The reasoning of one answer while it arrives. The methods receive the answer as an argument, to avoid a reference
-    cycle.
+    """The reasoning of one answer while it arrives. To avoid a reference cycle, methods receive the answer as an
+    argument.
 
     Args:
         carrier: The form in which the dialect accepts reasoning back, such as `reasoning_content`.
@@ -73,7 +73,7 @@ class PartialReasoning:
         self._add_text(answer, as_long_string(thinking) or "".join(pieces))
 
     def seal_parts(self, answer: MessageBuilder) -> None:
-        """Attach the data with which the reasoning received so far can be sent back, if the dialect accepts it. A
+        """Attach the data that is needed to send back the reasoning received so far, if the dialect accepts it. A
         second call has no effect.
         """
         for part in self._parts:
@@ -113,7 +113,7 @@ _CALLS = ("tool_calls", _LEGACY)
 _REASONING = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
 _SAID = frozenset({"content", "refusal", "tool_calls", "function_call", "reasoning_content", "reasoning"})
 _READ = _SAID | _REASONING | {"role", "name"}
-_BESIDE = frozenset({"error", "base_resp", "citations", "search_results", "provider"})
+_FIELDS_OUTSIDE_MESSAGE = frozenset({"error", "base_resp", "citations", "search_results", "provider"})
 """Fields next to the message. A chunk without any of them contains only a piece of the message."""
 _CUT = frozenset({"error", "network_error", "insufficient_system_resource"})
 """Finish reasons that report a failure after status 200: from gateways and Mistral, GLM, and DeepSeek."""
@@ -122,7 +122,7 @@ _DATA = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 
 
 class ChatDecoder(Decoder):
-    """The decoder of Chat Completions. A complete body counts as a single chunk."""
+    """Decodes answers in the Chat Completions format. A complete body is processed as a single chunk."""
 
     ended: bool
     upstream: str
@@ -135,7 +135,12 @@ class ChatDecoder(Decoder):
     def process_event(self, name: str, payload: Fields) -> None:
         choice = first_candidate(payload.get("choices"))
         reported = name == "error" or payload.get("object") == "error"
-        if reported or not _BESIDE.isdisjoint(payload) or choice.get("logprobs") or choice.get("error"):
+        if (
+            reported
+            or not _FIELDS_OUTSIDE_MESSAGE.isdisjoint(payload)
+            or choice.get("logprobs")
+            or choice.get("error")
+        ):
             self._process_chunk_extras(payload, choice, has_error=reported)
         self._begun = self._begun or bool(choice)
         delta = choice.get("delta") or self._unsent_fields(choice)
@@ -164,9 +169,9 @@ class ChatDecoder(Decoder):
         return self.finish_reason is not None
 
     def _unsent_fields(self, choice: Fields) -> Fields:
-        """Return the fields of the complete `message` in a chunk that no delta has sent yet.
+        """A chunk may contain the complete `message`. Return those of its fields that no delta has sent yet.
 
-        Some relays send only the complete message. Others also send deltas.
+        Some relays send only the complete message; other relays send deltas as well.
         """
         message = as_object(choice.get("message"))
         if not self._parts:
@@ -196,7 +201,7 @@ class ChatDecoder(Decoder):
         if content := delta.get("content"):
             self._process_content(content)
         if refusal := delta.get("refusal"):
-            self._add_content_text(as_long_string(refusal))  # a refusal is text of the model
+            self._add_content_text(as_long_string(refusal))  # a refusal counts as text by the model
         if not delta.keys() <= _READ:
             self._process_message_extras(delta)
         legacy = delta.get("function_call")
@@ -227,7 +232,7 @@ class ChatDecoder(Decoder):
             self.add_text(self.continue_text("text"), piece)
 
     def _process_message_extras(self, delta: Fields) -> None:
-        """Process the other fields of a message, such as images and lists of citations or sources."""
+        """Process the fields of a message besides text, reasoning and calls, such as images, citations and sources."""
         for key in (key for key in delta if key not in _READ):
             given = delta[key]
             if key == "images":
@@ -253,7 +258,7 @@ class ChatDecoder(Decoder):
         status = as_object(answer.get("base_resp"))
         if has_error or answer.get("error"):
             self.raise_reported_error(answer)
-        if choice.get("error"):  # OpenRouter reports errors of its upstream here
+        if choice.get("error"):  # OpenRouter reports its upstream's errors here
             self.raise_reported_error(choice)
         if status.get("status_code"):  # MiniMax reports errors here
             self.raise_reported_error({"message": status.get("status_msg")})
@@ -287,7 +292,7 @@ class ChatDecoder(Decoder):
 
 
 def _token_figures(usage: Fields) -> dict[str, int | None]:
-    """Return the reported token figures. Cache figures have different names at OpenAI, DeepSeek and Kimi."""
+    """Return the reported token figures. OpenAI, DeepSeek and Kimi use different names for cache figures."""
     details = as_object(usage.get("prompt_tokens_details"))
     read = (details.get("cached_tokens"), usage.get("prompt_cache_hit_tokens"), usage.get("cached_tokens"))
     written = (details.get("cache_write_tokens"), usage.get("cache_write_tokens"))
@@ -301,7 +306,8 @@ def _token_figures(usage: Fields) -> dict[str, int | None]:
 
 
 def _separate_reasoning_tokens(usage: Fields) -> int | None:
-    """Return the reasoning tokens that `completion_tokens` excludes, as at xAI, or None if none are reported.
+    """Return the number of reasoning tokens that `completion_tokens` excludes (as xAI's does), or None if none are
+    reported.
 
     They are excluded if `total_tokens` exceeds the sum of prompt and completion by exactly their number. Otherwise, the
     result is 0.
@@ -318,17 +324,17 @@ def _separate_reasoning_tokens(usage: Fields) -> int | None:
 
 
 def _first_figure(figures: tuple[object, ...]) -> int | None:
-    """Return the first positive figure, 0 if the figures are 0, or None if all figures are missing."""
+    """Return the first positive figure, 0 if the reported figures are 0, or None if all figures are missing."""
     given = [figure for each in figures if (figure := whole_number(each)) is not None]
     return next(filter(None, given), 0) if given else None
 
 
-# Call types of the client's tools. A provider's own tools have other call types.
+# Call types of the client's tools. A provider's own tools have different call types.
 _OURS = ("", "function", "custom", "tool_call")
 
 
 class ChatReader(TranscriptReader):
-    """The reader of transcripts in the format of Chat Completions."""
+    """Reads transcripts in the Chat Completions format."""
 
     instructors: ClassVar[Sequence[str]] = ("system", "developer")
 
@@ -358,10 +364,10 @@ class ChatReader(TranscriptReader):
         self.add_thinking(part.read_text("thinking") or "".join(chunk.read_text("text") for chunk in chunks))
 
     def _read_reasoning(self, message: WireObject) -> str:
-        """Return the text of a message's reasoning fields. The provider's encrypted data is dropped, because no
-        provider may receive it.
+        """Return the text of a message's reasoning fields. Encrypted data is dropped, because imported data is never
+        sent to a provider.
 
-        A gateway may repeat the same text in several fields.
+        A gateway may repeat the text in several fields.
         """
         words = message.read_text("reasoning_content") or message.read_text("reasoning")
         message.has_value("reasoning", words)
@@ -393,7 +399,7 @@ class ChatReader(TranscriptReader):
             self.add_as_text("function_call without a name", arguments)
 
     def _read_call(self, call: WireObject) -> None:
-        """Add a call of type `function` or `custom`, or a call with its name and arguments next to its id."""
+        """Add a call of type `function` or `custom`, or a call that has its name and arguments next to its id."""
         if (kind := call.read_text("type")) not in _OURS:
             self.add_as_text(f"call of type {kind[:40]!r}", call.read_all())
             return

@@ -1,4 +1,4 @@
-"""Encode a rendered transcript as a request of OpenAI Chat Completions, for OpenAI and compatible hosts.
+"""Encode a rendered transcript as an OpenAI Chat Completions request, for OpenAI and compatible hosts.
 
 Only the fields listed in this module are ever sent (rulebook OAC-12, MIS-32). Reasoning is sent back in one of four
 forms, which are called carriers. `reasoning_content` is a field with the text. `reasoning_details` is a field with the
@@ -33,7 +33,7 @@ _ABSENT = {"null": b',"content":null', "empty": b',"content":""', "omit": b""}
 
 
 class OpenAIChatWriter(BaseWriter):
-    """The writer of the `messages` of a request. A message is written when it is complete."""
+    """Writes the `messages` of a request. Each message is written once it is complete."""
 
     closing = b""
     natives = False
@@ -124,7 +124,7 @@ class OpenAIChatWriter(BaseWriter):
         elif len(words) == 1 and not self._parts:
             self.write_block(opening + b',"content":', words[0], ending)
         elif words and len(joined := _GAP.join([json[1:-1] for json in words])) <= self._joined:
-            # Every host accepts a single string.
+            # Every host accepts a single string as content.
             self.write_block(b'%b,"content":"%b"%b' % (opening, joined, ending))
         else:
             self._convert_to_parts()
@@ -133,7 +133,9 @@ class OpenAIChatWriter(BaseWriter):
         self._parts.clear()
 
     def _write_reasoning(self) -> bytes:
-        """Return the message's reasoning as a field. If it belongs to the content, add it there and return b""."""
+        """Return the message's reasoning as a field. If reasoning is part of the content in this dialect, add it there
+        and return b"".
+        """
         thoughts, self._thoughts = self._thoughts, []
         if self._carrier == "thinking_chunk":
             self._parts += map(_thinking_chunk, thoughts)
@@ -149,7 +151,9 @@ _OPENING: Mapping[Role, bytes] = {"user": b'{"role":"user"', "assistant": b'{"ro
 _SIGNED = b',"extra_content":{"google":{"thought_signature":%b}}'
 _TEXT = b'{"type":"text","text":%b}'
 _JOINED = 1024 * 1024
-"""Largest string, in bytes, into which the texts of a message are joined. The dialect may limit it too (OAC-14)."""
+"""Maximum size in bytes of the string into which the texts of a message are joined. The dialect may have a lower limit
+(OAC-14).
+"""
 _GAP = b"\\n\\n"
 
 
@@ -193,8 +197,8 @@ def request_head(settings: Settings, dialect: ChatDialect, _: frozenset[str]) ->
 
 
 def _assumed_settings(settings: Settings, dialect: ChatDialect) -> tuple[str, ...]:
-    """Return the assumed settings. The effort `none` counts as assumed if the model requires it with tools (OAC-20),
-    and the caller did not switch thinking off.
+    """Return the assumed settings. The effort `none` counts as assumed if the model requires it with tools (OAC-20) and
+    the caller did not turn thinking off.
     """
     demands = dialect.model.chat_tools == "effort_none" and dialect.reasoning.switch == "effort"
     sends = settings.effort == "none" and settings.thinking != "off"
@@ -209,11 +213,10 @@ def _response_format(settings: Settings) -> Wire:
 
 
 def _pin_upstream(settings: Settings, dialect: ChatDialect, losses: list[str]) -> Wire:
-    """Return the field that pins a gateway to the provider behind it that is named in the settings. Other providers
-    cannot read its reasoning.
+    """Return the field that pins a gateway to the upstream provider in the settings. Other upstreams cannot read that
+    provider's reasoning.
 
-    Return None if the settings name no such upstream. If the gateway cannot be pinned, the upstream is added to
-    `losses`.
+    Return None if the settings name no upstream. If the gateway cannot be pinned, add the upstream to `losses`.
     """
     if settings.upstream and dialect.request.upstream_pin == "provider":
         return {"order": [settings.upstream], "allow_fallbacks": False}
@@ -245,7 +248,7 @@ def _tool_json(tool: ToolSpec, dialect: ChatDialect, losses: list[str]) -> Wire:
 
 
 def _text_format(text_format: Json) -> Json:
-    """Return the format of a tool's free text. Chat Completions nests a grammar in another object."""
+    """Return the format of a tool's free text. In Chat Completions, a grammar is nested in an additional object."""
     said = parse(text_format)
     if not isinstance(said, dict) or said.get("type") != "grammar":
         return text_format
@@ -253,7 +256,7 @@ def _text_format(text_format: Json) -> Json:
 
 
 def _reasoning_fields(settings: Settings, dialect: ChatDialect, losses: list[str]) -> Mapping[str, Wire]:
-    """Return the fields that request reasoning. They contain an effort, a switch, or a gateway's budget or effort."""
+    """Return the fields that request reasoning: an effort, an on/off switch, or a gateway's budget or effort."""
     off, effort, budget = settings.thinking == "off", settings.effort, settings.thinking_tokens
     asked = settings.thinking != "default"
     match dialect.reasoning.switch:

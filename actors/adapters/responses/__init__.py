@@ -1,4 +1,4 @@
-"""Provide the codec of OpenAI Responses, used without the API's storage."""
+"""Provide the codec of OpenAI Responses. It does not use the API's storage."""
 
 from actors.adapters.codec import Codec
 from actors.adapters.responses.decode import ItemsReader, ResponsesDecoder

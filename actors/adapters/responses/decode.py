@@ -1,20 +1,19 @@
-"""Decode the answers of OpenAI Responses, and read foreign transcripts.
+"""Decode answers in the OpenAI Responses format, and read foreign transcripts.
 
 An answer is a list of items, which are messages, reasoning or calls. A stream sends each item as `output_item.added`,
 deltas and `output_item.done`. It ends with `response.completed`, `response.incomplete` or `response.failed`.
 
-Items are merged by id. Relays rewrite the ids, so a delta with an unknown id belongs to the item at its `output_index`,
-or else to the latest item of its kind. `output_item.done` and the `output` of the last event contain complete items.
-These override the deltas, including names and call ids, because a relay may send only complete items, and encrypted
-content may be partial in earlier events. An empty value overrides nothing. A call that the provider does not mark as
-finished is dropped, because truncated arguments may look complete.
+Items are merged by id. Relays rewrite ids, so a delta with an unknown id belongs to the item at its `output_index` or,
+failing that, to the latest item of its kind. `output_item.done` and the `output` of the last event contain complete
+items. Their values override those from deltas, including names and call ids, because a relay may send only complete
+items, and encrypted content may be partial in earlier events. Empty values do not override anything. A call that the
+provider does not mark as finished is dropped, because truncated arguments may look complete.
 
-A reasoning item that can be sent again is stored with the JSON text of the item, reduced to the fields that the API
-accepts back. The phase of a message is stored in a thinking block before its text, as `Thinking("",
-ProviderState("phase", ...))`. In dialects that send items back with their ids, the id of an item is stored in the same
-way (`"item"`).
+If a reasoning item can be sent again, its JSON text is stored, reduced to the fields that the API accepts back. The
+phase of a message is stored in a thinking block before its text, as `Thinking("", ProviderState("phase", ...))`. In
+dialects that send items back with their ids, an item's id is stored in the same way (`"item"`).
 
-In foreign transcripts, consecutive items of the model (reasoning, text, calls) form one message, and so do consecutive
+In foreign transcripts, consecutive items from the model (reasoning, text, calls) form one message, as do consecutive
 outputs. Items of an unknown type, references to stored items and items of the provider's own tools are kept as labelled
 text.
 """
@@ -49,7 +48,7 @@ from actors.core.values.content import Media, MessageRole
 _OWN = frozenset(
     {"web_search_call", "file_search_call", "code_interpreter_call", "mcp_call", "mcp_list_tools"}
 )
-"""Items of the provider's own tools that are sent back. They never include their id."""
+"""Types of items from the provider's own tools that are sent back, always without their ids."""
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 _NAMED = ("message", *_CALLS)
 _WORDS = ("output_text", "refusal", None)
@@ -81,7 +80,9 @@ class _Item:
 
 
 class ResponsesDecoder(Decoder):
-    """The decoder of OpenAI Responses. A body without streaming is processed like the last event of a stream."""
+    """Decodes answers in the OpenAI Responses format. A body without streaming is processed like the last event of a
+    stream.
+    """
 
     ended: bool
 
@@ -135,11 +136,11 @@ class ResponsesDecoder(Decoder):
         self.ended = True
 
     def _merge_output(self, output: Sequence[object]) -> None:
-        """Merge the complete items of the last event with the items of the stream, and add the items that the stream
+        """Merge the complete items in the last event with the items of the stream, and add items that the stream
         omitted.
 
-        Relays use other ids and indices here. An item with an unknown id is merged with the next compatible item of its
-        kind.
+        Relays use different ids and indices in the last event. An item with an unknown id is merged with the next
+        compatible item of its kind.
         """
         told = [as_object(item) for item in output]
         known = [self._item_by_id(item) for item in told]
@@ -157,7 +158,8 @@ class ResponsesDecoder(Decoder):
                 place = self.move_parts(count, place)
 
     def _item_by_id(self, wire_item: Fields) -> _Item | None:
-        """Return the known item that the complete item `wire_item` repeats, by its id or its call id, or None.
+        """Return the known item that `wire_item`, a complete item, repeats. It is found by id or call id. Return None
+        if there is none.
 
         The item with the same id takes precedence, unless only the item with the same call id is compatible.
         """
@@ -171,8 +173,8 @@ class ResponsesDecoder(Decoder):
         )
 
     def _find_item(self, kind: str, item_id: object, index: Slot) -> _Item | None:
-        """Return the item to which an event belongs. It has the event's id or index, or is the latest unfinished item
-        of its kind.
+        """Return the item to which an event belongs: the item with the event's id or index, otherwise the latest
+        unfinished item of this kind.
         """
         # Some relays send numbers as ids.
         key = kind, item_id if isinstance(item_id, str) else without_placeholder(item_id)
@@ -317,7 +319,7 @@ class ResponsesDecoder(Decoder):
 
 
 def _is_compatible(item: _Item, wire_item: Fields) -> bool:
-    """Return True if the complete item `wire_item` may be the same as `item`, which arrived with another id.
+    """Return True if the complete item `wire_item` may be the same item as `item`, which arrived with a different id.
 
     Both must have the same kind, and their fields must not conflict.
     """
@@ -337,7 +339,7 @@ def _is_compatible(item: _Item, wire_item: Fields) -> bool:
 
 
 def _store_item(part: ProviderPart, item: Fields) -> None:
-    """Store a complete item of the provider's own tools, without its id. A generated image becomes media instead."""
+    """Store a complete item of a provider tool, without its id. A generated image becomes media instead."""
     if item.get("type") == "image_generation_call" and (data := as_string(item.get("result"))):
         part.value = Media(f"image/{sanitise(as_string(item.get('output_format')) or 'png')}", sanitise(data))
         return
@@ -353,7 +355,7 @@ def _tool_name_of(call: Fields, namespace: str = "") -> str:
 
 
 def _message_texts(item: Fields) -> list[str | LongText]:
-    """Return the texts of a message item. Refusals are included, since they are text of the model."""
+    """Return the texts of a message item, including refusals, because they count as text by the model."""
     content = item.get("content")
     parts = map(as_object, as_array(content))
     texts = [as_long_string(part.get("text")) or as_long_string(part.get("refusal")) for part in parts]
@@ -369,8 +371,8 @@ def _reasoning_texts(item: Fields) -> list[str | LongText]:
 def _resendable_json(item: Fields) -> str:
     """Return a reasoning item as JSON text that can be sent again, or "" if it has no encrypted content (OAR-05).
 
-    An item with only an id cannot be sent, because the API would not find it. Relays omit the id or replace it by an
-    invalid one. The id is sent back only if the next item has an id too (OAR-03).
+    An item with only an id cannot be sent, because the API would not find it. Relays omit the id or replace it with an
+    invalid one. The id is sent back only if the next item has an id as well (OAR-03).
     """
     item_id, state = as_string(item.get("id")), as_string(item.get("encrypted_content"))
     if not state:
@@ -394,7 +396,7 @@ _LEFT_OUT = ("additional_tools", "compaction", "compaction_summary", "compaction
 
 
 class ItemsReader(TranscriptReader):
-    """The reader of transcripts in the format of OpenAI Responses."""
+    """Reads transcripts in the OpenAI Responses format."""
 
     container: ClassVar[str] = "input"
     instructors: ClassVar[Sequence[str]] = ("system", "developer")

@@ -1,9 +1,9 @@
 """Encode a rendered transcript as an OpenAI Responses request.
 
-A message becomes a sequence of items. Requests are stateless, so nothing is stored or referenced by id. The provider
-returns reasoning encrypted, and later requests send it again.
+A message becomes a sequence of items. Requests are stateless: the provider stores nothing, and items are not referenced
+by id. The provider returns encrypted reasoning, and later requests send it again.
 
-Items have the order of the blocks. The renderer puts no text after a call, so outputs directly follow their calls
+Items are in the order of the blocks. The renderer puts no text after a call, so outputs directly follow their calls
 (rulebook OAR-14).
 """
 
@@ -29,14 +29,14 @@ from actors.core.transcript.transcript import Titled
 from actors.core.values.content import Media, Thinking, ToolCall
 
 MIN_TOKENS = 16
-"""Smallest token limit of an answer. The API rejects less with "Invalid value for 'max_output_tokens'."."""
+"""Smallest token limit of an answer. The API rejects a smaller limit with "Invalid value for 'max_output_tokens'."."""
 
 
 class ResponsesWriter(BaseWriter):
-    """The writer of the `input` of a request, item by item. Items of the provider's own tools are written verbatim.
+    """Writes the `input` of a request, item by item. Items of the provider's own tools are written verbatim.
 
     Items have no ids (OAR-04), unless the dialect requires them (`ResponsesReasoning.replay_item_ids`). In this case,
-    reasoning is held until the next item, because either both have ids or neither has.
+    reasoning is held back until the next item, because either both items have ids, or neither does.
     """
 
     closing = b""
@@ -50,22 +50,24 @@ class ResponsesWriter(BaseWriter):
         self._only: Json | None = None
         self._phase = b""
         self._keeps_ids = dialect.reasoning.replay_item_ids == "all"
-        self._thought: list[Mapping[str, JsonValue]] = []  # reasoning items held back until the next item
+        self._held_reasoning: list[
+            Mapping[str, JsonValue]
+        ] = []  # reasoning items held back until the next item
         self._id = b""  # the id of the next item
-        self._named = False  # whether all items of this answer since its last reasoning have ids
+        self._has_ids = False  # whether all items of this answer since its last reasoning have ids
         self._free: set[str] = set()  # ids of unanswered calls with free text
 
     def begin(self, role: Role) -> None:
         """Begin a message. A user's message becomes a single item. Any other message becomes one item per block."""
         self._write_user_message()
-        self._by_user, self._phase, self._id, self._named = role == "user", b"", b"", False
+        self._by_user, self._phase, self._id, self._has_ids = role == "user", b"", b"", False
 
     def take_pieces(self) -> list[bytes]:
         self._write_user_message()
         return super().take_pieces()
 
     def write_text(self, json: Json) -> None:
-        """Write a text of the assistant as a message with its phase. A user's text is added to the open message."""
+        """Write the assistant's text as a message with its phase. A user's text is added to the open message."""
         if self._by_user:
             self._only = None if self._content else json
             self._content.append(_TEXT % json)
@@ -83,7 +85,7 @@ class ResponsesWriter(BaseWriter):
         elif block.seal.kind == "item":
             self._id = block.seal.data
         elif self._keeps_ids:
-            self._thought.append(_parse_item(block.seal.data))
+            self._held_reasoning.append(_parse_item(block.seal.data))
         else:
             self.write_block(_resent_item(_parse_item(block.seal.data), with_id=False))
 
@@ -134,15 +136,15 @@ class ResponsesWriter(BaseWriter):
 
         The field is empty if the id is missing or lacks the prefix, or if an earlier item of the answer has no id.
         """
-        waited, self._thought, item_id, self._id = self._thought, [], self._id, b""
+        waited, self._held_reasoning, item_id, self._id = self._held_reasoning, [], self._id, b""
         fits = prefix is not None and item_id.startswith(prefix)
-        self._named = fits and (all("id" in item for item in waited) if waited else self._named)
+        self._has_ids = fits and (all("id" in item for item in waited) if waited else self._has_ids)
         for item in waited:
-            self.write_block(_resent_item(item, with_id=self._named))
-        return b',"id":' + item_id if self._named else b""
+            self.write_block(_resent_item(item, with_id=self._has_ids))
+        return b',"id":' + item_id if self._has_ids else b""
 
     def _write_user_message(self) -> None:
-        """Write the user's open message. Its content is a string if it is a single text, otherwise a list of parts."""
+        """Write the user's open message. A single text is written as a string, any other content as a list of parts."""
         if self._content:
             opening = b'{"type":"message","role":"user","content":'
             if self._only is not None:
@@ -162,7 +164,10 @@ def _parse_item(stored_item: Json) -> Mapping[str, JsonValue]:
 
 
 def _resent_item(item: Mapping[str, JsonValue], *, with_id: bool) -> bytes:
-    """Return a reasoning item as JSON to be sent again. `with_id` is True if the next item has an id too (OAR-03)."""
+    """Return a reasoning item as JSON, to be sent again.
+
+    `with_id` is True if the next item has an id as well (OAR-03).
+    """
     return dump({key: value for key, value in item.items() if with_id or key != "id"})
 
 
@@ -210,7 +215,7 @@ def request_head(settings: Settings, dialect: ResponsesDialect, _: frozenset[str
 
 
 def _output_format(settings: Settings) -> Wire:
-    """Return the field with the answer's schema, or None if there is no schema."""
+    """Return the field for the answer's schema, or None without a schema."""
     return None if settings.output is None else {"type": "json_schema", **named_schema(settings.output)}
 
 
@@ -222,8 +227,8 @@ def _tool_choice(settings: Settings) -> Wire:
 
 
 def _group_tools(tools: Sequence[ToolSpec]) -> list[Wire]:
-    """Return the declarations of the tools. The tools of a namespace form one group, at the position of the first of
-    them.
+    """Return the tool declarations. The tools of a namespace form one group, at the position of the namespace's first
+    tool.
     """
     groups: dict[str, list[Wire]] = {}
     listed: list[Wire] = []

@@ -1,1 +1,1 @@
-"""Rewrite the JSON Schemas of tools and answers to the subset that each provider accepts."""
+"""Rewrite the JSON Schemas of tools and answers so that they use only the subset that a provider accepts."""

@@ -1,9 +1,10 @@
-"""Close every object in the schema of an answer, as providers with schema-guided decoding require.
+"""Close every object in an answer schema, as providers with schema-guided decoding require.
 
 `actors.adapters.outputs` and the encoders use this module. A closed object allows only the keys that the schema lists.
 Keywords that the providers reject are dropped (bounds, defaults), and `oneOf` becomes `anyOf`. The answer is validated
-against the complete schema, so this weakens the guidance of the model but not the validation. A schema is rejected if
-closing would change its meaning. Examples are objects with arbitrary keys, values of any type, and tuples.
+against the complete schema, so this weakens the model's guidance but not the validation. A schema is rejected if
+closing it would change its meaning, for example if it allows objects with arbitrary keys, values of any type, or
+tuples.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +15,7 @@ from actors.adapters.schemas.rooted import all_schemas, as_list
 from actors.core.data.jsonio import Json, JsonValue, dump, parse
 from actors.core.schemas.json_schema import Policy, Schema, SchemaRefused, SchemaRewriter
 
-_UNSAID = frozenset(
+_DROPPED = frozenset(
     """minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength pattern minItems maxItems
     uniqueItems minProperties maxProperties default examples title contains minContains maxContains discriminator
     $schema""".split()  # noqa: SIM905  a list would fill a page
@@ -25,21 +26,21 @@ _UNSAYABLE = frozenset(
 )
 _FORMATS = frozenset("date-time time date duration email hostname ipv4 ipv6 uuid".split())  # noqa: SIM905  more readable
 _PLAIN = (str, int, float, bool, type(None))
-_LONGEST = 32  # maximum length of a chain of references that is followed
+_MAX_REFERENCES = 32  # maximum length of a chain of references that is followed
 
 
 class SchemaSize(NamedTuple):
-    """The size of a closed schema, to compare with the limits of a provider.
+    """The size of a closed schema, for comparison with a provider's limits.
 
     Args:
         is_recursive: Whether the schema refers to itself.
-        depth: The levels of the schema, with references followed.
-        objects: The nesting levels of objects.
+        depth: The number of nested schema levels, with references followed.
+        objects: The number of nested object levels.
         optional: The number of properties that are not required.
-        unions: The number of properties with alternatives.
+        unions: The number of properties that have alternatives.
         empty_objects: The number of objects without properties, except the root.
-        indistinct_choices: The number of choices between objects that begin with the same key, if the key's values do
-            not distinguish the objects.
+        indistinct_choices: The number of choices between objects that begin with the same key and are not distinguished
+            by the key's values.
         untyped_schemas: The number of schemas without a type, alternatives or a reference.
         properties: The number of properties.
         values: The number of enumerated values.
@@ -65,8 +66,8 @@ def close_schema(schema: Json, *, require_all: bool = False) -> Json | None:
 
     Args:
         schema: The answer's schema, encoded.
-        require_all: Make every property required. This does not change the meaning of properties that may be null or
-            have a default. For any other optional property, the result is None.
+        require_all: Make every property required. For properties that may be null or have a default, this does not
+            change the meaning. If there is any other optional property, the result is None.
     """
     root = parse(schema)
     try:
@@ -76,10 +77,10 @@ def close_schema(schema: Json, *, require_all: bool = False) -> Json | None:
 
 
 class _SchemaCloser(SchemaRewriter):
-    """A rewriter that closes every object of a schema."""
+    """Closes every object in a schema."""
 
     policies: ClassVar[Mapping[str, Policy]] = {
-        **dict.fromkeys(_UNSAID, "drop"),
+        **dict.fromkeys(_DROPPED, "drop"),
         **dict.fromkeys(_UNSAYABLE, "refuse"),
         **dict.fromkeys(("additionalProperties", "oneOf"), "drop"),
     }
@@ -155,7 +156,7 @@ def allowed_values(schema: Mapping[str, JsonValue]) -> list[JsonValue]:
 
 
 def find_definition(reference: JsonValue, root: Schema) -> Schema | None:
-    """Return the definition in `$defs` to which a reference leads, or None for any other reference."""
+    """Return the definition to which a reference into `$defs` points, or None for any other reference."""
     defined = root.get("$defs")
     name = str(reference).removeprefix("#/$defs/")
     found = defined.get(name) if type(defined) is dict else None
@@ -167,7 +168,7 @@ def find_definition(reference: JsonValue, root: Schema) -> Schema | None:
 
 @lru_cache(maxsize=256)
 def measure_schema(schema: Json) -> SchemaSize:
-    """Return the size of a closed schema, to compare with the limits of a provider."""
+    """Return the size of a closed schema, for comparison with a provider's limits."""
     root = parse(schema)
     assert type(root) is dict
     inside = all_schemas(root)
@@ -204,14 +205,14 @@ def _inner_schemas(node: Schema) -> Iterator[JsonValue]:
 
 
 def _schema_depths(schema: JsonValue, root: Schema, followed: tuple[JsonValue, ...]) -> tuple[int, int, int]:
-    """Return whether a schema refers to itself (0 or 1), the number of its levels, and of its levels of objects.
-    `followed` contains the references that lead to the schema.
+    """Return three numbers: 1 if a schema refers to itself (otherwise 0), its nested schema levels, and its nested
+    object levels. `followed` contains the references that lead to the schema.
     """
     if type(schema) is not dict:
         return 0, 0, 0
     if "$ref" in schema:
         reference = schema["$ref"]
-        if reference in followed or len(followed) > _LONGEST:
+        if reference in followed or len(followed) > _MAX_REFERENCES:
             return 1, 0, 0
         return _schema_depths(find_definition(reference, root), root, (*followed, reference))
     inside = [(0, 0, 0), *(_schema_depths(inner, root, followed) for inner in _inner_schemas(schema))]
@@ -220,7 +221,7 @@ def _schema_depths(schema: JsonValue, root: Schema, followed: tuple[JsonValue, .
 
 
 def _has_indistinct_objects(node: Schema, root: Schema) -> bool:
-    """Return True if two objects of a choice begin with the same key, and the key's values do not distinguish them."""
+    """Return True if two objects in a choice begin with the same key and are not distinguished by the key's values."""
     first: dict[str, list[list[JsonValue]]] = {}
     for arm in as_list(node.get("anyOf")):
         if type(arm) is not dict:

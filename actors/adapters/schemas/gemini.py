@@ -21,20 +21,20 @@ _KEPT: Mapping[str, tuple[type, ...]] = {
     "default": (str, int, float, bool, list, dict, type(None)),
 }
 """Keywords that are kept unchanged, with the allowed types of their values."""
-_SILENT = frozenset({"$schema", "$id", "$comment", "$defs", "definitions", "examples"})
+_ANNOTATIONS = frozenset({"$schema", "$id", "$comment", "$defs", "definitions", "examples"})
 _FORMATS = {"STRING": ("enum", "date-time"), "NUMBER": ("float", "double"), "INTEGER": ("int32", "int64")}
 _TYPES = frozenset({"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT"})
 _READ = frozenset(
     "type properties required items enum const anyOf oneOf allOf $ref format nullable".split()  # noqa: SIM905  more readable
 )
-_DEEPEST = 24  # maximum depth of a schema; deeper levels are not sent
-_LARGEST = 4096  # maximum number of schemas in one tool, with references followed
+_MAX_DEPTH = 24  # maximum depth of a schema; deeper levels are not sent
+_MAX_SCHEMAS = 4096  # maximum number of schemas in one tool, with references followed
 
 
-@lru_cache(maxsize=1024)  # a session declares the same tools in every request
+@lru_cache(maxsize=1024)  # sessions declare the same tools in every request
 def project_schema(schema: Json) -> tuple[Json | None, tuple[str, ...]]:
-    """Return a tool's schema in the provider's subset, and the lost keywords. The schema is None if the tool has no
-    parameters.
+    """Return a tool's schema in the provider's subset, and the keywords that were dropped. The schema is None if the
+    tool has no parameters.
     """
     whole = parse(schema)
     projection = _SubsetProjector(whole if type(whole) is dict else {})
@@ -43,11 +43,11 @@ def project_schema(schema: Json) -> tuple[Json | None, tuple[str, ...]]:
 
 
 class _SubsetProjector(SchemaRewriter):
-    """A rewriter of one tool's schema to the subset. References and `allOf` are replaced by their contents."""
+    """Rewrites one tool's schema to the subset. References and `allOf` are replaced with their contents."""
 
     policies: ClassVar[Mapping[str, Policy]] = {
         **dict.fromkeys(_KEPT, "keep"),
-        **dict.fromkeys(_READ | _SILENT, "drop"),
+        **dict.fromkeys(_READ | _ANNOTATIONS, "drop"),
     }
     other = "lose"
 
@@ -55,18 +55,18 @@ class _SubsetProjector(SchemaRewriter):
         super().__init__()
         self.root = root
         self._made = 0
-        self._depth = _DEEPEST + 1  # levels until the depth limit
+        self._depth = _MAX_DEPTH + 1  # levels until the depth limit
         self._followed: tuple[str, ...] = ()  # the references that lead to the current schema
 
     def project(self, given: JsonValue) -> Schema:
         """Return the rewritten form of a schema that is nested in the current schema.
 
-        At the depth limit, the result is an object of any kind.
+        At the depth limit, the result is a schema for any object.
         """
         self._made += 1
         if type(given) is not dict:
             return {"type": "STRING"}
-        if self._depth == 1 or self._made > _LARGEST:
+        if self._depth == 1 or self._made > _MAX_SCHEMAS:
             self.lost.append("depth")
             return {"type": "OBJECT"}
         around = self._followed
@@ -107,7 +107,7 @@ class _SubsetProjector(SchemaRewriter):
         return resolve_pointer(self.root, reference)
 
     def _alternatives(self, schema: Schema) -> list[JsonValue]:
-        """Return the alternatives of a schema. Return none if the schema is not a choice."""
+        """Return the alternatives of a schema, or an empty list if the schema is not a choice."""
         for keyword in ("anyOf", "oneOf"):
             if arms := as_list(schema.get(keyword)):
                 if keyword == "oneOf":
@@ -117,8 +117,8 @@ class _SubsetProjector(SchemaRewriter):
         return [{**schema, "type": kind} for kind in kinds] if len(kinds) > 1 else []
 
     def _project_choice(self, choice: Schema, alternatives: list[JsonValue]) -> Schema:
-        """Return a choice in rewritten form. `anyOf` allows no other keyword, so null and descriptions move into the
-        alternatives.
+        """Return a choice in rewritten form. Null and descriptions move into the alternatives, because no other keyword
+        may stand next to `anyOf`.
         """
         real = [arm for arm in alternatives if not _is_null(arm)]
         beside: Schema = {key: choice[key] for key in ("title", "description", "default") if key in choice}
@@ -147,8 +147,8 @@ class _SubsetProjector(SchemaRewriter):
         return made
 
     def _add_enumeration(self, schema: Schema, projected: Schema) -> None:
-        """Add the enumeration of `schema` to `projected`. The subset accepts only strings, and null makes the schema
-        nullable.
+        """Add the enumeration of `schema` to `projected`. The subset allows only strings as values; if null is a value,
+        the schema becomes nullable.
         """
         values = [schema["const"]] if "const" in schema else schema.get("enum")
         if type(values) is not list:
@@ -201,7 +201,7 @@ def _is_null(schema: JsonValue) -> bool:
 
 
 def _nested_alternatives(schema: Schema) -> list[Schema]:
-    """Return the alternatives of a nested choice, or the schema itself if it is no choice."""
+    """Return the alternatives of a nested choice, or the schema itself if it is not a choice."""
     inner = schema.get("anyOf")
     if type(inner) is not list:
         return [schema]
@@ -210,7 +210,7 @@ def _nested_alternatives(schema: Schema) -> list[Schema]:
 
 
 def _merge_schemas(schemas: list[Schema]) -> Schema:
-    """Merge schemas into one. Properties and required names are united. For other keywords, the later schema wins."""
+    """Merge schemas into one. Properties and required names are combined. For other keywords, the later schema wins."""
     merged: Schema = {}
     for schema in schemas:
         for keyword, value in schema.items():

@@ -1,12 +1,12 @@
 """Adapt a tool's JSON Schema to a host, and rename the property keys that the host rejects.
 
 In:  a schema of any origin, and the host's rules for keys and patterns.
-Out: the schema to declare, the keywords that lost a part of their meaning, and the new keys with the tool's own keys.
+Out: the schema to declare, the keywords that lost part of their meaning, and the tool's own key for each new key.
 
-A value where a schema is expected becomes a schema that accepts anything (OAC-11). Patterns for which the host cannot
-compile a grammar are dropped (CMP-03). Keys that the host rejects are renamed, with all references to them (ANT-57).
-Arguments are validated against the tool's own schema before it runs, so this weakens the guidance of the model but not
-the validation.
+Where a schema is expected, any other value is replaced with a schema that accepts anything (OAC-11). Patterns for which
+the host cannot compile a grammar are dropped (CMP-03). Keys that the host rejects are renamed, along with all
+references to them (ANT-57). Arguments are validated against the tool's own schema before it runs, so this weakens the
+model's guidance but not the validation.
 """
 
 import re
@@ -30,9 +30,9 @@ _NAMING = {"propertyNames": ("enum", "const"), "discriminator": ("propertyName",
 
 
 class HostSchema(NamedTuple):
-    """A schema as a host accepts it.
+    """A schema that a host accepts.
 
-    `losses` are the keywords that lost a part of their meaning. `keys` maps each new key to the tool's own key.
+    `losses` are the keywords that lost part of their meaning. `keys` maps each new key to the tool's own key.
     """
 
     schema: Json
@@ -40,13 +40,13 @@ class HostSchema(NamedTuple):
     keys: Mapping[str, str]
 
 
-@lru_cache(maxsize=1024)  # a session declares the same tools in every request
+@lru_cache(maxsize=1024)  # sessions declare the same tools in every request
 def host_schema(schema: Json, patterns: Patterns = "any", key_pattern: str | None = None) -> HostSchema:
-    """Return a schema as a host accepts it. An acceptable schema is returned unchanged.
+    """Rewrite a schema so that a host accepts it. An acceptable schema is returned unchanged.
 
     Args:
         schema: The tool's own schema, encoded.
-        patterns: The kind of patterns that the host accepts (`RequestRules.patterns`).
+        patterns: Which patterns the host accepts (`RequestRules.patterns`).
         key_pattern: A pattern that every property key must match in full. `None` accepts all keys.
     """
     given = parse(schema)
@@ -65,7 +65,7 @@ def host_schema(schema: Json, patterns: Patterns = "any", key_pattern: str | Non
 
 
 class _SchemaPruner(SchemaRewriter):
-    """A rewriter that drops keywords whose value has a wrong type, and patterns that the host cannot compile."""
+    """Drops keywords whose values have a wrong type, and patterns that the host cannot compile."""
 
     def __init__(self, patterns: Patterns) -> None:
         super().__init__()
@@ -127,7 +127,7 @@ def _property_keys(node: Schema) -> Iterator[str]:
 
 
 class _KeyRenamer(SchemaRewriter):
-    """A rewriter that renames property keys wherever a schema mentions them."""
+    """Renames property keys in all places of a schema that mention them."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
         super().__init__()
@@ -147,9 +147,7 @@ class _KeyRenamer(SchemaRewriter):
         return {self._names.get(key, key): self._rename_entry(item) for key, item in value.items()}
 
     def _rename_entry(self, value: JsonValue) -> JsonValue:
-        """Return the value of a property in a keyword such as `dependentRequired`. Rename the keys if it is a list of
-        keys.
-        """
+        """Return an entry of a keyword such as `dependentRequired`. If the entry is a list of keys, rename the keys."""
         return self._rename_keys(value) if type(value) is list else value
 
     def _rename_keys(self, value: JsonValue) -> JsonValue:

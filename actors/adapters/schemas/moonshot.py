@@ -1,7 +1,7 @@
-"""Rewrite a tool's JSON Schema so that Moonshot accepts it. Every schema gets a type, and every reference leads to
+"""Rewrite a tool's JSON Schema so that Moonshot accepts it. Every schema gets a type, and every reference points into
 `$defs`.
 
-The rewrite never makes a schema stricter. A type that the values imply is written out, and a schema that accepts
+The rewrite never makes a schema stricter. If the values imply a type, it is written out, and a schema that accepts
 anything becomes a choice of all types (KIM-07). Constraints that Moonshot does not accept are dropped.
 """
 
@@ -33,15 +33,15 @@ _UNTYPED = ("type", "anyOf", "oneOf", "allOf", "$ref")
 _CHOICES = ("anyOf", "oneOf", "allOf")
 
 
-@lru_cache(maxsize=1024)  # a session declares the same tools in every request
+@lru_cache(maxsize=1024)  # sessions declare the same tools in every request
 def moonshot_schema(schema: Json) -> tuple[Json, tuple[str, ...]]:
-    """Return a tool's schema as Moonshot accepts it, and the keywords that lost a part of their meaning."""
+    """Return a tool's schema in a form that Moonshot accepts, and the keywords that lost part of their meaning."""
     given, typing = parse(schema), _MoonshotRewriter()
     return (dump(typing.schema(given)), typing.losses) if type(given) is dict else (schema, ())
 
 
 class _MoonshotRewriter(SchemaRewriter):
-    """A rewriter that adds a type to every schema inside the root. The root already has a type."""
+    """Adds a type to every schema inside the root. The root already has a type."""
 
     def finish(self, made: Schema, given: Schema) -> Schema:
         if "definitions" in made:
@@ -51,7 +51,7 @@ class _MoonshotRewriter(SchemaRewriter):
         return _with_required_properties(self._replace_choices(made))
 
     def _replace_choices(self, schema: Schema) -> Schema:
-        """Return a schema in which `anyOf` is the only choice. Moonshot accepts only this choice in place of a type.
+        """Return a schema whose only choice keyword is `anyOf`. Moonshot accepts no other choice in place of a type.
 
         `oneOf` and `allOf` become `anyOf`. If a schema has several choices, all but the first are lost.
         """
@@ -75,7 +75,10 @@ class _MoonshotRewriter(SchemaRewriter):
         return super().value(keyword, value, given)
 
     def _rewrite_reference(self, reference: JsonValue) -> Schema:
-        """Return a reference without other keywords. A reference into `definitions` leads to `$defs` instead."""
+        """Return a reference without other keywords.
+
+        A reference into `definitions` is changed to point into `$defs`.
+        """
         led = reference.replace("#/definitions/", "#/$defs/", 1) if type(reference) is str else ""
         if led.startswith("#/$defs/"):
             return {"$ref": led}
@@ -118,7 +121,9 @@ def _with_required_properties(schema: Schema) -> Schema:
 
 
 def _type_of(schema: Schema) -> Schema:
-    """Return a schema with only the type that `schema` implies. If it implies no type, return a choice of all types."""
+    """Return a schema that contains only the type that `schema` implies. If it implies no type, return a choice of all
+    types.
+    """
     for key, kind in _IMPLIED_TYPES.items():
         if key in schema:
             return {"type": kind}

@@ -1,10 +1,10 @@
 """Rewrite the root of a tool's JSON Schema as an object with properties, which every provider accepts.
 
-Most providers reject a choice or a reference at the root (OAC-11). Both are replaced by one object. It describes the
-properties of all alternatives, and requires the names that every alternative requires. Constraints that one schema
+Most providers reject a choice or a reference at the root (OAC-11). Both are replaced with one object. It describes the
+properties of all alternatives, and requires the properties that every alternative requires. Constraints that one schema
 cannot express, such as which properties go together, are dropped and reported. Arrays get `items` everywhere. An
 acceptable schema is returned unchanged. Arguments are validated against the tool's own schema before a tool runs, so
-this weakens the guidance of the model but not the validation.
+this weakens the model's guidance but not the validation.
 """
 
 from collections.abc import Sequence
@@ -14,16 +14,17 @@ from actors.core.data.jsonio import Json, JsonValue, dump, parse, resolve_pointe
 from actors.core.schemas.json_schema import Schema, SchemaRewriter, map_subschemas
 
 _ALTERNATIVES = ("anyOf", "oneOf")
-_UNSAID = ("not", "enum", "const")  # constraints on the complete object, which a root must not have
-_FLATTENED = frozenset({"$ref", "allOf", *_ALTERNATIVES, *_UNSAID})
-_SILENT = frozenset(
+# Constraints on the complete object, which providers do not accept at the root.
+_OBJECT_CONSTRAINTS = ("not", "enum", "const")
+_FLATTENED = frozenset({"$ref", "allOf", *_ALTERNATIVES, *_OBJECT_CONSTRAINTS})
+_ANNOTATIONS = frozenset(
     "$schema $id $anchor $comment $defs definitions title description default examples".split()  # noqa: SIM905  more readable
 )
-"""Keywords of an alternative that do not constrain the arguments."""
+"""Keywords that do not constrain the arguments."""
 _TOGETHER = frozenset({"if", "then", "else"})
-# The maximum number of alternatives. Every use of a reference counts, so this also bounds the recursion.
-_MOST = 200
-_LONGEST = 32  # maximum length of a chain of references that is followed
+# The maximum number of alternatives. Every use of a reference counts, so this bounds the recursion as well.
+_MAX_ALTERNATIVES = 200
+_MAX_REFERENCES = 32  # maximum length of a chain of references that is followed
 
 
 def all_schemas(schema: JsonValue) -> list[Schema]:
@@ -42,13 +43,13 @@ def all_schemas(schema: JsonValue) -> list[Schema]:
 
 
 def as_list(value: JsonValue) -> list[JsonValue]:
-    """Return `value` if it is a list, else an empty list."""
+    """Return `value` if it is a list; otherwise an empty list."""
     return value if type(value) is list else []
 
 
-@lru_cache(maxsize=1024)  # a session declares the same tools in every request
+@lru_cache(maxsize=1024)  # sessions declare the same tools in every request
 def flatten_root(schema: Json) -> tuple[Json, tuple[str, ...]]:
-    """Return a schema whose root every provider accepts, and the keywords that lost a part of their meaning."""
+    """Return a schema whose root every provider accepts, and the keywords that lost part of their meaning."""
     value = parse(schema)
     if type(value) is not dict:
         return schema, ()
@@ -58,12 +59,12 @@ def flatten_root(schema: Json) -> tuple[Json, tuple[str, ...]]:
 
 
 class _RootFlattener(SchemaRewriter):
-    """A rewriter that flattens the root of a schema. It also adds items to arrays and removes dangling references."""
+    """Flattens the root of a schema, adds `items` to arrays, and removes dangling references."""
 
     def __init__(self, schema: Schema) -> None:
         super().__init__()
         self._given = schema
-        self._left = _MOST
+        self._left = _MAX_ALTERNATIVES
         flat = self._flatten({**schema, "type": "object"}, ()) or {}
         self.root: Schema = {"type": "object", "properties": {}, **flat}
 
@@ -89,7 +90,7 @@ class _RootFlattener(SchemaRewriter):
         if schema.get("type", "object") not in ("object", ["object"]):
             return None
         made = {key: value for key, value in schema.items() if key not in _FLATTENED}
-        self.lost += [keyword for keyword in _UNSAID if keyword in schema]
+        self.lost += [keyword for keyword in _OBJECT_CONSTRAINTS if keyword in schema]
         if "$ref" in schema:
             made = self._merge_schemas(made, self._follow_reference(schema["$ref"], followed))
         for item in as_list(schema.get("allOf")):
@@ -103,7 +104,7 @@ class _RootFlattener(SchemaRewriter):
 
     def _follow_reference(self, reference: JsonValue, followed: tuple[str, ...]) -> Schema:
         """Return the target of a reference at the root, or an empty schema if the reference is recursive."""
-        if type(reference) is not str or reference in followed or len(followed) == _LONGEST:
+        if type(reference) is not str or reference in followed or len(followed) == _MAX_REFERENCES:
             self.lost.append("$ref")
             return {}
         return self._flatten_constraint(
@@ -122,7 +123,7 @@ class _RootFlattener(SchemaRewriter):
     def _unite_alternatives(
         self, keyword: str, alternatives: Sequence[JsonValue], followed: tuple[str, ...]
     ) -> Schema:
-        """Return one schema for several alternatives. If the alternatives differ, the keyword is reported as a loss."""
+        """Return one schema for several alternatives. If they differ, the keyword is reported as a loss."""
         arms = [flat for item in alternatives if (flat := self._flatten(item, followed)) is not None]
         is_whole = bool(arms) and self._left >= 0
         if not is_whole or any(arm != arms[0] for arm in arms):
@@ -134,7 +135,7 @@ class _RootFlattener(SchemaRewriter):
         made = dict(first)
         for key, value in second.items():
             before = made.get(key)
-            if key in _SILENT or (key in made and before == value):
+            if key in _ANNOTATIONS or (key in made and before == value):
                 continue
             if key == "properties" and type(before) is dict and type(value) is dict:
                 made[key] = self._merge_properties(before, value)
@@ -162,7 +163,7 @@ def _shared_constraints(alternatives: Sequence[Schema]) -> Schema:
     made = {
         key: value
         for key, value in alternatives[0].items()
-        if all(key in arm and arm[key] == value for arm in alternatives) and key not in _SILENT
+        if all(key in arm and arm[key] == value for arm in alternatives) and key not in _ANNOTATIONS
     }
     variants: dict[str, list[JsonValue]] = {}
     for arm in alternatives:

@@ -1,25 +1,25 @@
-"""Define `Storage`, the interface that journal backends implement, and the values that its methods exchange.
+"""Define `Storage`, the interface that journal backends implement, and the types of its arguments and results.
 
 A log is a sequence of a session's events, numbered from 1 without gaps. A durable storage keeps each event as a record,
 a byte string. Records may contain any byte, so a file format must store their lengths. The journal actor is the only
 writer of a storage object; any process may read.
 
 **Fencing.** A session has at most one live writer. `claim` makes its caller that writer and returns a fencing number.
-The number is greater than all earlier numbers of the session, even after `delete`. Each `Entry` contains the number.
-An entry with an outdated number is rejected as `Fenced`; the other entries of the append are still written.
+The number is greater than all earlier numbers of the session, even after `delete`. Each `Entry` contains the number. An
+entry with an outdated number is rejected as `Fenced`; the other entries of the append are still written.
 
 A session that is deleted, or released without a log, leaves no data. Instead the storage keeps a floor: the greatest
 fencing number of all sessions that were removed in this way. An unknown session gets a number above the floor.
 
 **Losses.** A storage may lose acknowledged events: a database fails over to a replica that lagged, or a backup is
-restored. So an entry may also contain the number of the last event that its writer knows. If the storage lacks that
-event, the entry is rejected as `JournalBehind`. If the storage has later events, another writer wrote them, and the
-entry is rejected as `Fenced`.
+restored. So an entry may contain the number of the last event that its writer knows. If the storage lacks that event,
+the entry is rejected as `JournalBehind`. If the storage has later events, another writer wrote them, and the entry is
+rejected as `Fenced`.
 
 **Hosts.** A host is the storage object that claimed a session. The session belongs to this host until `release` or
-`close` releases it, its log ends with `Closed`, or the host is gone. A host is gone if it does not renew its lease in
-time (`renew_lease`). Other hosts may then take over its sessions. If the host was only late, it may still write the
-sessions that were not taken over.
+`close` releases it, its log ends with `Closed`, or the host is gone. A host counts as gone if it does not renew its
+lease in time (`renew_lease`). Other hosts may then take over its sessions. If the host was only late, it may still
+write the sessions that were not taken over.
 
 **Movement.** A host may hand a session over to another host (`assign`). In one step, the other host becomes the owner
 and the fencing number is raised. So later entries of the first host are rejected, and no third host can claim the
@@ -46,9 +46,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Durability: TypeAlias = Literal["memory", "process", "power"]
-"""The strongest failure that acknowledged events survive.
-
-`memory`: none. `process`: `kill -9` of the process. `power`: also a power failure.
+"""The worst kind of failure that acknowledged events survive. `memory`: none. `process`: the process is killed (`kill
+-9`). `power`: a power failure.
 """
 
 Appended: TypeAlias = int | Fenced | JournalBehind
@@ -117,7 +116,7 @@ class Entry(Struct, frozen=True):
         )
 
     def missing(self) -> Fenced:
-        """Return the error for an entry of a session that the storage does not know."""
+        """Return the error for an entry whose session does not exist in the storage."""
         return Fenced(
             f"Session {self.session!r} is not in the journal: it was deleted, or lost by a failover or a restored "
             "backup. The events were not written; open the session again"
@@ -139,7 +138,7 @@ class Entry(Struct, frozen=True):
         )
 
     def _overtaken_error(self, last: int) -> Fenced:
-        """Return the error for a log that another writer has continued up to event `last`."""
+        """Return the error for a log to which another writer has appended events, up to event `last`."""
         return Fenced(
             f"Session {self.session!r} now has another writer: its log ends at event {last} instead of {self.after}; "
             "the events were not written. Continue the session in the process that has it open"
@@ -165,9 +164,9 @@ NOTHING = Claim(0, 0)
 
 
 PAGE = 128
-"""Maximum events of a page."""
+"""Maximum number of events in a page."""
 PAGE_BYTES = 256 * 1024
-"""Maximum bytes of a page's records; a page with a single record may be larger."""
+"""Maximum size of a page's records in bytes. A page with a single record may be larger."""
 
 
 class LogPage(Struct, frozen=True):
@@ -239,26 +238,28 @@ def _decode(session: str, number: int, record: bytes) -> LogEvent:
 class Storage(Protocol):
     """A journal backend.
 
-    The journal actor runs one writing method and one reading method at a time, possibly both concurrently. Every method
-    raises `JournalUnavailable` if a disk, a lock or a connection prevented the operation. A later attempt may succeed
-    without a restart.
+    The journal actor runs at most one writing method and one reading method at the same time. Every method raises
+    `JournalUnavailable` if a disk, a lock or a connection prevented the operation. A later attempt may succeed, and
+    needs no restart.
     """
 
     blocking: bool
     """True if the storage's methods may block and must run in a thread."""
     durability: Durability
-    """The failure that acknowledged events survive."""
+    """The worst kind of failure that acknowledged events survive."""
     lease: float | None
     """Seconds after which a host that does not renew its lease counts as gone; None if there is only one host."""
 
     @property
     def host(self) -> str:
-        """The name under which this storage owns sessions. Can be read from any thread."""
+        """The name under which this storage owns sessions. Any thread may read it."""
         ...
 
     @property
     def sizes(self) -> StorageSizes:
-        """The sizes of the storage's files after the last transaction. Can be read from any thread without blocking."""
+        """The sizes of the storage's files after the last transaction. Any thread may read them; reading does not
+        block.
+        """
         ...
 
     def open(self) -> None:
@@ -277,7 +278,7 @@ class Storage(Protocol):
         Args:
             status: The host's address, state and lag, which `hosts` returns; None to keep the previous status. A
                 storage whose status has an address becomes a host even without a claim. An earlier host with the same
-                address is then gone, so its sessions can be claimed at once.
+                address then counts as gone, so its sessions can be claimed at once.
         """
 
     def hosts(self) -> Sequence[Host]:
@@ -322,12 +323,14 @@ class Storage(Protocol):
     ) -> AbstractContextManager[object]:
         """Return a context manager within which claims and an append are combined into few commits.
 
-        Results are reported only after the context manager has exited. A rejected claim does not affect the other
+        The caller reports results only after the context manager has exited. A rejected claim does not affect the other
         claims.
 
         Args:
-            claims: Sessions that will be claimed, whether or not they have a log. A storage may claim them in advance.
-            existing: Sessions that will be claimed only if they have a log. A storage may claim these in advance.
+            claims: Ids of the sessions that will be claimed even if they have no log. A storage may claim them in
+                advance.
+            existing: Ids of the sessions that will be claimed only if they have a log. A storage may claim them in
+                advance.
         """
         ...
 
@@ -394,11 +397,12 @@ class Storage(Protocol):
         """
 
     def look_at_clock(self, now: int, elapsed: int) -> ObservedClock:
-        """Record the wall clock durably, and return how far its time can be trusted (`actors.journal.storage.clock`).
+        """Record the wall-clock time durably, and return the updated record of the clock, which contains the trusted
+        time.
 
         Args:
-            now: The wall clock, in seconds since 1970. A storage on a server uses the server's clock if that clock
-                shows an earlier time.
+            now: The wall clock, in seconds since 1970. A storage on a server uses the time of the server's clock if it
+                is earlier.
             elapsed: Seconds since this process last called the method, by a monotonic clock; 0 in its first call.
         """
         ...
@@ -425,7 +429,8 @@ class Storage(Protocol):
 
         Args:
             path: Path of the copy. The file must not exist.
-            check: Called repeatedly. If it raises, the backup ends with its exception, and the partial copy is removed.
+            check: Called repeatedly. If it raises an exception, the backup ends with that exception, and the partial
+                copy is removed.
 
         Raises:
             ConfigError: The file exists, or this storage cannot be copied; the error names the alternative.
@@ -444,7 +449,7 @@ class Storage(Protocol):
 
         Args:
             which: The conditions; by default, all sessions.
-            limit: Maximum sessions to return.
+            limit: Maximum number of sessions to return.
             after: `StoredSession.page` of the last session of the previous page; None for the first page.
         """
         ...

@@ -1,8 +1,8 @@
 """Replace large values in the records of a log with hashes, so that each value is stored separately and only once.
 
 A large value is a string or byte string of at least `LARGE` bytes. A reference to its SHA-256 hash replaces it. The
-functions work on any record in msgpack. Before writing, the restored record is compared with the original. If they
-differ, the record is stored unchanged.
+functions work on any msgpack record. Before a record is written, its restored form is compared with the original. If
+they differ, the record is stored unchanged.
 """
 
 from collections.abc import Callable
@@ -15,12 +15,14 @@ _Packed: TypeAlias = "list[_Packed] | dict[Any, _Packed] | str | bytes | float |
 """A decoded msgpack value. Any: a map may have keys of any type."""
 
 LARGE = 16 * 1024
-"""Minimum bytes of a value that is stored as a blob."""
+"""Minimum size in bytes of a value that is stored as a blob."""
 
 _TEXT, _BYTES = 1, 2
-"""Codes of the two msgpack extensions that refer to blobs: of a string, and of bytes."""
+"""Codes of the two msgpack extensions that refer to blobs: one for strings, and one for byte strings."""
 EXT = b"\xc7\x20"
-"""The first bytes of a reference to a blob: a msgpack extension of 32 bytes. Other data may contain these bytes too."""
+"""The first bytes of a reference to a blob: a msgpack extension of 32 bytes. Other data may contain these bytes as
+well.
+"""
 
 
 def extract_blobs(record: bytes) -> tuple[bytes, dict[bytes, bytes]]:
@@ -64,7 +66,8 @@ def referenced_blobs(stored: bytes) -> list[bytes]:
     return found
 
 
-def _extract_values(value: _Packed, blobs: dict[bytes, bytes]) -> Any:  # Any: large values become an ExtType
+# Any: msgpack values have no common type.
+def _extract_values(value: _Packed, blobs: dict[bytes, bytes]) -> Any:
     if isinstance(value, str) and len(value) * 4 >= LARGE:
         content = value.encode()
         return value if len(content) < LARGE else _extract_value(_TEXT, content, blobs)

@@ -1,4 +1,6 @@
-"""Call the methods of a storage, which may be the program's own code. Exit exceptions become a `JournalError`."""
+"""Call the methods of a storage, which may be custom code. Exit exceptions such as `SystemExit` become a
+`JournalError`.
+"""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -25,9 +27,9 @@ def call_storage(work: Callable[[], R]) -> R:
 
 
 def back_up(storage: Storage, path: "Path", stop: Event) -> None:
-    """Copy a journal to the file `path`. Call this in a worker thread of anyio.
+    """Copy a journal to the file `path`. Must be called in an anyio worker thread.
 
-    The copying stops when the task that waits for the thread is cancelled, or when `stop` is set.
+    Copying stops when `stop` is set, or when the task that waits for the thread is cancelled.
 
     Raises:
         JournalUnavailable: `stop` was set.
@@ -59,7 +61,7 @@ def _reraise(error: BaseException) -> Never:
 def call_and_renew_lease(function: Callable[[], R], storage: Storage, on_renewal: Callable[[], None]) -> R:
     """Call `function`, renew the lease of the storage, and return the result of `function`.
 
-    The regular renewal may wait in the journal actor's queue and come too late. `on_renewal` is called after a
+    The regular renewal may be delayed in the journal actor's queue until it is too late. `on_renewal` is called after a
     successful renewal.
     """
     result = function()

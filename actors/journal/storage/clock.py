@@ -2,20 +2,21 @@
 
 Storages use this module. Only the wall clock survives a restart, and it may be wrong. While a process runs, its wall
 clock is compared with a monotonic clock. Time by which both clocks advance is *observed*. Any further advance of the
-wall clock is a *gap*: either no process was running, or the clock was set. A gap is at first left out of all ages. It
-counts as elapsed time once 24 more hours were observed, summed over restarts. Until then, the trusted time is behind
-the wall clock by the length of the gap.
+wall clock is a *gap*: either no process was running, or the clock was set. At first, ages do not include the gap. It
+counts as elapsed time once 24 more hours have been observed, summed over restarts. Until then, the trusted time is
+behind the wall clock by the length of the gap.
 
-So a clock that jumps ahead makes no session older for a day, in which an operator can correct the clock. On a host that
-restarts every day, a session may seem younger than it is, by at most the gaps that do not count yet.
+So if the clock jumps ahead, sessions do not become older for a day, and an operator has time to correct the clock. On a
+host that restarts every day, a session may seem younger than it is, by at most the sum of the gaps that do not count
+yet.
 """
 
 from typing import NamedTuple
 
 LEAP = 31 * 86_400
-"""If more seconds have passed since the last use of a journal, a command with an age is rejected."""
+"""If more seconds than this have passed since a journal was last used, commands that contain an age are rejected."""
 SLACK = 300
-"""Seconds by which the clocks of hosts may differ. A clock that is set by no more than this causes no gap."""
+"""Seconds by which the clocks of hosts may differ. Adjusting a clock by no more than this does not cause a gap."""
 STEADY = 86_400
 """Seconds of observed time after which a gap counts as elapsed time."""
 _HOUR = 3600
@@ -34,7 +35,7 @@ class UnobservedTime(NamedTuple):
 
 
 class ObservedClock(NamedTuple):
-    """The wall clock as a journal has recorded it.
+    """A journal's record of the wall clock.
 
     Args:
         last: The last recorded time, in seconds since 1970.
@@ -58,7 +59,7 @@ class ObservedClock(NamedTuple):
 
 
 def observe(before: ObservedClock | None, now: int, elapsed: int) -> ObservedClock:
-    """Return the record of the clock, updated with a new time.
+    """Return the record of the clock, updated with the time `now`.
 
     Args:
         before: The previous record. None at the first call, which makes all time since 1970 a gap.
@@ -79,7 +80,7 @@ def observe(before: ObservedClock | None, now: int, elapsed: int) -> ObservedClo
 
 
 def encode_clock(clock: ObservedClock) -> dict[str, int]:
-    """Return the record as numbers by name, in the form that storages save. Each name begins with `clock`."""
+    """Return the record as a dict of numbers, as storages save it. Each key begins with `clock`."""
     gaps = {f"clock_gap_{gap.found}": gap.seconds for gap in clock.gaps}
     return {"clock": clock.last, "clock_observed": clock.observed, "clock_gaps": len(gaps), **gaps}
 

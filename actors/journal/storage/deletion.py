@@ -1,4 +1,4 @@
-"""Report a deletion: the deleted sessions, and their data that a storage could not remove yet."""
+"""Define the result of a deletion: the deleted sessions, and any of their data that is not removed yet."""
 
 from msgspec import Struct
 
@@ -7,7 +7,7 @@ class RemainingData(Struct, frozen=True):
     """Data of deleted sessions that a storage still contains.
 
     Args:
-        place: The file or the database table that contains the data.
+        place: The file or database table that contains the data.
         reason: Why the data is still there, and how to remove it.
         bytes: Size of the file or table; None if unknown.
         is_temporary: Whether a later attempt may succeed, after a reader has finished or an outage has ended.

@@ -1,4 +1,4 @@
-"""Define the directory of a storage: the data about each session that can be read without its log."""
+"""Define a storage's directory: data about each session that can be read without reading its log."""
 
 from collections.abc import Iterable, Mapping
 from typing import Literal, TypeAlias
@@ -37,13 +37,15 @@ Page: TypeAlias = tuple[float, str]
 
 
 BUCKET = 64
-"""Seconds per bucket. Indexes store the bucket of the last use instead of its time, so most events change no index."""
+"""Seconds per bucket. Indexes store the bucket of the last use instead of its time, so most events do not change any
+index.
+"""
 NO_BUCKET = -1
 """The bucket of a session without a log."""
 
 
 def usage_bucket(used: float) -> int:
-    """Return the number of the bucket, a period of `BUCKET` seconds, that contains the time `used`."""
+    """Return the number of the bucket that contains the time `used`. Each bucket lasts `BUCKET` seconds."""
     return int(used // BUCKET)
 
 
@@ -53,7 +55,7 @@ def indexed_state(state: State) -> str:
 
 
 class StoredSession(Struct, frozen=True):
-    """A session that has a log. The session may be open or not.
+    """A session that has a log, whether or not it is open.
 
     Args:
         id: The session's id.
@@ -61,10 +63,10 @@ class StoredSession(Struct, frozen=True):
         target: The target of the session's next ask.
         events: The number of events in the log.
         bytes: The size of the log's records, large values included.
-        opened: The time at which the log was created, in seconds since 1970. For people only; nothing depends on it.
+        opened: The time at which the log was created, in seconds since 1970. Informational only; no code depends on it.
         used: The time of the last write to the log, in seconds since 1970.
-        owner: The host that owns the session; None without an owner. A host that is gone stays the owner until the next
-            claim.
+        owner: The host that owns the session; None without an owner. A host that is gone remains the owner until the
+            next claim.
         state: The state at the end of the log.
         title: The title that the program passed to `open`; empty without a title.
         metadata: The metadata that the program passed to `open`.
@@ -84,7 +86,7 @@ class StoredSession(Struct, frozen=True):
 
     @property
     def page(self) -> Page:
-        """The value of `sessions(after=)` for the page that begins after this session."""
+        """The value to pass to `sessions` as `after`, to list the sessions that follow this one."""
         return (-self.used, self.id)
 
 
@@ -95,7 +97,7 @@ class SessionFilter(Struct, frozen=True):
         tenant: The tenant; None for any tenant, `""` for sessions without a tenant.
         state: The state; None for any state.
         title: Words that the title must contain, ignoring case; empty for any title.
-        metadata: Keys and values that the metadata must contain. Values must also have equal types.
+        metadata: Keys and values that the metadata must contain. Values of different types are never equal.
     """
 
     tenant: str | None = None

@@ -1,7 +1,8 @@
-"""Find losses of events in a log whose records are all intact.
+"""Find lost events in a log whose remaining records are all intact.
 
-If a storage lost acknowledged events and was written again, the numbers of its log have no gap. The loss is still
-visible in the events: an `EventsLost` event records it, or the number of a turn does not follow the previous turn.
+If a storage lost acknowledged events and new events were then appended, the event numbers have no gap. The loss is
+still visible in the events: an `EventsLost` event records it, or a turn number does not follow the previous turn
+number.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,7 +12,7 @@ from actors.journal.storage.damage import Damage
 
 
 def find_losses(session: str, log: Sequence[LogEvent], where: str) -> Iterator[Damage]:
-    """Yield the losses in a session's log, in order. `where` is the name of the storage for the descriptions."""
+    """Yield the losses in a session's log, in order. `where` is the storage's name, for the descriptions."""
     turn: int | None = None
     for number, event in enumerate(log, 1):
         if isinstance(event, EventsLost):

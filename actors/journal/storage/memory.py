@@ -1,4 +1,4 @@
-"""Store logs in memory, for tests and one-shot use. This is also the simplest implementation of the interface.
+"""Store logs in memory, for tests and one-shot use. This storage is the simplest implementation of `Storage`.
 
 Nothing survives the process. Logs of closed sessions remain until they are deleted. Events are stored as objects, so
 the log shares messages with the histories, and results with the ledgers. All runtimes that share one storage object
@@ -126,7 +126,7 @@ class MemoryStorage:
         self._removed_fence = max(self._removed_fence, self._fences.pop(session, 0))
 
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
-        """Append the entries, except entries that must be rejected."""
+        """Append all entries that need not be rejected."""
         now = self._now()
         return [self._append_entry(entry, now) for entry in entries]
 
@@ -167,7 +167,7 @@ class MemoryStorage:
         self._used.pop(session, None)
 
     def look_at_clock(self, now: int, elapsed: int) -> ObservedClock:
-        """Record the wall clock, and return how far its time can be trusted."""
+        """Record the wall-clock time, and return the updated record of the clock."""
         self._clock = observe(self._clock, now, elapsed)
         return self._clock
 

@@ -1,4 +1,4 @@
-"""Create a storage from its name: the path of a file, or the `postgresql://` address of a database."""
+"""Create a storage from the path of a file or the `postgresql://` address of a database."""
 
 from os import PathLike
 from typing import TYPE_CHECKING
@@ -16,16 +16,16 @@ _SCHEMES = ("postgresql", "postgres")
 def create_storage(
     where: str | PathLike[str], durability: Durability = "power", lease: float = 10.0
 ) -> Storage:
-    """Return the storage in a file or a database.
+    """Return a storage for a file or a database.
 
     Args:
         where: A path, or an address `postgresql://...`.
-        durability: The failure that acknowledged events survive.
+        durability: The worst kind of failure that acknowledged events survive.
         lease: Seconds after which a host that has not renewed its lease counts as gone.
 
     Raises:
-        ConfigError: `where` is neither a path nor a `postgresql://` address, the storage does not offer the durability,
-            or an extra is not installed.
+        ConfigError: `where` is neither a path nor a `postgresql://` address, the storage does not support the
+            durability, or a required extra is not installed.
     """
     scheme, colon, _ = str(where).partition("://")
     if scheme in _SCHEMES and colon:
@@ -58,7 +58,7 @@ def open_tables(url: str) -> "JournalTables":
     """Open the tables of a Postgres journal for a check.
 
     Raises:
-        ConfigError: `url` is not a `postgresql://` address, or an extra is not installed.
+        ConfigError: `url` is not a `postgresql://` address, or the extra `postgres` is not installed.
         JournalError: The tables cannot be read.
     """
     if url.partition("://")[0] not in _SCHEMES:
@@ -77,10 +77,10 @@ def _missing_driver(error: ImportError) -> ConfigError:
 def choose_storage(journal: str | PathLike[str] | Storage | None, settings: "JournalSettings") -> Storage:
     """Return the storage for the journal of a runtime.
 
-    If neither `journal` nor the settings name a storage, the logs are kept in memory.
+    Without a storage in `journal` or the settings, logs are kept in memory.
 
     Args:
-        journal: The storage, or its path or address. None means the storage that the settings name.
+        journal: The storage, or its path or address. None means the storage given in the settings.
         settings: The `[journal]` table of the configuration.
 
     Raises:

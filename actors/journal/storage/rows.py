@@ -1,4 +1,4 @@
-"""Define the row and the records of a session as durable storages save them, with checksums that detect damage.
+"""Define how durable storages save a session's row and records, with checksums that detect damage.
 
 Each checksum covers a value together with its position, so that a valid value at a wrong position is detected too.
 """
@@ -20,7 +20,7 @@ from actors.journal.storage.directory import State, StoredSession, Summary
 
 
 class JournalLocation(NamedTuple):
-    """The name of a storage and the advice for repairing damage, for error messages."""
+    """A storage's name and advice for repairing damage, for error messages."""
 
     name: str
     remedy: str = "restore a copy, or see `actors sessions fsck`"
@@ -61,7 +61,7 @@ class SessionRow(Struct):
 
     @property
     def stored_session(self) -> StoredSession:
-        """The data about the session that the storage returns to its caller."""
+        """The data about the session that the storage returns to callers."""
         return StoredSession(
             self.name,
             self.tenant,
@@ -98,7 +98,7 @@ class SessionRow(Struct):
         found: Iterable[Sequence[Any]],
         after: int,
         find_blob: FindBlob,
-        where: JournalLocation,
+        location: JournalLocation,
         until: int | None = None,
     ) -> Iterator[bytes]:
         """Verify the records from number `after + 1` on, and yield them.
@@ -106,8 +106,8 @@ class SessionRow(Struct):
         Args:
             found: The stored rows of the records, oldest first, each with number, checksum and bytes.
             after: The number of the record before the first one.
-            find_blob: Returns a blob by its hash, or None.
-            where: The storage, for error messages.
+            find_blob: Returns the blob with a given hash, or None if the blob is missing.
+            location: The storage, for error messages.
             until: Number of the last record to yield; by default, the end of the log.
 
         Raises:
@@ -116,35 +116,39 @@ class SessionRow(Struct):
         expected, until = after + 1, self.last if until is None else until
         for number, checksum, stored in found:
             if number != expected or expected > until:
-                raise self.record_damage(where, expected, f"record {expected} is missing")
+                raise self.record_damage(location, expected, f"record {expected} is missing")
             if not self.is_intact_record(number, checksum, stored):
-                raise self.record_damage(where, number, f"record {number} is corrupt")
-            yield self._restore_blobs(stored, number, find_blob, where) if EXT in stored else stored
+                raise self.record_damage(location, number, f"record {number} is corrupt")
+            yield self._restore_blobs(stored, number, find_blob, location) if EXT in stored else stored
             expected += 1
         if expected <= until:
-            raise self.record_damage(where, expected, f"record {expected} is missing")
+            raise self.record_damage(location, expected, f"record {expected} is missing")
 
     def is_intact_record(self, number: int, checksum: int, stored: bytes | None) -> bool:
         """Return True if `checksum` proves that `stored` is record `number` of this session."""
         return stored is not None and record_checksum(self.key, number, stored) == checksum
 
     def _restore_blobs(
-        self, stored: bytes, number: int, find_blob: FindBlob, where: JournalLocation
+        self, stored: bytes, number: int, find_blob: FindBlob, location: JournalLocation
     ) -> bytes:
         def blob(digest: bytes) -> bytes:
             content = find_blob(digest)
             if content is None:
-                raise self.record_damage(where, number, f"record {number} refers to a blob that is missing")
+                raise self.record_damage(
+                    location, number, f"record {number} refers to a blob that is missing"
+                )
             if sha256(content).digest() != digest:
-                raise self.record_damage(where, number, f"record {number} refers to a blob that is corrupt")
+                raise self.record_damage(
+                    location, number, f"record {number} refers to a blob that is corrupt"
+                )
             return content
 
         return restore_blobs(stored, blob)
 
-    def record_damage(self, where: JournalLocation, number: int, what: str) -> JournalDamaged:
-        """Return the error for a damaged record. `what` describes the damage, such as "record 3 is missing"."""
+    def record_damage(self, location: JournalLocation, number: int, description: str) -> JournalDamaged:
+        """Return the error for a damaged record. `description` is the damage, such as "record 3 is missing"."""
         return JournalDamaged(
-            f"{where.name}: session {self.name!r}, {what}; {where.remedy}",
+            f"{location.name}: session {self.name!r}, {description}; {location.remedy}",
             session=self.name,
             number=number,
         )
@@ -167,11 +171,11 @@ class SessionRow(Struct):
         )
 
 
-def row_damage(name: str, where: JournalLocation) -> JournalDamaged:
+def row_damage(name: str, location: JournalLocation) -> JournalDamaged:
     """Return the error for the session `name`, whose row has a wrong checksum."""
     name = name[:80]
     return JournalDamaged(
-        f"{where.name}: session {name!r}: the entry in the directory is corrupt; {where.remedy}",
+        f"{location.name}: session {name!r}: the entry in the directory is corrupt; {location.remedy}",
         session=name,
     )
 

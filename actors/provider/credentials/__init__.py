@@ -1,9 +1,8 @@
-"""Create the headers and the query that authenticate a request. They are created anew for each request, and never
-logged.
+"""Create the headers and the query that authenticate a request. They are created for each request, and never logged.
 
-A key is looked up for each request, so that a rotated key takes effect at once. A program prints a token, which is used
-until shortly before it expires, and renewed if the provider rejects it. A signature depends on the request. Some hosts
-accept a key in the query of the base URL, so the query does not appear in error messages either.
+A key is looked up for each request, so that a rotated key takes effect at once. A token, which a program prints, is
+used until shortly before it expires, and is renewed if the provider rejects it. A signature depends on the request.
+Some hosts accept a key in the query of the base URL, so error messages do not contain the query.
 """
 
 from collections.abc import Callable
@@ -17,7 +16,7 @@ Headers: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class OutgoingRequest(Struct, frozen=True):
-    """A request that is about to be sent, as needed to sign it."""
+    """The parts of an outgoing request that are needed to sign it."""
 
     url: str
     segments: Segments
@@ -36,7 +35,7 @@ class Credentials(Protocol):
         ...
 
     def record_rejection(self, sent: Headers) -> bool:
-        """Record that the provider rejected the headers `sent`. Return True if a retry would send other headers."""
+        """Record that the provider rejected the headers `sent`. Return True if a retry would send different headers."""
         ...
 
 
@@ -63,7 +62,7 @@ class Keys:
 
 
 _VERSIONS = frozenset({"api-version", "api_version"})
-"""Parameters whose values are not secret, so that error messages may contain an unknown API version."""
+"""Parameters whose values are not secret. So error messages may contain an unknown API version."""
 
 
 def with_query(url: str, query: str) -> str:
@@ -74,8 +73,8 @@ def with_query(url: str, query: str) -> str:
 
 
 def query_secrets(query: str) -> Headers:
-    """Return the parameters of a query that may be secret, as pairs of a name and a value. Each value is listed twice,
-    encoded and decoded.
+    """Return the query parameters that may be secret, as (name, value) pairs. Each value is listed twice: encoded and
+    decoded.
     """
     if not query:
         return ()

@@ -1,6 +1,7 @@
 """Sign requests to AWS with Signature Version 4, using botocore.
 
-botocore is an extra: `pip install "llm-actors[bedrock]"`. It is imported at the first signature.
+botocore is an optional dependency: `pip install "llm-actors[bedrock]"`. It is imported when the first request is
+signed.
 """
 
 from collections.abc import Callable
@@ -22,7 +23,7 @@ class AwsSigner:
 
     Args:
         region: Region of the endpoint.
-        service: AWS's name of the service, which is part of the signature.
+        service: AWS's name for the service, which is part of the signature.
         look_up: Returns the configured keys. It is called for each request. If it returns None, botocore searches the
             usual places: environment, shared files, container and instance roles. The search may use the network, so it
             runs in a thread. botocore renews keys that expire.
@@ -55,9 +56,9 @@ class AwsSigner:
 def signature_headers(
     request: OutgoingRequest, keys: AwsKeys, region: str, service: str = "bedrock"
 ) -> Headers:
-    """Return the headers that sign a request at the current time of botocore's clock.
+    """Return the headers that sign a request. The signature contains the current time.
 
-    The digest is computed over the segments, without joining them.
+    The body's digest is computed from its segments, without joining them.
 
     Raises:
         ConfigError: botocore is not installed.

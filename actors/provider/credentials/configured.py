@@ -1,6 +1,6 @@
 """Create the credentials, headers and query of a configured backend.
 
-This module is separate, because it imports the configuration.
+It is a separate module because it imports the configuration.
 """
 
 from functools import partial
@@ -12,7 +12,7 @@ from actors.provider.credentials.tokens import Tokens
 
 
 def credentials_of(config: Config, member: str) -> Credentials:
-    """Return the credentials of a backend, which use a token command, AWS keys or an API key.
+    """Return the credentials of a backend: a token command, AWS keys or an API key.
 
     Raises:
         ConfigError: The backend does not exist or cannot be used.
@@ -30,7 +30,7 @@ def headers_of(config: Config, member: str) -> Headers:
     """Return the additional headers that the configuration currently defines for a backend's requests.
 
     Raises:
-        ConfigError: The backend does not exist, or a variable holds a value that is invalid in a header.
+        ConfigError: The backend does not exist, or the value of an environment variable is invalid in a header.
     """
     return tuple((name, value.get_secret_value()) for name, value in config.backend(member).headers)
 

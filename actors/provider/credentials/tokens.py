@@ -1,4 +1,4 @@
-"""Obtain bearer tokens from a program, for OAuth accounts, clouds, or a company's own token service."""
+"""Obtain bearer tokens from a program, for OAuth accounts, cloud platforms, or a company's own token service."""
 
 import json
 import math
@@ -15,22 +15,22 @@ from actors.provider.credentials import Headers, OutgoingRequest
 COMMAND_SECONDS = 60.0
 """Maximum run time of a token command, in seconds."""
 MARGIN_SECONDS = 60.0
-"""Seconds before its expiry at which a token is renewed, but at most half of its lifetime."""
+"""How many seconds before its expiry a token is renewed; at most half of its lifetime."""
 MAX_TOKEN = 64 * 1024
 """Maximum number of bytes that a token command may print."""
 
 
 class Tokens:
-    """Credentials with a bearer token that a program prints.
+    """Credentials that consist of a bearer token, which a program prints.
 
-    All requests that wait for a token share one run of the program, and also its failure. Cancelling the request that
-    started the run ends the run. The next request then starts another run.
+    All requests that wait for a token share one run of the program; if it fails, they all fail. Cancelling the request
+    that started the program kills it, and the next request starts it again.
 
     Args:
         command: The program and its arguments. No shell is involved.
         lifetime: Seconds for which a token is used if the program does not report its expiry.
         clock: A monotonic clock, in seconds.
-        now: The wall clock, in seconds since 1970, for a program that reports when a token expires.
+        now: The wall clock, in seconds since 1970, for programs that report when a token expires.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Tokens:
         self._token = ""
         self._until = -math.inf
         self._runs = 0
-        self._failure: CredentialFailed | None = None  # the failure of the last run
+        self._failure: CredentialFailed | None = None  # the error of the program's last run
 
     async def headers(self, outgoing: OutgoingRequest) -> Headers:
         """Return the header with the token. Run the program first if there is no valid token."""
@@ -61,7 +61,10 @@ class Tokens:
             return self._header()
 
     def record_rejection(self, sent: Headers) -> bool:
-        """Drop the token if it was sent in the rejected headers. Return True, because a retry uses a newer token."""
+        """Discard the token if the rejected headers contain it.
+
+        Return True, because a retry would use a newer token.
+        """
         if sent == self._header():
             self._until = -math.inf
         return True
@@ -142,7 +145,9 @@ def _parse_token(printed: str, lifetime: float, now: float) -> tuple[str, float]
 
 
 def _seconds_valid(printed_json: dict[str, object], lifetime: float, now: float) -> float:
-    """Return the seconds until the token expires, according to the program's JSON, or else `lifetime`."""
+    """Return the seconds until the token expires according to the program's JSON, or `lifetime` if the JSON does not
+    say.
+    """
     left, until = printed_json.get("expires_in"), printed_json.get("expires_at") or printed_json.get("expiry")
     try:
         if isinstance(until, str):

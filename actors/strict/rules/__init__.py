@@ -1,10 +1,10 @@
-"""Validate raw request bodies by the rules of the strict servers, without running a server.
+"""Validate raw request bodies against the rules of the strict servers, without running a server.
 
     refusal = validate(body, "anthropic")
     assert refusal is None, refusal.message
 
-The mode `strict` contains all known rules, including those of old versions and of strict compatible hosts. The mode
-`hosted` contains the rules of the official host today, so it accepts every body that `strict` accepts.
+The mode `strict` applies all known rules, including those of old versions and of strict compatible hosts. The mode
+`hosted` applies only the official host's current rules, so it accepts every body that `strict` accepts.
 """
 
 from collections.abc import Callable, Mapping
@@ -80,9 +80,9 @@ ServerSettings: TypeAlias = (
     | BedrockSettings
     | CompatibleSettings
 )
-"""The settings of a strict server. Each family has its own type."""
+"""The settings of a strict server. Each family has its own settings class."""
 
-_Validator: TypeAlias = Callable[[bytes, Mode, Any], None]  # Any: each family has its own type of settings
+_Validator: TypeAlias = Callable[[bytes, Mode, Any], None]  # Any: each family has its own settings class
 
 
 def _vendor_validator(name: str) -> _Validator:
@@ -118,7 +118,8 @@ def validate(
         body: The request body, as sent over the wire.
         dialect: One of `DIALECTS`.
         mode: `strict` for all known rules, `hosted` for the rules of the official host.
-        settings: Settings of the dialect's type. By default, any model name is accepted, with the default profile.
+        settings: Settings of the class that the dialect uses. By default, any model name is accepted, with the default
+            profile.
 
     Raises:
         ValueError: The dialect is unknown, or the settings belong to another dialect.
@@ -137,5 +138,7 @@ def validate(
 def validate_count(
     body: bytes, *, mode: Mode = "strict", settings: AnthropicSettings | None = None
 ) -> ServerRefusal | None:
-    """Return the refusal of a body by Anthropic's token count endpoint, or None if it accepts the body."""
+    """Return the refusal that Anthropic's token count endpoint would send for a body, or None if it would accept the
+    body.
+    """
     return refusal_of(lambda: anthropic.validate(body, mode, settings or AnthropicSettings(), count=True))

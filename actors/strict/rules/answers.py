@@ -1,6 +1,6 @@
-"""Check `response_format` of Chat Completions requests. In JSON mode, a message must also mention JSON.
+"""Check `response_format` in Chat Completions requests. In JSON mode, a message must mention JSON.
 
-The checks are the same for all hosts. The data of a host (`VendorHost`) defines the schemas that it accepts.
+The checks are the same for all hosts. A `VendorHost` defines which schemas a host accepts.
 """
 
 import re
@@ -16,7 +16,7 @@ _MAX_NAME = 64
 
 
 def check(request: dict[str, Json], context: RequestContext) -> None:
-    """Refuse an answer format that the host does not have, or a schema that the host does not accept."""
+    """Refuse an answer format that the host does not support, or a schema that it does not accept."""
     asked = request.get("response_format")
     if asked is None:
         return
@@ -60,7 +60,7 @@ def _check_json_schema(setting: Json, context: RequestContext) -> None:
 
 
 def _schema_fault(schema: dict[str, Json], context: RequestContext, *, is_strict: bool) -> str | None:
-    """Return a description of a fault in the schema of an answer, or None."""
+    """Return a description of a fault in an answer schema, or None."""
     if is_strict and (wrong := context.host.strict(schema, context.mode)):
         return wrong
     return context.host.answer(schema)

@@ -1,6 +1,6 @@
 """Check requests to Anthropic's `POST /v1/messages`: everything outside the messages, and the order of all checks.
 
-The order is: body, model, required parameters, unknown keys, values, tools, system. Then follow the messages (their
+The order is: body, model, required parameters, unknown keys, values, tools, system. After that come the messages (their
 shape, ids, content and sequence, in `anthropic_messages`), cache breakpoints, and thinking (`anthropic_thinking`).
 """
 
@@ -70,7 +70,7 @@ def validate(
         mode: The mode of the server.
         settings: The settings of the server.
         count: True for a request for a token count, which has no output parameters.
-        threads: The threads that the host stores; None if there is no host, so that no thread can be continued.
+        threads: The threads that the host stores. None means that there is no host, so no thread can be continued.
 
     Raises:
         RuleBroken: At the first broken rule.
@@ -143,7 +143,7 @@ def _check_media(messages: Sequence[Json], profile: AnthropicProfile) -> None:
 
 
 def _count_media(message: Json) -> tuple[int, int]:
-    """Return the numbers of images and of documents in a message."""
+    """Return the number of images and the number of documents in a message."""
     kinds = [block.get("type") for block in _nested_blocks(message.get("content"))]
     return kinds.count("image"), kinds.count("document")
 
@@ -174,7 +174,7 @@ def parse_request(body: bytes) -> dict[str, Json]:
 
 
 def profile_of(request: dict[str, Json], settings: AnthropicSettings) -> AnthropicProfile:
-    """Return the profile of the model that a request names.
+    """Return the profile of a request's model.
 
     Raises:
         RuleBroken: The model is missing or does not exist.
@@ -210,7 +210,7 @@ def _check_values(request: dict[str, Json], profile: AnthropicProfile) -> None:
     thinking: dict[str, Json] = WALK.optional_member(request, "thinking", dict) or {}
     if thinking.get("type") == "between_tools" and effort in ("xhigh", "max"):
         raise RULES["ANT-49-between"].refuse(effort=effort)
-    # Before `output_config`, the beta of structured outputs used a separate parameter for the format.
+    # Before `output_config` existed, the structured outputs beta used a separate parameter for the format.
     config = {"format": request.get("output_format"), **config}
     if config["format"] is not None and not profile.schemas:
         raise RULES["ANT-S31"].refuse()
@@ -243,7 +243,7 @@ def _check_sampling(request: dict[str, Json], profile: AnthropicProfile) -> None
 
 
 def _model_thinks(request: dict[str, Json], profile: AnthropicProfile) -> bool:
-    """Return True if the model thinks before its answer to this request."""
+    """Return True if the model thinks before it answers this request."""
     kind = object_at(request, "thinking").get("type")
     return profile.thinks if kind is None else kind != "disabled"
 
@@ -312,7 +312,7 @@ def _check_tool(tool: dict[str, Json], path: str) -> None:
 
 
 def _check_provider_tool(tool: dict[str, Json], tool_type: str, path: str) -> None:
-    """Check a tool that the provider defines, such as web search."""
+    """Check a provider-defined tool, such as web search."""
     if not is_provider_tool(tool_type):
         tags = "'custom' and the tools of the provider, such as 'web_search_20260318'"
         raise RULES["ANT-S04"].refuse(path=path, tag=tool_type, tags=tags)
@@ -355,7 +355,7 @@ def _check_system_block(block: Json, path: str, context: object) -> None:
 
 
 def check_marked_texts(message: dict[str, Json]) -> None:
-    """Refuse a cache breakpoint on an empty text anywhere in a message."""
+    """Refuse a cache breakpoint on empty text anywhere in a message."""
     for block in _nested_blocks(message.get("content")):
         if (
             block.get("type") == "text"

@@ -1,7 +1,7 @@
-"""Check requests to Claude on Vertex AI and on Bedrock's InvokeModel.
+"""Check requests to Claude on Vertex AI and on Bedrock's InvokeModel API.
 
-The path of a request contains the model. If the body has no `stream`, the path also selects streaming. The body
-contains the API version. All other rules are in `anthropic`.
+The path of a request contains the model. If the body has no `stream`, the path determines whether the answer is
+streamed. The body contains the API version. All other rules are in `anthropic`.
 """
 
 from collections.abc import Mapping
@@ -12,16 +12,16 @@ from actors.strict.rules.anthropic_rules import RULES
 from actors.strict.rules.base import AnthropicSettings, Json, Mode
 
 NEWEST = "2026-10-21"
-"""The API version that Anthropic's own clients for both clouds send since version 2 of the clients."""
+"""The API version that Anthropic's client libraries for both platforms send since version 2."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaudeHost:
-    """The request rules of a cloud that hosts Claude.
+    """The request rules of a cloud platform that hosts Claude.
 
     Args:
-        version: The cloud's own `anthropic_version`. Requests may also use Anthropic's newest version.
-        refused: Keys that Anthropic's API accepts and this cloud rejects.
+        version: The platform's own `anthropic_version`. Requests may use Anthropic's newest version instead.
+        refused: Keys that Anthropic's API accepts but this platform rejects.
     """
 
     version: str
@@ -32,13 +32,13 @@ CLAUDE_HOSTS: Mapping[str, ClaudeHost] = {
     "vertex_anthropic": ClaudeHost("vertex-2023-10-16", frozenset({"model"})),
     "bedrock_anthropic": ClaudeHost("bedrock-2023-05-31", frozenset({"model", "stream"})),
 }
-"""The clouds, by the name of their dialect."""
+"""The cloud platforms, by the name of their dialect."""
 
 
 def validate(
     body: bytes, dialect: str, mode: Mode, settings: AnthropicSettings, model: str = "claude"
 ) -> None:
-    """Check one request body for a model whose name was in the path.
+    """Check one request body. The model's name comes from the request's path.
 
     Raises:
         RuleBroken: At the first broken rule.
@@ -56,7 +56,7 @@ def validate(
 
 
 def to_anthropic_request(request: Json, model: str) -> Json:
-    """Convert a request to a cloud into a request to Anthropic's own host, with the model in the body."""
+    """Convert a cloud platform's request into the form for Anthropic's own host, with the model in the body."""
     kept = {
         key: value for key, value in request.items() if key not in ("anthropic_version", "anthropic_beta")
     }

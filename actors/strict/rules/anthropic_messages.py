@@ -2,11 +2,11 @@
 
 Theory of operation. Calls and results are paired between neighbouring turns. The turn after an assistant turn with
 calls must begin with the results of all these calls, and must contain no other results. So the sequence is checked turn
-by turn, with a look at the next turn. The official host first merges adjacent messages of one role into one turn.
-Strict compatible hosts treat each message as a separate turn, and refuse two successive turns of one role. This is the
-only difference between them, and `_merge_turns` implements it.
+by turn, each turn together with the next one. The official host first merges adjacent messages with the same role into
+one turn. Strict compatible hosts treat each message as a separate turn, and refuse two successive turns with the same
+role. This is the only difference between the two kinds of host, and `_merge_turns` implements it.
 
-The provider may pause a turn that uses the provider's tools (`pause_turn`). The conversation may end there, and another
+The provider may pause a turn that uses provider-run tools (`pause_turn`). The conversation may end there, and another
 assistant message continues the turn. A call of a provider tool stays open while the client answers other calls.
 """
 
@@ -117,7 +117,7 @@ def _check_image(block: dict[str, Json], path: str) -> None:
 
 
 def _content_check(block_type: str) -> Check:
-    """Return a function that checks the content of a block of this type. The keys of the block must be valid."""
+    """Return a function that checks the content of blocks of this type. It expects that the block's keys are valid."""
 
     def check(block: Json, path: str, context: object) -> None:
         check_cache_mark(block, path)
@@ -168,7 +168,7 @@ def _check_id(call_id: str, path: str) -> None:
 
 
 def check_name(name: str, path: str) -> None:
-    """Refuse a tool name that the API does not accept. The rule is the same in `tools` and in messages."""
+    """Refuse a tool name that the API does not accept. The rule is the same for `tools` and for messages."""
     if len(name) > _MAX_NAME:
         raise RULES["ANT-08-length"].refuse(path=path)
     if not _NAME.fullmatch(name):
@@ -199,9 +199,9 @@ def _text_blocks(content: list[Json]) -> Iterable[dict[str, Json]]:
 
 
 def check_text(block: Mapping[str, Json], field: str, path: str) -> None:
-    """Refuse a text that is empty or only whitespace, and a cache breakpoint on such a text.
+    """Refuse text that is empty or only whitespace, and refuse cache breakpoints on empty text.
 
-    `field` is the field of the request that contains the block; `path` is the path of the message or block in it.
+    `field` is the request field that contains the block; `path` is the path of the message or block within that field.
     """
     if not block["text"].strip() and block.get("cache_control") is not None:
         raise RULES["ANT-33"].refuse(path=path)
@@ -227,11 +227,11 @@ class _WireTurn:
 
     @property
     def uses_server_tools(self) -> bool:
-        """True if the turn uses provider tools, so that the provider may have paused it."""
+        """True if the turn uses provider-run tools, so that the provider may have paused it."""
         return any(block["type"] in _OWN for _, _, block in self.blocks)
 
     def blocks_of(self, block_type: str) -> list[tuple[int, int, dict[str, Json]]]:
-        """Return the blocks of one type, with their positions."""
+        """Return the blocks of one type, each with its position."""
         return [placed for placed in self.blocks if placed[2]["type"] == block_type]
 
     @property
@@ -241,7 +241,7 @@ class _WireTurn:
 
     @property
     def first_answers(self) -> set[str]:
-        """The call ids of the results at the beginning of the turn."""
+        """The call ids of the results with which the turn begins."""
         ids: set[str] = set()
         for _, _, block in self.blocks:
             if block["type"] != "tool_result":
@@ -251,7 +251,7 @@ class _WireTurn:
 
 
 def _merge_turns(messages: list[Json], mode: Mode) -> list[_WireTurn]:
-    """Return the turns of a conversation, in which the host has merged adjacent messages."""
+    """Return the turns of a conversation, after merging adjacent messages as the host does."""
     turns: list[_WireTurn] = []
     for at, message in enumerate(messages):
         blocks = [(at, number, block) for number, block in enumerate(_blocks(message))]
@@ -275,7 +275,7 @@ def _check_sequence(messages: list[Json], mode: Mode, profile: AnthropicProfile)
         raise RULES["ANT-24"].refuse()
     _check_unique_call_ids(turns)
     _check_server_calls(turns)
-    # Pairing is checked before alternation, because a refusal for pairing names the calls and is more useful.
+    # Pairing is checked before alternation, because a pairing error names the calls, which is more helpful.
     before: _WireTurn | None = None
     for at, turn in enumerate(turns):
         following = turns[at + 1 : at + 3]
@@ -330,7 +330,7 @@ def _check_results(turn: _WireTurn, previous: _WireTurn | None) -> None:
 
 
 def _check_server_calls(turns: list[_WireTurn]) -> None:
-    """Check the results of provider tools. Their calls stay open while the client answers its own calls."""
+    """Check the results of provider-run tools. Their calls stay open while the client answers its own calls."""
     pending: dict[str, str] = {}
     for turn in turns:
         if turn.role == "assistant":

@@ -1,7 +1,7 @@
 """Check the schema of a structured answer in Anthropic requests (`output_config.format`).
 
-The rules come from the documentation page "Structured outputs" (limitations of JSON Schema and of its complexity), and
-from reported refusals. Keywords without a known rule are accepted.
+The rules come from the documentation page "Structured outputs" (the sections on JSON Schema limitations and on schema
+complexity), and from reported refusals. Keywords without a known rule are accepted.
 """
 
 from collections.abc import Iterator
@@ -54,7 +54,7 @@ def check(config: dict[str, Json]) -> None:
 
 
 def _check_node(node: dict[str, Json], root: Json) -> None:
-    """Check one schema inside the schema `root`, without its subschemas."""
+    """Check one schema that is part of the schema `root`. Its subschemas are not checked."""
     kinds = node.get("type")
     told = kinds if is_array(kinds) else [kinds]
     if "object" in told and node.get("additionalProperties") is not False:

@@ -1,7 +1,7 @@
 """Define the parameters, content blocks and tools of Anthropic Messages as tables, and the shape checks that use them.
 
-The tables contain the stable API and its betas. The strict server accepts the names of a beta even if a request does
-not enable the beta. A test compares the tables with the types of the vendor's SDK.
+The tables contain the stable API and its betas. The strict server accepts parameters and tools of a beta even if the
+request does not enable the beta. A test compares the tables with the types of the vendor's SDK.
 """
 
 import re
@@ -30,7 +30,7 @@ _BOTH = _USER | _ASSISTANT
 
 @dataclass(frozen=True, slots=True)
 class BlockShape:
-    """The shape of one type of content block.
+    """The required and optional keys of one type of content block.
 
     Args:
         required: The required keys with their JSON types, without `type`.

@@ -1,15 +1,16 @@
-"""Create and check stand-in signatures of Anthropic's thinking blocks.
+"""Create and check simulated signatures for Anthropic's thinking blocks.
 
 Theory of operation. A signature contains everything that the block was bound to when it was created: the model, the
 account, the system prompt, the tools, all content before the block, the previous thinking block, the block's position
 in its message and its own text. The signature contains digests of most of this state, and an HMAC protects it. So the
-server stores nothing. When a request returns a signature, the server compares the state in it with the request.
+server need not store anything: when a request returns a signature, the server compares the signed state with the
+request.
 
-The digest of the content before a block excludes cache breakpoints, which may move. It also excludes thinking, which
-may be dropped from the start of a conversation. Instead, each signature contains a digest of the previous thinking
-block. If a request contains any thinking before a block, the last such thinking must be this previous block. So a
-client may remove thinking from the start, from the end or completely. It may not remove thinking from the middle or
-insert it again. Successive messages of one role count as one, because the API merges them.
+The digest of the content before a block excludes cache breakpoints, because they may move. It excludes thinking as
+well, because thinking may be dropped from the start of a conversation. Instead, each signature contains a digest of the
+previous thinking block. If a request contains any thinking before a block, the last such thinking must be this previous
+block. So a client may remove thinking from the start, from the end or completely. It may not remove thinking from the
+middle, or reinsert removed thinking. Successive messages with the same role count as one, because the API merges them.
 """
 
 import base64
@@ -42,7 +43,7 @@ _LEADING, _ENDING = key_of_check("ANT thinking leads"), key_of_check("ANT thinki
 
 @dataclass(frozen=True, slots=True)
 class _SealedThinking:
-    """Everything that a signature binds a thinking block to. All fields except the first two are digests."""
+    """The state to which a signature binds a thinking block. All fields except the first two are digests."""
 
     model: str
     account: str
@@ -64,7 +65,7 @@ def sign(
         produced: The blocks of the response before the thinking block.
         text: The text of the thinking block.
         settings: The settings of the host, with its account and secret.
-        mode: The mode of the host. In `hosted` mode, the host ignores thinking of other models.
+        mode: The mode of the host. In `hosted` mode, the host ignores thinking that other models produced.
     """
     walk = _PrefixDigests(request, settings, mode)
     for message in request["messages"]:
@@ -135,7 +136,7 @@ def _check_open_loop(messages: list[Json]) -> None:
 
 
 class _ThinkingCheck:
-    """The check of the thinking blocks of one request."""
+    """Checks the thinking blocks of one request."""
 
     def __init__(
         self, request: Json, mode: Mode, profile: AnthropicProfile, settings: AnthropicSettings
@@ -190,7 +191,9 @@ class _ThinkingCheck:
 
 
 def _prefix_differences(sealed: _SealedThinking, current: _SealedThinking) -> Iterable[tuple[str, bool]]:
-    """Yield each part of the prefix, with True if it has changed since the block was signed."""
+    """Yield (name, changed) for each part of the prefix, where `changed` is True if the part has changed since the
+    block was signed.
+    """
     yield "`system`", sealed.system != current.system
     yield "`tools`", sealed.tools != current.tools
     yield "an earlier message", sealed.before != current.before
@@ -198,7 +201,7 @@ def _prefix_differences(sealed: _SealedThinking, current: _SealedThinking) -> It
 
 
 class _PrefixDigests:
-    """The digests of the content before the current position, while the blocks of a request are read in order."""
+    """Reads the blocks of a request in order, and computes digests of the content before the current position."""
 
     def __init__(self, request: Json, settings: AnthropicSettings, mode: Mode) -> None:
         system: Json = request.get("system") or list[Json]()
@@ -225,7 +228,7 @@ class _PrefixDigests:
             self._previous = _digest(signature.encode())
 
     def is_bound(self, seal: _SealedThinking) -> bool:
-        """Return True if a signature was created for the model and the account of this request."""
+        """Return True if a signature was created for this request's model and account."""
         return (seal.model, seal.account) == (self._model, self._settings.account)
 
     def seal_thinking(self, earlier: Sequence[Json], text: str) -> _SealedThinking:
@@ -284,7 +287,10 @@ def _signature_of(block: Json) -> str:
 
 
 def _encoded_blocks(message: Json) -> tuple[tuple[Json, bytes | None], ...]:
-    """Return the blocks of a message, each with its encoding for the digest; None for thinking blocks."""
+    """Return the blocks of a message, each with its encoding for the digest.
+
+    The encoding of thinking blocks is None.
+    """
     role = message["role"]
     return tuple((block, _encode_block(role, block)) for block in _blocks(message))
 
@@ -302,7 +308,7 @@ def _without_unsigned_keys(value: Json) -> Json:
 
     Cache breakpoints, citations and nulls are removed, and the outer keys are sorted.
 
-    The keys of a call's input keep their order, because the model wrote them in that order, and another order is a
+    The keys of a call's input keep their order, because the model wrote them in that order, and a different order is a
     different prefix.
     """
     if not is_object(value):
@@ -338,7 +344,7 @@ def _block_types(message: Json) -> list[str]:
 
 
 def _answer_block_types(message: Json) -> list[str]:
-    """Return the types of a message's blocks. Blocks that the provider adds before the answer are omitted (`AHEAD`)."""
+    """Return the types of a message's blocks, without blocks that the provider adds before the answer (`AHEAD`)."""
     kinds = _block_types(message)
     ahead = next((at for at, kind in enumerate(kinds) if kind not in AHEAD), len(kinds))
     return kinds[ahead:]

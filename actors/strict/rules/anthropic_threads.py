@@ -1,8 +1,8 @@
-"""Store the threads of Anthropic Messages, and complete requests that continue a thread.
+"""Store threads of Anthropic Messages, and add the stored messages to requests that continue a thread.
 
-A request may create a thread, and a later request may continue it by naming the id of the last answer (`thread`, a
+A request may create a thread, and a later request may continue it by giving the id of the last answer (`thread`, a
 beta). The later request contains only new messages. `expand` adds the stored messages, system prompt and tools, so
-rules, scripts and stand-in signatures see the complete conversation.
+rules, scripts and simulated signatures see the complete conversation.
 """
 
 from collections import OrderedDict
@@ -25,7 +25,7 @@ class _StoredAnswer:
 
 
 class ThreadStore:
-    """The stored answers of threads, by id. If there are more than `limit`, the oldest answer is removed."""
+    """The stored answers of threads, by id. If there are more than `limit` answers, the oldest is removed."""
 
     def __init__(self, limit: int = 10_000) -> None:
         self._limit = limit
@@ -44,7 +44,7 @@ class ThreadStore:
         """Add the stored messages and fields to a request that continues a thread. Return any other request unchanged.
 
         Raises:
-            RuleBroken: The thread is not stored, was continued before, or was created with other fields.
+            RuleBroken: The thread is not stored, was already continued, or was created with different fields.
         """
         thread = request.get("thread")
         if not is_object(thread) or thread.get("type") != "continue":
@@ -65,7 +65,7 @@ class ThreadStore:
 def assume_thread(request: Json) -> Json:
     """Add plausible earlier messages to a request that continues a thread that is not stored.
 
-    The added messages end with the calls that the results at the beginning of the request answer.
+    The added messages end with calls that match the results at the beginning of the request.
     """
     messages: Sequence[Json] = request["messages"]
     content = messages[0].get("content") if messages and is_object(messages[0]) else None

@@ -1,11 +1,11 @@
-"""Define what the rules of all strict servers share: rules as data, refusals, profiles and settings.
+"""Define rules as data, refusals, profiles and settings, which the strict servers of all providers use.
 
-A rule contains the provider's response to a violation and the source of that response. A validator checks a request
-body in the provider's order and raises `RuleBroken` at the first broken rule. A refusal contains the fields of the
-provider's error body.
+A rule contains the provider's response to a violation, and states where that response is documented. A validator checks
+a request body in the provider's order and raises `RuleBroken` at the first broken rule. A refusal contains the fields
+of the provider's error body.
 
-This package shares no code with the renderer, the independent check or the adapters. So if they misread a rule, the
-tests against the strict servers detect it.
+This package shares no code with the renderer, the independent check or the adapters. So if one of them misreads a rule,
+the tests against the strict servers detect it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias, TypeGuard
 import msgspec
 
 Mode: TypeAlias = Literal["strict", "hosted"]
-Json: TypeAlias = Any  # Any: a value of a parsed request body, whose type the validators check
+Json: TypeAlias = Any  # Any: request bodies may contain any JSON, and the validators check the types
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Json]]:
@@ -56,13 +56,13 @@ RECALLED = "recalled, unconfirmed"
 
 @dataclass(frozen=True, slots=True)
 class ServerRule:
-    """A requirement of a provider, and its response to a violation.
+    """A provider's requirement for requests, and its response to a violation.
 
     Args:
         id: The rulebook id, such as `ANT-05`. Rules about shapes are not in the rulebook, and their ids have an `S`
             after the dash.
         text: The provider's error message, as a `str.format` template.
-        source: The source of the message.
+        source: Where the message is documented or was observed.
         status: The HTTP status of the response.
         type: The error type in the response.
         code: The error code in the response, if any.
@@ -98,7 +98,7 @@ class ServerRefusal:
         code: The error code in the response, if any.
         param: The refused parameter; None if the provider does not name it.
         message: The error message in the response.
-        detail: The value of the request that the provider's error body repeats, as JSON; ignored in comparisons.
+        detail: The part of the request that the provider repeats in the error body, as JSON; ignored in comparisons.
     """
 
     rule: str
@@ -111,9 +111,10 @@ class ServerRefusal:
 
 
 class RuleBroken(Exception):
-    """The exception with which a validator reports the first broken rule. Users of this package never receive it.
+    """Raised by a validator for the first broken rule. Users of this package never receive it.
 
-    `values` are the values in the rule's message. A vendor with its own message for the rule needs them.
+    `values` are the values that were inserted into the rule's message. Vendors with a different message for the rule
+    reuse them.
     """
 
     def __init__(self, refusal: ServerRefusal, values: Mapping[str, object] | None = None) -> None:
@@ -154,7 +155,7 @@ class CompatibleProfile(OpenAIProfile):
     """The features of a model on a host that is compatible with Chat Completions.
 
     Args:
-        thinking: `on` and `off` are defaults that a request may change; `always` cannot be switched off.
+        thinking: `on` and `off` are defaults that a request may change; with `always`, thinking cannot be turned off.
         generation: The tokenizer generation (Mistral): 3, 7, 11, 13 or 15.
         template: The role order that the chat template of a self-hosted model requires (vLLM): `free`, `alternate`, or
             `alternate_around_tools` (alternating except for calls and results).
@@ -185,7 +186,7 @@ class AnthropicProfile:
         prefill: Whether the last message may be an assistant message.
         thinking: The accepted values of `thinking.type`; `enabled` is manual thinking.
         interleaved: Whether thinking may occur anywhere in an assistant message, not only first.
-        prefix_bound: Whether a thinking block is valid only after the exact prefix that produced it.
+        prefix_bound: Whether a thinking block is valid only after exactly the prefix with which it was produced.
         mid_system: Whether `messages` may contain `system` messages.
         forced_tool_choice: Whether `tool_choice` may be `any` or `tool`.
         efforts: The accepted values of `output_config.effort`.
@@ -231,7 +232,7 @@ class OpenAISettings:
 
     Args:
         profile: The profile of every model if `models` is None.
-        models: The existing models, by name; None accepts any name.
+        models: The models that exist, by name; None accepts any name.
     """
 
     profile: OpenAIProfile = OpenAIProfile()
@@ -244,11 +245,12 @@ class CompatibleSettings:
 
     Args:
         profile: The profile of every model if `models` is None. None selects the vendor's default profile.
-        models: The existing models, by name; None accepts any name.
+        models: The models that exist, by name; None accepts any name.
         upstream: The upstream of a gateway (OpenRouter), to which signatures are bound.
         upstream_vendor: The vendor whose rules the upstream applies.
-        secret: The key of the stand-in signatures.
-        signatures: `trust` accepts any signature and any id of the host, to validate bodies without a server.
+        secret: The key with which simulated signatures are created.
+        signatures: `trust` accepts any signature and any id that a host could have created, to validate bodies without
+            a server.
     """
 
     profile: CompatibleProfile | None = None
@@ -265,9 +267,9 @@ class AnthropicSettings:
 
     Args:
         profile: The profile of every model if `models` is None.
-        models: The existing models, by name; None accepts any name.
-        account: The label of the account, to which signatures are bound.
-        secret: The key of the stand-in signatures. Hosts with different secrets reject each other's signatures.
+        models: The models that exist, by name; None accepts any name.
+        account: A label for the account; signatures are bound to it.
+        secret: The key for simulated signatures. Hosts with different secrets reject each other's signatures.
         signatures: `trust` accepts any non-empty signature, to validate bodies without a server.
         betas: The values of the request's `anthropic-beta` header.
     """
@@ -295,7 +297,7 @@ def rules_by_id(*rules: ServerRule) -> dict[str, ServerRule]:
 def unknown_key(value: Mapping[str, Json], allowed: frozenset[str]) -> str | None:
     """Return the first key of `value` that is not in `allowed`, in the order of the request.
 
-    The result is None if all keys are allowed.
+    Return None if all keys are allowed.
     """
     if value.keys() <= allowed:
         return None
@@ -329,4 +331,4 @@ def dump(value: Json) -> bytes:
     return _write(value)
 
 
-_write = msgspec.json.Encoder().encode  # created only once, because it is called for every block
+_write = msgspec.json.Encoder().encode  # created once, because it is used for every block

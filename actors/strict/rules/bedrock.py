@@ -1,8 +1,8 @@
 """Check requests to AWS Bedrock Converse: Bedrock's own rules, and the order of all checks.
 
-The order is: body, unknown keys, values, tools, system. Then follow each message (shape, ids, blank texts), all
-documents, the sequence, the results of calls, required tool declarations, and the window. The rules of the model's
-vendor (`bedrock_upstream`) come last.
+The order is: body, unknown keys, values, tools, system. After that come each message (shape, ids, blank text), all
+documents, the sequence, the results of calls, required tool declarations, and the context window. The rules of the
+model's vendor (`bedrock_upstream`) come last.
 """
 
 from collections.abc import Iterator
@@ -68,7 +68,7 @@ def _attachments_of(message: Json) -> list[tuple[str, Json]]:
 
 
 def _attachments(content: list[Json]) -> Iterator[tuple[str, Json]]:
-    """Yield (kind, value) for each image and document of a message, including those inside tool results."""
+    """Yield (kind, value) for each image and document in a message, including attachments inside tool results."""
     for block in content:
         ((kind, value),) = block.items()
         if kind in ("image", "document"):

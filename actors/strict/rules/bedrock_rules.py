@@ -1,7 +1,7 @@
 """List the rules of AWS Bedrock Converse, and define the profiles and settings of a host.
 
-Paths have the provider's form: `messages.2.content.0`. The header `x-amzn-errortype` contains the type of a refusal,
-and the body contains its message.
+Paths have the provider's form: `messages.2.content.0`. The header `x-amzn-errortype` contains a refusal's type, and the
+body contains its message.
 """
 
 from collections.abc import Mapping
@@ -22,8 +22,8 @@ class BedrockProfile:
     """The features of a model on Bedrock.
 
     Args:
-        upstream: The profile of an Anthropic model at Anthropic, whose refusals Bedrock forwards; None for a model of
-            another vendor.
+        upstream: For an Anthropic model, its profile at Anthropic, because Bedrock forwards Anthropic's refusals; None
+            for models of other vendors.
         choices: The accepted kinds of tool choice.
         media: The accepted kinds of media blocks.
         attachments: The vendor's maximum number of images and documents in a request; None means unlimited.
@@ -44,10 +44,10 @@ class BedrockSettings:
 
     Args:
         profile: The profile of every model if `models` is None.
-        models: The existing models, by id; None accepts any id.
-        model: The id of the requested model, which is in the path, not in the body.
+        models: The models that exist, by id; None accepts any id.
+        model: The id of the requested model, from the request's path.
         organisation: The organisation to which reasoning signatures are bound.
-        secret: The key of the stand-in signatures.
+        secret: The key with which simulated signatures are created.
         signatures: `trust` accepts any non-empty signature, to validate bodies without a server.
     """
 

@@ -32,7 +32,7 @@ _TITLE = frozenset(ascii_letters + digits + " -()[]")
 
 
 class MessageContext(NamedTuple):
-    """The context of the checks inside a message: the model's profile, and the role of the message."""
+    """The context for checks inside a message: the model's profile, and the message's role."""
 
     profile: BedrockProfile
     role: Json
@@ -71,7 +71,7 @@ WALK = ConverseShapeChecker()
 
 
 def dotted_path(path: str) -> str:
-    """Return a path with dots, as in the service's messages about constraints."""
+    """Return a path in dotted form, as the service writes paths in messages about constraints."""
     return path.replace("/", ".")
 
 
@@ -104,7 +104,7 @@ def _check_effort(effort: str, path: str, context: object) -> None:
 
 
 def _check_schema(text: str, path: str, context: object) -> None:
-    """Check the schema of a structured answer. The schema is a string that contains JSON."""
+    """Check an answer schema, which is given as a string that contains JSON."""
     try:
         schema = parse(text.encode())
     except ValueError as why:
@@ -135,7 +135,7 @@ def _check_not_blank(text: str, path: str, context: object) -> None:
 
 
 def _check_text(value: Json, path: str, context: object) -> None:
-    """Check a text in a tool result or in the system prompt. The path in the refusal is that of the block."""
+    """Check a text block in a tool result or in the system prompt. A refusal contains the path of the block."""
     block = dotted_path(path.removesuffix("/text"))
     _check_not_blank(WALK.require_type(value, str, block), block, context)
 
@@ -145,7 +145,7 @@ def _check_json(value: Json, path: str, context: object) -> None:
 
 
 def _check_role(value: Json, path: str, context: MessageContext) -> None:
-    """Check that a message of this role may contain a block of this kind."""
+    """Check that a message with this role may contain a block of this kind."""
     block, _, kind = path.rpartition("/")
     if _ROLE_OF[kind] != context.role:
         raise RULES["BED-S07"].refuse(block=kind, path=dotted_path(block), role=context.role)
@@ -157,7 +157,7 @@ def _check_content(content: list[Json], path: str, context: object) -> None:
 
 
 def _check_documents(message: Json, path: str, context: object) -> None:
-    """Check that a message with a document also contains a text."""
+    """Check that a message with a document contains text as well."""
     kinds = {kind for block in message["content"] for kind in block}
     if "document" in kinds and "text" not in kinds:
         raise RULES["BED-13"].refuse(at=path.split("/")[1])

@@ -1,7 +1,8 @@
 """Apply the rules of the model's vendor to a Bedrock request.
 
-Bedrock checks its own rules, converts the request to the vendor's format, and forwards the vendor's refusals. So
-reasoning and the positions of results are checked by the rules of Anthropic Messages on the converted request.
+Bedrock checks its own rules, converts the request to the vendor's format, and forwards the vendor's refusals. So this
+module converts the request, and checks its reasoning and the positions of its results against the rules of Anthropic
+Messages.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -25,7 +26,7 @@ _MIMES = {"pdf": "application/pdf", "txt": "text/plain"}
 
 
 def check(request: Json, mode: Mode, profile: AnthropicProfile, settings: BedrockSettings) -> None:
-    """Check a request by the vendor's rules.
+    """Check a request against the vendor's rules.
 
     Raises:
         RuleBroken: The vendor refuses the request. The refusal contains the vendor's message (BED-10).
@@ -89,7 +90,7 @@ def _to_vendor_message(message: Json) -> Json:
 
 
 def _to_vendor_format(setting: Json) -> Json:
-    """Convert the setting for a structured answer. Bedrock writes its schema as a string, the vendor as an object."""
+    """Convert the answer format. Bedrock expects its schema as a string, the vendor as an object."""
     return {"type": "json_schema", "schema": parse(setting["schema"].encode())}
 
 

@@ -25,7 +25,7 @@ COMPATIBLE_RULES: dict[str, dict[str, ServerRule]] = {name: dict(host.rules) for
 
 
 def validate(body: bytes, dialect: str, mode: Mode, settings: CompatibleSettings) -> None:
-    """Check one request body by the rules of one vendor.
+    """Check one request body against one vendor's rules.
 
     Raises:
         RuleBroken: At the first broken rule, with the vendor's error message.

@@ -1,9 +1,10 @@
-"""Check DeepSeek requests. DeepSeek pairs calls and results in its own way, and requires reasoning in turns with calls.
+"""Check DeepSeek requests. DeepSeek pairs calls and results differently from OpenAI, and requires reasoning in turns
+with calls.
 
 Theory of operation. The state is the set of ids of open calls. A result removes its id, so a second result for the same
-call finds no open call. A result with an unknown id is counted, but not refused at once. After the last result for the
-calls of a message, DeepSeek reports a fault if there are too few results. It reports another fault if the number is
-right, but a call has no result. This matches measurements of the endpoint.
+call finds no open call. A result with an unknown id is counted, but not refused immediately. After the last result for
+the calls of a message, DeepSeek reports a fault if there are too few results. It reports a different fault if the
+number is right but a call has no result. This behaviour was observed at DeepSeek's endpoint.
 """
 
 from dataclasses import replace
@@ -91,7 +92,7 @@ def check(messages: list[Json], context: RequestContext) -> None:
 
 
 def _close_group(open_ids: list[str], stray_count: int) -> None:
-    """Check the results after an answer with calls, when the last result has been read."""
+    """Check the results for a message with calls, after its last result has been read."""
     if len(open_ids) > stray_count:
         raise RULES["DSK-02"].refuse()
     if open_ids:

@@ -1,12 +1,12 @@
 """Check requests to Google's generateContent.
 
-The order is: the model in the path, the body's JSON, its shape (`gemini_shape`). Then follow roles and parts, tools,
-the sequence of calls and responses, signatures (`gemini_signatures`), and the size.
+The order is: the model in the path, the body's JSON, its shape (`gemini_shape`). After that come roles and parts,
+tools, the sequence of calls and responses, signatures (`gemini_signatures`), and the size.
 
 Theory of operation. Responses are paired with the calls of the previous content, by position. The content after a model
 content with calls must begin with as many responses as there are calls. So each content is checked together with the
-previous content. Successive contents of the model count as one, because Google's client sends the pieces of a stream as
-separate contents.
+previous content. Successive model contents count as one, because Google's client library sends the pieces of a stream
+as separate contents.
 """
 
 import re
@@ -51,7 +51,8 @@ def validate(body: bytes, mode: Mode, settings: GeminiSettings) -> None:
 
 
 def validate_count(body: bytes, settings: GeminiSettings) -> None:
-    """Check the body of a request for a token count: its shape, its contents and its tools, but not the pairing.
+    """Check the body of a token count request: its shape, contents and tools, but not the pairing of calls and
+    responses.
 
     Raises:
         RuleBroken: At the first broken rule.
@@ -93,7 +94,7 @@ def _check_contents(request: Json, settings: GeminiSettings) -> Sequence[Json]:
 
 
 def profile_of(settings: GeminiSettings) -> GeminiProfile:
-    """Return the profile of the model that the request's path names.
+    """Return the profile of the model in the request's path.
 
     Raises:
         RuleBroken: The model does not exist.
@@ -132,7 +133,7 @@ def _check_content(content: Json, path: str, settings: GeminiSettings) -> None:
 def _check_part(part: Json, path: str, role: str) -> None:
     held = [key for key in part if key in _DATA and part[key] is not None]
     if not held and part.get("thoughtSignature"):
-        return  # at the end of a stream, a part may have only a signature, because the client omitted its empty text
+        return  # the last part of a stream may have only a signature, because the client omitted the empty text
     if len(held) != 1:
         raise RULES["GEM-S12" if held else "GEM-11"].refuse(path, path=path)
     if "functionCall" in part:
@@ -163,7 +164,7 @@ def _parts_with(content: Json, key: str) -> list[Json]:
 
 
 def _merge_turns(contents: Sequence[Json]) -> dict[int, Json]:
-    """Merge successive contents of the model. Return the contents by index; a merged content has the first index."""
+    """Merge successive model contents. Return the contents by index; a merged content has the lowest of its indexes."""
     turns: dict[int, Json] = {}
     last = -1
     for at, content in enumerate(contents):
@@ -210,7 +211,7 @@ def _check_turn(previous: Json, content: Json, path: str, mode: Mode) -> None:
 
 
 def _pair_responses(calls: Sequence[Json], responses: Sequence[Json]) -> Iterator[tuple[Json | None, Json]]:
-    """Yield (call, response) for each response. The call is None if no call has the id of the response.
+    """Yield (call, response) for each response. The call is None if no call has the response's id.
 
     Responses are matched by position, unless both the response and the call at its position have an id.
     """

@@ -1,6 +1,6 @@
 """List the rules of Google's generateContent, and define the profiles and settings of a host.
 
-If the Gemini API and Vertex AI have different error messages, the table contains both.
+Where the Gemini API and Vertex AI have different error messages, the table contains both.
 """
 
 from collections.abc import Mapping
@@ -19,11 +19,11 @@ class GeminiProfile:
     """The features of a Gemini model.
 
     Args:
-        signatures: Whether the first call of a model content needs a signature, as since generation 3.
+        signatures: Whether the first call of a model content needs a signature; True since generation 3.
         context_tokens: The size of the context window in tokens; None means unlimited. Four bytes of the body count as
             one token.
-        json_beside_tools: Whether a request may have both JSON output and tools, as since generation 3.
-        call_ids: Whether Vertex AI accepts ids of calls and responses, as since generation 3. The Gemini API always
+        json_beside_tools: Whether a request may have both JSON output and tools; True since generation 3.
+        call_ids: Whether Vertex AI accepts ids of calls and responses; True since generation 3. The Gemini API always
             accepts them.
     """
 
@@ -39,11 +39,11 @@ class GeminiSettings:
 
     Args:
         profile: The profile of every model if `models` is None.
-        models: The existing models, by name; None accepts any name.
+        models: The models that exist, by name; None accepts any name.
         vertex: Whether the host is Vertex AI, where some models refuse call ids.
-        model: The model in the request's path, to which signatures are bound.
-        account: The label of the account, to which signatures are bound.
-        secret: The key of the stand-in signatures. Hosts with different secrets reject each other's signatures.
+        model: The model in the request's path; signatures are bound to it.
+        account: A label for the account; signatures are bound to it.
+        secret: The key for simulated signatures. Hosts with different secrets reject each other's signatures.
         signatures: `trust` accepts any base64 signature, to validate bodies without a server.
     """
 

@@ -1,6 +1,6 @@
 """Check the schemas of tools and structured answers in Google's generateContent.
 
-`Schema` is a message type of the provider. `gemini_shape` checks the names of its fields. This module checks which
+`Schema` is one of the provider's message types. `gemini_shape` checks its field names, and this module checks which
 fields are allowed for which type. JSON Schema (`responseJsonSchema`) is checked leniently: undocumented keywords are
 ignored, as on the host.
 """
@@ -20,7 +20,7 @@ _FORMATS = {
 def check(schema: Json, path: str, *, is_filled: bool = False) -> None:
     """Check one `Schema` and its subschemas.
 
-    If `is_filled` is True, every object must have properties, as in an answer.
+    If `is_filled` is True, every object must have properties, as answer schemas require.
 
     Raises:
         RuleBroken: At the first field that is not allowed for its type.
@@ -73,7 +73,7 @@ def _refuse_schema(path: str, reason: str) -> None:
 
 
 def check_json(schema: Json, path: str) -> None:
-    """Check that no schema inside a JSON Schema has other keywords beside a reference.
+    """Check that no schema inside a JSON Schema combines a reference with other keywords.
 
     Raises:
         RuleBroken: A schema has a reference and other keywords.

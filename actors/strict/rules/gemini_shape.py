@@ -2,8 +2,9 @@
 
 A field has a JSON name and a kind: a scalar, another message, or a list of scalars or messages. The provider's parser
 reads the complete request first. Then it reports all unknown names together, one per line. As in ProtoJSON, each name
-has two spellings, and enumerations are case-insensitive. The parser returns the request in one spelling for the later
-checks. The table contains the fields of the Gemini API and of Vertex AI. A test compares it with Google's SDK.
+has two spellings, and enumerations are case-insensitive. The parsed request uses only the JSON spelling, so later
+checks need not handle both. The table contains the fields of the Gemini API and of Vertex AI. A test compares it with
+Google's SDK.
 """
 
 import base64
@@ -92,8 +93,8 @@ _MESSAGES: Mapping[str, Message] = {
     ),
     "ThinkingConfig": _message_type(includeThoughts="bool", thinkingBudget="int", thinkingLevel="Level"),
 }  # fmt: skip
-_VERTEX_ALONE = {"Schema": frozenset({"additionalProperties"})}
-"""Fields that Vertex AI accepts and the Gemini API does not, by message."""
+_VERTEX_ONLY = {"Schema": frozenset({"additionalProperties"})}
+"""Fields that only Vertex AI accepts, by message type."""
 _SENT_AGAIN = frozenset({"Content", "Tool"})
 _ENUMS = {
     "Type": frozenset(
@@ -120,12 +121,12 @@ def parse_request(
 
     Args:
         request: The request.
-        accepts_call_ids: Whether calls may have an id.
+        accepts_call_ids: Whether calls may have ids.
         is_vertex: Whether the host is Vertex AI, which has additional fields.
         kind: The message type of the request.
 
     Raises:
-        RuleBroken: At a value of a wrong type, or at the end with all unknown names.
+        RuleBroken: A value has a wrong type, or the request contains unknown names. The error lists all unknown names.
     """
     walk = _RequestParser(accepts_call_ids, is_vertex)
     read = walk.parse_message(request, kind, "")
@@ -145,7 +146,7 @@ def _parse_message(value: Json, message_type: str, accepts_call_ids: bool, is_ve
 
 
 class _RequestParser:
-    """A parser of one request. It stops at a value of a wrong type, and collects the unknown names."""
+    """Parses one request. It raises an error at the first value of a wrong type, and collects all unknown names."""
 
     def __init__(self, accepts_call_ids: bool, is_vertex: bool) -> None:
         self._ids = accepts_call_ids
@@ -170,15 +171,15 @@ class _RequestParser:
         return read
 
     def _has_field(self, message_type: str, name: str) -> bool:
-        """Return True if this host accepts a field of a message. Some fields exist only on Vertex AI."""
+        """Return True if this host accepts a field of a message type. Some fields exist only on Vertex AI."""
         if name == "id" and message_type in ("FunctionCall", "FunctionResponse"):
             return self._ids
-        return self._vertex or name not in _VERTEX_ALONE.get(message_type, ())
+        return self._vertex or name not in _VERTEX_ONLY.get(message_type, ())
 
     def _parse_repeated(self, value: Json, message_type: str, path: str) -> Json:
         """Parse a content or tool, and cache the result, because later requests repeat the value.
 
-        An invalid value is parsed again without the cache, because the refusal depends on the path.
+        An invalid value is parsed again without the cache, because the error message contains the path.
         """
         try:
             return cached_result(_parse_message, value, message_type, self._ids, self._vertex)
@@ -186,7 +187,9 @@ class _RequestParser:
             return self._parse_field(value, message_type, path)
 
     def _parse_field(self, value: Json, field_type: str, path: str) -> Json:
-        """Parse a value of a type from the tables. The type `X[]` is a list, and `X{}` is an object with any keys."""
+        """Parse a value whose type is given as in the tables. `X[]` is a list of `X`, and `X{}` is an object with any
+        keys.
+        """
         if field_type.endswith("[]"):
             if not is_array(value):
                 raise _invalid_value(path, f"{_PACKAGE}.{field_type[:-2]}", value)
@@ -220,7 +223,7 @@ def _check_scalar(value: Json, scalar_type: str, path: str) -> None:
 
 
 def decode_base64(text: str) -> bytes | None:
-    """Return the bytes of a base64 string in either alphabet, with or without padding; None if it is invalid."""
+    """Decode a base64 string in either alphabet, with or without padding. Return None if it is invalid."""
     plain = text.replace("-", "+").replace("_", "/").rstrip("=")
     try:
         return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)

@@ -1,9 +1,10 @@
-"""Create and check stand-in thought signatures of Google's generateContent.
+"""Create and check simulated thought signatures for Google's generateContent.
 
 Theory of operation. A signature contains the model, the account, the route (Gemini API or Vertex AI) and a digest of
-its call, protected by an HMAC. So the server stores nothing. When a request returns a signature, the server compares
-the state in it with the request. A signature on another call is invalid. The signature of a text does not depend on the
-text: it arrives on an empty piece at the end of a stream, and clients merge the pieces.
+its call, protected by an HMAC. So the server need not store anything: when a request returns a signature, the server
+compares the signed state with the request. A signature that was moved to a different call is invalid. The signature of
+a text part does not depend on the text, because a stream sends it on an empty piece at the end, and clients merge the
+pieces.
 
 The first call of a model content needs a signature, which may be a placeholder. The mode `strict` requires it in every
 content, and accepts no placeholder on other calls. The official host checks only the current turn.
@@ -27,7 +28,10 @@ def sign(part: Json, settings: GeminiSettings) -> str:
 
 
 def continuation_token(request: Json, settings: GeminiSettings) -> str:
-    """Return the continuation token of a paused answer. It is bound to the request and to the previous token."""
+    """Return the continuation token for a paused answer.
+
+    The token is bound to the request and to the previous token.
+    """
     asked = [request.get("contents"), request.get("continuationToken")]
     payload = hashlib.sha256(dump(asked[:1])).digest() + hashlib.sha256(dump(asked)).digest()
     return b64encode(_hmac_of(payload, settings) + payload).decode()
@@ -59,7 +63,7 @@ def check(turns: Mapping[int, Json], mode: Mode, profile: GeminiProfile, setting
 
 
 def _current_turn(turns: Mapping[int, Json]) -> int:
-    """Return the index of the last user content with a text, where the current turn begins."""
+    """Return the index of the last user content that contains text. The current turn begins there."""
     begun = 0
     for at, content in turns.items():
         if content.get("role", "user") == "user" and any("text" in part for part in content["parts"]):
@@ -83,7 +87,7 @@ def _is_valid(signature: str, part: Json, is_first: bool, mode: Mode, settings: 
 def _signed_data(part: Json, settings: GeminiSettings) -> Json:
     """Return the data that a signature is bound to.
 
-    The tool's name is not part of the data, because clients may replace an invalid name by a valid one.
+    The tool's name is not part of the data, because clients may replace an invalid name with a valid one.
     """
     held = part["functionCall"].get("args") if "functionCall" in part else None
     route = "vertex" if settings.vertex else "api"

@@ -1,9 +1,10 @@
 """Describe how a Chat Completions vendor differs from OpenAI, as data.
 
-Theory of operation. All vendors share OpenAI's checks, which raise OpenAI's rules. A `VendorHost` contains the
-differences (keys, roles, ids, sequence, further checks) and the vendor's error messages. `replacement_rules` maps a
-rule of OpenAI to the vendor's rule. If the vendor's message for a fault is unknown, OpenAI's message is used, with the
-vendor's type, code and error body. So a vendor that differs in three rules takes three lines of data.
+Theory of operation. All vendors share OpenAI's checks, which raise `RuleBroken` with OpenAI's rules. A `VendorHost`
+contains the differences (keys, roles, ids, sequence, further checks) and the vendor's error messages.
+`replacement_rules` maps a rule of OpenAI to the vendor's rule. If the vendor's message for a fault is unknown, OpenAI's
+message is used, with the vendor's type, code and error body. So a vendor that differs in three rules takes three lines
+of data.
 """
 
 import re
@@ -28,7 +29,7 @@ Check: TypeAlias = Callable[[Json, "RequestContext"], None]
 
 
 def accept_anything(*_: object) -> None:
-    """Accept any arguments, and do nothing. Vendors that lack one of OpenAI's checks use this function instead."""
+    """Accept any arguments, and do nothing. Used in place of an OpenAI check that a vendor does not have."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,10 +39,10 @@ class VendorHost:
     Args:
         name: The name of the vendor's dialect.
         rules: The vendor's own rules, by id.
-        replacement_rules: The vendor's rule that replaces a rule of the family, by rule id. An entry with the rule id
-            and the last key of the path (`OAC-07 content`) takes precedence.
+        replacement_rules: The vendor's rule that replaces a rule of the family, by the replaced rule's id. An entry for
+            the rule id and the last key of the path (`OAC-07 content`) takes precedence.
         error_type, error_code: The type and code of a refusal for which the vendor has no message.
-        kinds: The vendor's name of each JSON type, by OpenAI's name.
+        kinds: The vendor's name for each JSON type, by OpenAI's name.
         keys: The keys that a request may have.
         unknown_keys: Whether unknown keys are refused, refused only in the mode `strict`, or ignored.
         message_keys: The keys that a message may have, by role; other roles do not exist.
@@ -51,29 +52,30 @@ class VendorHost:
         parts: The types of content parts, by role; other roles accept only text.
         part_keys: The keys that a content part may have in addition to its type and its value.
         part_types: The JSON type of a part's value, by part type; other parts are objects.
-        part_values: The key of a part's value, if it differs from the part's type; None if there is no single key.
+        part_values: The key that contains a part's value, if it is not the part's type; None if there is no single key.
         nullable: The roles whose content may be null.
         argument_types: The JSON types that a call's arguments may have.
         tool_types: The types of tools and calls.
         tool_marks: The keys that a tool may have in addition to its type and its value.
-        own_tools: A pattern of the types of tools that the host runs; their keys are not checked.
+        own_tools: A pattern that matches the types of tools that the host runs itself. The keys of these tools are not
+            checked.
         choices: The strings that `tool_choice` may be.
         efforts: The strings that `reasoning_effort` may be; None if the vendor does not document them.
-        names: A pattern of tool names.
+        names: A pattern that tool names must match.
         enforced: Rules of strict compatible hosts (`ServerRule.strict_only`) that this host enforces in both modes.
-        lacks: Rules of strict compatible hosts that this host enforces in neither mode.
+        lacks: Rules of strict compatible hosts that this host does not enforce in any mode.
         fixed: The only accepted value of each sampling parameter, for models that accept no other value.
-        schema: Returns a description of a fault in a tool's parameters, or None.
-        strict: Returns a description of a fault in an answer schema with `strict`, or None.
-        answer: Returns a description of a fault in any answer schema, or None.
+        schema: Checks a tool's parameters. Returns a description of a fault, or None.
+        strict: Checks an answer schema with `strict`. Returns a description of a fault, or None.
+        answer: Checks any answer schema. Returns a description of a fault, or None.
         identity: Checks the ids and names of all messages.
         sequence: Checks the pairing and the order of messages.
         checks: Further checks of the complete request, which run at the end.
-        reasoning: The rule that a turn with calls breaks if its reasoning is missing while thinking is on.
+        reasoning: The rule that is broken if a turn with calls has no reasoning while thinking is on.
         reasoning_scope: The turns whose reasoning the official host checks: `all` turns with calls, or only the `open`
             turn.
-        forced: The rule that a forced tool choice breaks while thinking is on.
-        profile: The profile of a model if the settings contain none.
+        forced: The rule that is broken by a forced tool choice while thinking is on.
+        profile: The profile of models for which the settings contain none.
         finish: Adjusts a refusal, given the request and the values in the refusal's message.
     """
 
@@ -124,7 +126,7 @@ class VendorHost:
     def translate(self, refused: RuleBroken, request: Json) -> RuleBroken:
         """Return the refusal with this vendor's error message.
 
-        A refusal with a detail stays unchanged, because it comes from the provider behind a gateway.
+        A refusal with a `detail` is returned unchanged, because it comes from a gateway's upstream provider.
         """
         if refused.refusal.detail is not None:
             return refused
@@ -147,7 +149,7 @@ class VendorHost:
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """The context of the checks of one request: the host, its mode, its settings and the model's profile."""
+    """The context in which one request is checked: the host, its mode and settings, and the model's profile."""
 
     host: VendorHost
     mode: Mode
@@ -160,7 +162,7 @@ class RequestContext:
         return self.profile if isinstance(self.profile, CompatibleProfile) else self.host.profile
 
     def enforces(self, rule: ServerRule) -> bool:
-        """Return True if this host enforces a rule that only some hosts of the family have."""
+        """Return True if this host enforces `rule`, which only some hosts of the family enforce."""
         if rule.id in self.host.lacks:
             return False
         return self.mode == "strict" or not rule.strict_only or rule.id in self.host.enforced
@@ -173,7 +175,7 @@ class RequestContext:
 
 
 def does_model_think(request: Json, profile: CompatibleProfile) -> bool:
-    """Return True if the model thinks before its answer to this request."""
+    """Return True if the model thinks before it answers this request."""
     if profile.thinking == "always":
         return True
     asked = request.get("thinking")

@@ -1,4 +1,4 @@
-"""Check the media type and the size of images in Anthropic requests, by reading their first bytes."""
+"""Check the media type and size of images in Anthropic requests, by reading the beginning of each image file."""
 
 from base64 import b64decode
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,7 @@ from actors.strict.rules.base import Json, is_array, is_object
 from actors.strict.rules.reading import cached_result
 
 _MOST, _MOST_OF_MANY, _MANY = 8000, 2000, 20
-_READ = 256 * 1024  # the number of bytes of an image file that are read
+_READ = 256 * 1024  # number of bytes to read from the beginning of an image file
 
 
 def check(messages: Sequence[Json]) -> None:
@@ -56,7 +56,7 @@ def _images(content: Json, path: str) -> Iterator[tuple[str, Json]]:
 
 
 def _read_image(data: Json) -> tuple[str, tuple[int, ...]]:
-    """Return the media type and the sides in pixels of an image file; the type is "" if it is unknown."""
+    """Return the media type of an image file and its sides in pixels. The type is "" if it is unknown."""
     try:
         raw = b64decode(data[: _READ * 4 // 3 // 4 * 4])
     except (ValueError, TypeError):
@@ -77,7 +77,7 @@ def _unpack_integers(raw: bytes, width: int, byte_order: Json) -> tuple[int, ...
 
 
 def _jpeg_sides(raw: bytes) -> tuple[int, ...]:
-    """Return the sides of a JPEG in pixels, from its first frame header; (0,) if there is none."""
+    """Return the sides of a JPEG image in pixels, from its first frame header; (0,) if it has none."""
     at = 2
     while at + 9 < len(raw):
         if raw[at] != 0xFF or raw[at + 1] == 0xFF:

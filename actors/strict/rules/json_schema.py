@@ -22,7 +22,7 @@ def schema_nodes(
 
 
 def resolve_definition(reference: Json, root: Json) -> Json:
-    """Return the definition that a reference such as `#/$defs/A` names; None if it does not exist."""
+    """Return the definition to which a reference such as `#/$defs/A` points; None if it does not exist."""
     where, key, name = [*str(reference).split("/", 2), "", ""][:3]
     definitions = root.get(key) if where == "#" and key in DEFINITIONS else None
     return definitions.get(name) if is_object(definitions) else None

@@ -1,7 +1,7 @@
-"""Check Kimi requests. Kimi pairs calls and results as OpenAI does, refuses empty texts, and requires reasoning.
+"""Check Kimi requests. Kimi pairs calls and results as OpenAI does, refuses empty text, and requires reasoning.
 
-Every turn with calls needs reasoning. The mode `strict` also requires unique ids in Kimi's own format. The API accepts
-other ids without an error, but Kimi's models then drop calls.
+Every turn with calls needs reasoning. In addition, the mode `strict` requires unique ids in Kimi's own format. The API
+accepts ids in other formats without an error, but Kimi's models then drop calls.
 """
 
 import re
@@ -101,7 +101,7 @@ _SCHEMA = {
     "untyped": "type is not defined",
     "twice": "when using anyOf, type should be defined in anyOf items instead of the parent schema",
 }
-"""The descriptions of faults in a schema, which follow the path in the message."""
+"""Descriptions of faults in a schema. In an error message, they follow the path."""
 
 
 def _moonshot_fault(function: Json) -> str | None:
@@ -112,12 +112,12 @@ def _moonshot_fault(function: Json) -> str | None:
 
 
 def _fault_at(path: str, reason: str) -> str:
-    """Return the description of a fault at a path, in the form of Kimi's error messages."""
+    """Return the description of a fault at a path, formatted as in Kimi's error messages."""
     return f"At path '{path.lstrip('.')}': {reason}"
 
 
 def _inner_fault(schema: Json, path: str) -> str | None:
-    """Return a description of a fault in the properties of an object or the items of an array, or None."""
+    """Return a description of a fault in an object's properties or an array's items, or None."""
     properties = schema.get("properties")
     for key, inner in properties.items() if is_object(properties) else ():
         if not is_object(inner):

@@ -1,11 +1,12 @@
-"""Check Mistral requests: the vendor's error messages, and its own checks of ids, order and pairing.
+"""Check Mistral requests with the vendor's error messages and its own checks of ids, order and pairing.
 
 Theory of operation. Mistral's host runs the validator of the model's tokenizer generation. A table contains the roles
 that may follow each role. Up to generation 7, only the number of results must match: there must be as many results as
 calls before the next assistant message. From generation 11 on, calls and results are paired by id. Up to generation 11,
 ids have nine alphanumeric characters; later, ids may be any string that is not empty. But the hosted API still refuses
-other ids, and refuses a user message after a tool message. So the mode `strict` refuses both in every generation. An
-unknown key is refused before the validator runs, with status 422 and a path in a different format.
+ids that do not have nine alphanumeric characters, and a user message after a tool message. So the mode `strict` refuses
+both in every generation. An unknown key is refused before the validator runs, with status 422 and a path in a different
+format.
 """
 
 import re
@@ -154,7 +155,7 @@ def _check_order(messages: list[Json], *, is_lenient: bool) -> None:
 
 
 def _misplaced_result_rule(messages: list[Json]) -> str:
-    """Return the id of the rule that a result directly after a user message breaks.
+    """Return the id of the rule that is broken by a result directly after a user message.
 
     The rule depends on whether any message contains calls.
     """
@@ -162,7 +163,7 @@ def _misplaced_result_rule(messages: list[Json]) -> str:
 
 
 def _check_counts(messages: list[Json]) -> None:
-    """Check that an answer with calls is followed by as many results, without comparing ids."""
+    """Check that an answer with calls is followed by an equal number of results. Ids are not compared."""
     missing = 0
     for message in messages[1:]:
         if message["role"] == "tool":
@@ -266,7 +267,7 @@ def _add_path(refusal: ServerRefusal, request: Json, values: Mapping[str, object
 
 
 def _inner_value(value: Json, key: str | int) -> Json:
-    """Return the value at a key of an object or at an index of a list; None if there is none."""
+    """Return the value under a key of an object or at an index of a list; None if there is no value."""
     if isinstance(key, str):
         return value.get(key) if is_object(value) else None
     return value[key] if is_array(value) and key < len(value) else None

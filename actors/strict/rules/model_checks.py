@@ -1,7 +1,7 @@
-"""Check the settings of a request against the facts of its model (`actors.strict.rules.models`).
+"""Check a request's settings against the known facts about its model (`actors.strict.rules.models`).
 
-Each wire format has its own fields and error messages; the facts are the same. An unknown model accepts every setting
-that its host accepts.
+Each wire format has its own fields and error messages, but the facts are the same. For an unknown model, every setting
+that the host supports is accepted.
 """
 
 from collections.abc import Mapping
@@ -101,7 +101,7 @@ def _has_functions(request: Mapping[str, Json]) -> bool:
 
 
 def _refuses_tools(row: ServedModel, effort: Json) -> bool:
-    """Return True if Chat Completions refuses function tools for this model at this effort."""
+    """Return True if Chat Completions refuses function tools for this model at this effort level."""
     match row.tools:
         case "no_effort":
             return effort not in (None, "none")
@@ -137,7 +137,7 @@ def _check_effort(row: ServedModel, effort: Json, path: str) -> None:
 
 
 def _check_openai(row: ServedModel, request: Mapping[str, Json], effort: Json) -> None:
-    """Check the sampling, stop and cache settings, which both of OpenAI's APIs have."""
+    """Check the sampling, stop and cache settings, which exist in both of OpenAI's APIs."""
     thinks = (effort or row.effort) != "none"
     excluded = row.sampling == "never" or (row.sampling == "without_thinking" and thinks)
     for key in _SAMPLING:
@@ -153,7 +153,7 @@ def _check_openai(row: ServedModel, request: Mapping[str, Json], effort: Json) -
 
 
 def restrict_to_model(profile: AnthropicProfile, model: str) -> AnthropicProfile:
-    """Return `profile` adjusted to the facts of an Anthropic model. Unknown models leave it unchanged."""
+    """Return `profile`, adjusted to the facts about an Anthropic model; unchanged if the model is unknown."""
     row = served_model(model)
     if row is None or row.maker != "anthropic":
         return profile
@@ -176,9 +176,9 @@ def restrict_to_model(profile: AnthropicProfile, model: str) -> AnthropicProfile
 
 
 def with_thinking_default(profile: CompatibleProfile, model: str, maker: str) -> CompatibleProfile:
-    """Return `profile` with the facts of a model: whether it thinks by default, and whether it can stop thinking.
+    """Return `profile`, adjusted to whether a model thinks by default and whether thinking can be turned off.
 
-    The facts apply only on the host of the model's own maker. For other models, return `profile` unchanged.
+    If `maker` did not make the model, return `profile` unchanged, because the facts apply only on the maker's own host.
     """
     row = served_model(model)
     if row is None or row.maker != maker:

@@ -1,7 +1,8 @@
-"""List facts about models for the strict servers: one row per generation. The first row that matches a name applies.
+"""List facts about models for the strict servers, one row per generation. The first row that matches a model's name
+applies.
 
 The servers enforce these facts for known models, so that a client can be tested with gpt-5.6 or Opus 5.5 before it uses
-the real models. A bare name such as `gpt` or `claude`, and a name of an unknown family, has no row.
+the real models. Bare names such as `gpt` or `claude`, and names of unknown families, have no row.
 
 This table is independent: it shares no code and no pattern with the table that the encoders read, and a test compares
 the two. Where sources disagree, the row contains the values that a real host accepts.
@@ -17,7 +18,7 @@ When: TypeAlias = Literal["always", "without_thinking", "never"]
 
 @dataclass(frozen=True, slots=True)
 class ServedModel:
-    """The facts of one generation of models.
+    """The facts about one generation of models.
 
     Args:
         maker: The maker of the models.
@@ -61,7 +62,7 @@ class ServedModel:
     call_ids: bool = True
 
     def for_names(self, *names: str) -> "ServedModel":
-        """Return a row with the same facts for models with other names."""
+        """Return a copy of this row that applies to models with the given names."""
         return replace(self, names=names)
 
 
@@ -298,7 +299,7 @@ _CUTS_LAST = (r"-latest$", r"-preview$")
 
 @lru_cache(maxsize=1024)
 def served_model(name: str) -> ServedModel | None:
-    """Return the row of a model; None for a bare name such as `gpt`, and for an unknown family."""
+    """Return the row for a model; None for a bare name such as `gpt`, and for an unknown family."""
     plain = name.lower()
     for cut in (*_CUTS, *_CUTS_LAST):
         plain = re.sub(cut, "", plain)

@@ -1,8 +1,8 @@
 """Check requests to OpenAI's `POST /v1/chat/completions`, except their messages.
 
 The order is: body, model, required parameters, unknown keys, values, tools, then the messages. `openai_messages`
-contains the rules and the checks of messages. The same code checks requests to the other vendors of the family, using
-their `VendorHost`.
+contains the rules and the checks of messages. The same code checks requests to all other vendors of the family, as
+their `VendorHost` configures it.
 """
 
 import re
@@ -79,7 +79,7 @@ def validate(
 
 
 def check_request(request: Json, context: RequestContext, size: int) -> None:
-    """Check a parsed request. `size` is the size of its body in bytes.
+    """Check a parsed request. `size` is the size of the request's body in bytes.
 
     Raises:
         RuleBroken: At the first broken rule, with the error message of the host in `context`.
@@ -253,7 +253,7 @@ def _check_tool(tool: Json, path: str, context: RequestContext) -> None:
 
 
 def object_schema_fault(function: dict[str, Json]) -> str | None:
-    """Return a description of the fault if the parameters of a function are not an object's schema; otherwise None."""
+    """Return a description of the fault if a function's parameters are not a schema of type object; otherwise None."""
     schema = function["parameters"]
     if not is_object(schema):
         return f"{schema!r} is not of type 'object', 'boolean'."
@@ -319,7 +319,7 @@ def _has_same_name(tool: dict[str, Json], choice: Json) -> bool:
 
 
 def without_answer_rules(host: VendorHost) -> VendorHost:
-    """Return a host without OpenAI's rules about answer formats, for a vendor whose own rules are unknown."""
+    """Return a copy of a host without OpenAI's rules about answer formats, for vendors whose own rules are unknown."""
     return replace(
         host,
         strict=accept_anything,

@@ -1,13 +1,13 @@
 """List the rules of OpenAI Chat Completions, and check the messages of requests.
 
-Theory of operation. The messages are checked in three passes, so that the first reported fault is the first in the
-provider's order of checks, not in the order of the array: first shapes (role, keys, types), then ids and names, then
-the sequence. The sequence check has one state: the ids of the last assistant message that have no `tool` message yet. A
-`tool` message removes its id. Before any other message and at the end, the state must be empty. A second answer, an
+Theory of operation. The messages are checked in three passes: first shapes (role, keys, types), then ids and names,
+then the sequence. So the reported fault is the first in the provider's order of checks, not the first in the array. The
+sequence check keeps one set as its state: the call ids of the last assistant message that have no `tool` message yet. A
+`tool` message removes its id. Before any other message and at the end, the set must be empty. A second answer, an
 answer without a call and a misplaced answer all find no matching id.
 
-The mode `strict` also has rules of self-hosted servers with this API: they refuse arguments that are not a JSON object
-in a string, two calls with one id in a message, and an empty assistant message.
+The mode `strict` adds rules of self-hosted servers with this API: they refuse arguments that are not a JSON object in a
+string, two calls with the same id in a message, and an empty assistant message.
 """
 
 import re
@@ -306,7 +306,7 @@ def check_id(call_id: str, path: str, limit: int | None) -> None:
 
 
 def check_name(name: Json, path: str, context: RequestContext) -> None:
-    """Refuse a tool name that is empty, too long or contains characters that the host does not accept."""
+    """Refuse a tool name that is empty, is too long, or contains characters that the host does not accept."""
     WALK.require_type(name, str, path)
     if not name:
         raise RULES["OAC-S07"].refuse(path, path=path, name=name)

@@ -1,4 +1,4 @@
-"""Check shapes with OpenAI's error messages, for both of its APIs.
+"""Check the shapes of JSON values, with OpenAI's error messages, for both of its APIs.
 
 Chat Completions and Responses refuse the same faults under different rule ids, so the rules are arguments.
 """
@@ -19,13 +19,13 @@ _TYPES: Mapping[type, str] = {
 
 
 class OpenAIShapeChecker(ShapeChecker):
-    """The shape checks of one of OpenAI's APIs.
+    """The shape checks for one of OpenAI's APIs.
 
     Args:
-        type_rule: The rule that a value of a wrong JSON type breaks.
-        missing_rule: The rule that a missing key breaks.
-        unknown_rule: The rule that an unknown key breaks.
-        word_rule: The rule that a value breaks if it is not one of the allowed values.
+        type_rule: The rule that is broken by a value of a wrong JSON type.
+        missing_rule: The rule that is broken by a missing key.
+        unknown_rule: The rule that is broken by an unknown key.
+        word_rule: The rule that is broken by a value that is not one of the allowed values.
     """
 
     def __init__(
@@ -35,7 +35,9 @@ class OpenAIShapeChecker(ShapeChecker):
         self._word_rule = word_rule
 
     def require_described_type(self, value: Json, expected_type: type, path: str, description: str) -> Json:
-        """Return a value if it has the required JSON type, else raise a refusal that names the type `description`."""
+        """Return a value if it has the required JSON type. Otherwise, raise a refusal that calls the type
+        `description`.
+        """
         if not isinstance(value, expected_type):
             raise self._type_refusal(path, description, value)
         return value

@@ -1,9 +1,9 @@
-"""Check requests to the gateway OpenRouter: its own rules, the rules of its upstream, and reasoning.
+"""Check requests to the gateway OpenRouter against its own rules and the rules of its upstream.
 
 Theory of operation. OpenRouter ignores unknown keys, and forwards only the keys that its upstream accepts. The rules of
-the upstream apply to the forwarded request. `reasoning_details` have stand-in signatures, which are bound to the
-upstream, the text, and the position among the details of their message. A stream cuts a detail into fragments with the
-same index, and this module merges them. Ids may have any length, because the gateway creates ids of 50 characters.
+the upstream apply to the forwarded request. Entries of `reasoning_details` have simulated signatures, which are bound
+to the upstream, the text, and the entry's position in the list. A stream cuts a detail into fragments with the same
+index, and this module merges them. Ids may have any length, because the gateway creates ids of 50 characters.
 """
 
 import base64
@@ -120,7 +120,9 @@ def _check_details(request: Json, context: RequestContext) -> None:
 def _check_detail(
     detail: dict[str, Json], position: tuple[int, int], settings: CompatibleSettings, *, is_latest: bool
 ) -> None:
-    """Check the signature of a reasoning detail. `position` has the indexes of the message and of the detail."""
+    """Check the signature of a reasoning detail. `position` contains the index of the message and the index of the
+    detail.
+    """
     signature = detail.get("signature") or detail.get("data")
     if signature is None:
         return
@@ -136,7 +138,7 @@ def _check_detail(
 def goes_to_anthropic(request: Json, settings: CompatibleSettings) -> bool:
     """Return True if the gateway sends a request to an Anthropic model.
 
-    This depends on the vendor in the model's name. If the name contains no vendor, it depends on the upstream.
+    The vendor in the model's name decides. If the name contains no vendor, the upstream decides.
     """
     vendor, named, _ = request["model"].rpartition("/")
     return vendor == "anthropic" if named else settings.upstream == "Anthropic"
@@ -164,15 +166,15 @@ def _check_tools(request: Json, context: RequestContext) -> None:
 
 
 def with_upstream_rules(hosts: Mapping[str, VendorHost]) -> VendorHost:
-    """Return OpenRouter as a host that also applies the rules of its upstream's vendor.
+    """Return OpenRouter as a host that applies the rules of its upstream's vendor in addition to its own.
 
-    `hosts` contains the vendors by name.
+    `hosts` contains the vendors' hosts by name.
     """
 
     def check_upstream(request: Json, context: RequestContext) -> None:
         settings = context.settings
         name = settings.upstream_vendor if isinstance(settings, CompatibleSettings) else "openai_chat"
-        host = _ANOTHER_VENDOR if name == "openai_chat" and _is_of_another_vendor(request) else hosts[name]
+        host = _UNKNOWN_UPSTREAM if name == "openai_chat" and _is_of_another_vendor(request) else hosts[name]
         inner = replace(context, host=host, profile=replace(context.profile, id_length=None))
         try:
             openai_chat.check_request(_to_upstream(request, host), inner, 0)
@@ -190,7 +192,7 @@ def _is_of_another_vendor(request: Json) -> bool:
 
 
 def _to_upstream(request: Json, host: VendorHost) -> Json:
-    """Return a request as the gateway sends it to the upstream, without cache marks."""
+    """Return a request as the gateway would send it to the upstream, without cache marks."""
     messages = [
         {
             key: _without_gateway_keys(key, value)
@@ -230,11 +232,11 @@ def _without_mark(part: Json) -> Json:
 def _mark_upstream_refusal(
     refusal: ServerRefusal, request: Json, values: Mapping[str, object]
 ) -> ServerRefusal:
-    """Add the upstream's vendor to a refusal that concerns the upstream's own reasoning or cache marks."""
+    """Add the upstream's vendor to the refusal, if the refusal concerns reasoning or cache marks for that upstream."""
     return replace(refusal, detail={"vendor": "anthropic"}) if refusal.rule in _UPSTREAMS else refusal
 
 
-_ANOTHER_VENDOR: VendorHost = replace(without_answer_rules(OPENAI), schema=accept_anything)
+_UNKNOWN_UPSTREAM: VendorHost = replace(without_answer_rules(OPENAI), schema=accept_anything)
 """An upstream that is known to enforce only the family's rules. Its rules about schemas are unknown."""
 
 BEHIND_GATEWAY: VendorHost = replace(OPENAI)
@@ -253,7 +255,7 @@ OPENROUTER: VendorHost = replace(
     parts=PARTS
     | {role: frozenset({"text", "image_url"}) for role in ("tool", "system", "developer")}
     | {"user": PARTS["user"] | {_VIDEO}},
-    schema=accept_anything,  # the upstream's rules check schemas
+    schema=accept_anything,  # schemas are checked by the upstream's rules
     own_tools=_OWN_TOOLS,
     tool_marks=frozenset({"cache_control"}),
     identity=accept_anything,

@@ -1,8 +1,8 @@
 """Convert a request body to the prompt that a provider's cache stores.
 
 A prompt is a sequence of pieces in the provider's order: tools, system, parameters, messages. A cache mark on a piece
-is not part of its text, because clients move the marks. Requests to Bedrock, and requests through OpenRouter to
-Anthropic, are first converted to Anthropic's own format.
+is not part of its text, because clients move the marks. Requests to Bedrock, and requests to Anthropic through
+OpenRouter, are first converted to Anthropic's own format.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,11 +16,11 @@ MINIMUM = 1024
 DAY = 24 * 3600.0
 """The lifetime in seconds of a cache entry with a `prompt_cache_retention` of 24 hours."""
 SECONDS: Mapping[str, float] = {"5m": 300, "1h": 3600}
-"""The lifetime in seconds of a cache entry after its last use, by the mark's `ttl`. Automatic caches have the first."""
+"""The lifetime in seconds of a cache entry after its last use, by the mark's `ttl`. Automatic caches use `5m`."""
 ROUTED = frozenset({"openai_chat", "openai_responses", "xai", "mistral", "kimi"})
-"""Hosts on which `prompt_cache_key` selects the machine, and thereby the automatic cache."""
+"""Hosts on which `prompt_cache_key` selects the machine, and therefore which automatic cache is used."""
 AUTOMATIC = ROUTED | {"deepseek", "gemini", "gemini_2", "vertex", "openrouter"}
-"""Hosts that cache automatically. OpenRouter does if its upstream does."""
+"""Hosts that cache automatically. OpenRouter does so if its upstream does."""
 _RUNS = frozenset({"tool_use", "tool_result"})
 _UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
 
@@ -30,8 +30,8 @@ class Piece(NamedTuple):
 
     Args:
         text: The encoded text of the piece.
-        run: `tool_use` or `tool_result` for a call or result, else empty. A series of pieces with the same `run` counts
-            as one piece in the search for cache entries.
+        run: `tool_use` for a call, `tool_result` for a result, otherwise empty. A series of pieces with the same `run`
+            counts as one piece in the search for cache entries.
         mark: The lifetime in seconds of the cache entry that ends with this piece; None for no entry.
     """
 
@@ -47,10 +47,10 @@ class Prompt:
     Args:
         model: The model of the request.
         pieces: The pieces in the provider's order.
-        marked: Whether the provider caches only on request, by marks; otherwise, its cache is automatic.
-        parameters: The parameters that the cache entries of messages depend on.
-        prefix: The number of pieces before the messages, whose entries do not depend on `parameters`.
-        lane: The request's `prompt_cache_key`, which is equal in all requests of a conversation; may be empty.
+        marked: Whether the provider caches only at cache marks. Otherwise, its cache is automatic.
+        parameters: The request parameters on which cache entries that include messages depend.
+        prefix: The number of pieces before the messages. Cache entries that end there do not depend on `parameters`.
+        lane: The request's `prompt_cache_key`, which is the same in all requests of a conversation; may be empty.
         routed: Whether this key selects the machine that serves the request.
         minimum: The minimum number of tokens of an entry.
         lifetime: The lifetime in seconds of an automatic cache's entry after its last use.
@@ -126,7 +126,9 @@ def automatic_prompt(request: Json, host: str) -> Prompt:
 
 
 def cache_mark(block: Json) -> Json:
-    """Return the cache mark of a block, or else of the last marked part inside the block; None if there is no mark."""
+    """Return the cache mark of a block or, if it has none, of the last marked part inside the block; None without a
+    mark.
+    """
     inner = block.get("content")
     parts = inner if is_array(inner) else []
     marks = [part["cache_control"] for part in parts if is_object(part) and part.get("cache_control")]

@@ -1,13 +1,13 @@
 """Parse growing request bodies incrementally, and cache the results of checks.
 
 In:  request bodies. A body usually contains the items of the previous body and a few more.
-Out: the parsed JSON values. Equal parts of two bodies are the same object, so that results of functions of these parts
-     can be cached.
+Out: the parsed JSON values. Equal parts of two bodies are the same object, so results of functions of these parts can
+     be cached.
 
-Every request repeats the history, so checking each request completely would take quadratic time in the length of a
-conversation. This module splits a body into its members, and lists into their items, and parses each part only once. A
-check that depends only on an item and on named settings can cache its result by the item's identity. Checks that depend
-on the order or on other items run on the complete list each time.
+Every request repeats the history, so the time for checking each request completely would grow with the square of the
+conversation's length. This module splits a body into its members, and lists into their items, and parses each part only
+once. The result of a check that depends only on one item and on given settings can be cached by the item's identity.
+Checks that depend on the order of items or on several items run on the complete list each time.
 
 A parsed value must not be changed.
 """
@@ -33,7 +33,7 @@ _DEEP = 100
 """The maximum number of brackets in a cached part. With more brackets, its depth in the body might exceed the limit."""
 
 _parts: dict[bytes, Json] = {}
-_came: dict[int, tuple[Json, dict[Hashable, Json]]] = {}
+_part_results: dict[int, tuple[Json, dict[Hashable, Json]]] = {}
 """The cached parts by `id()`, each with the cached results of functions of this part."""
 _UNKNOWN: tuple[Json, dict[Hashable, Json]] = None, {}
 
@@ -42,8 +42,8 @@ def parse(body: bytes) -> Json:
     """Return the JSON value of `body`. This is stricter than `json.loads`.
 
     Raises:
-        ValueError: The body is not UTF-8 or not JSON, is nested deeper than 200, or contains a repeated key, NaN,
-            Infinity, a lone surrogate or a number out of range.
+        ValueError: The body is not UTF-8 or not JSON, is nested more than 200 levels deep, or contains a repeated key,
+            NaN, Infinity, a lone surrogate or a number out of range.
     """
     return _parse_part(body) if len(body) <= _WHOLE else _parse_latest(body)
 
@@ -51,26 +51,26 @@ def parse(body: bytes) -> Json:
 def cached_result(compute: Callable[..., T], value: Json, *settings: Hashable) -> T:
     """Return `compute(value, *settings)`. The result is cached if `value` is a cached part of a request body.
 
-    The result must depend only on these arguments, and must not be changed. If it is a JSON object, it becomes a cached
-    part itself.
+    The result must depend only on these arguments, and must not be changed. If the result is a JSON object, it becomes
+    a cached part itself.
     """
-    if (kept := _came.get(id(value))) is None:
+    if (kept := _part_results.get(id(value))) is None:
         return compute(value, *settings)
     known, key = kept[1], (compute, *settings) if settings else compute
     if key not in known:
         made = known[key] = compute(value, *settings)
         if is_object(made):
-            _came[id(made)] = made, {}
+            _part_results[id(made)] = made, {}
     return known[key]  # type: ignore[no-any-return]
 
 
 def unchecked_items(values: Sequence[Json], check_key: object) -> Iterator[tuple[int, Json]]:
     """Yield the index and the value of each item that has not passed this check before.
 
-    An item counts as passed when the caller requests the next item without an exception. `check_key` identifies the
-    check; it is a result of `key_of_check`.
+    An item passes the check when the caller asks for the next item, instead of raising an exception. `check_key`
+    identifies the check; it is a result of `key_of_check`.
     """
-    known = [_came.get(id(value), _UNKNOWN)[1] for value in values]
+    known = [_part_results.get(id(value), _UNKNOWN)[1] for value in values]
     new = [at for at, passed in enumerate(known) if check_key not in passed]
     for at in new:
         yield at, values[at]
@@ -87,7 +87,7 @@ def key_of_check(check_name: str, *settings: Hashable) -> object:
 def clear_cache() -> None:
     """Remove all cached parts and results."""
     _parts.clear()
-    _came.clear()
+    _part_results.clear()
     _parse_latest.cache_clear()
 
 
@@ -103,10 +103,10 @@ def _parse_part(text: bytes) -> Json:
 
 
 def _cache_part(value: Json) -> None:
-    if len(_came) >= _MOST:
+    if len(_part_results) >= _MOST:
         _parts.clear()
-        _came.clear()
-    _came[id(value)] = value, {}
+        _part_results.clear()
+    _part_results[id(value)] = value, {}
 
 
 def _parse_json(text: bytes) -> Json:
@@ -118,8 +118,8 @@ def _parse_latest(body: bytes) -> Json:
     """Parse a body. The latest body is cached, because a server parses each body several times."""
     try:
         taken = _parse_parts(body)
-    except (ValueError, RecursionError):  # parsing the complete body then raises the error with its position
-        taken = None
+    except (ValueError, RecursionError):
+        taken = None  # parse the complete body, so that the error contains the position
     value = _parse_json(body) if taken is None else taken
     if is_object(value):
         _cache_part(value)

@@ -1,9 +1,9 @@
 """Check that turns with calls contain the reasoning that the host requires.
 
 While thinking is on, Kimi and DeepSeek refuse an assistant message with calls that has no `reasoning_content`. On their
-own hosts, the field may be empty. Compatible hosts and relays require a text in it, and so does the mode `strict`.
-Google's version of Chat Completions requires the signature of a model's first call in `extra_content`. (Google's own
-API has it in the part with the call.)
+own hosts, the field may be empty. Compatible hosts and relays require text in it, as does the mode `strict`. Google's
+version of Chat Completions requires the signature of a model's first call in `extra_content`. (Google's own API has the
+signature in the part with the call.)
 """
 
 from actors.strict.rules import gemini_signatures
@@ -14,7 +14,7 @@ from actors.strict.rules.reading import parse
 
 
 def check_reasoning_present(request: Json, context: RequestContext) -> None:
-    """Refuse a turn with calls and without reasoning, if the host requires reasoning and thinking is on."""
+    """Refuse a turn that has calls but no reasoning, if the host requires reasoning and thinking is on."""
     rule = context.host.reasoning
     if rule is None or not does_model_think(request, context.model_profile):
         return
@@ -48,7 +48,7 @@ def check_call_signatures(request: Json, context: RequestContext) -> None:
 
 
 def signature(call: Json, model: str, settings: CompatibleSettings) -> str:
-    """Return the stand-in signature of a call by this model."""
+    """Return the simulated signature for a call that the model `model` made."""
     try:
         given = parse(call["function"]["arguments"].encode())
     except (KeyError, ValueError):  # the call is not a function call, or its arguments are invalid

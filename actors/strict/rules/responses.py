@@ -1,7 +1,7 @@
 """Check requests to OpenAI's `POST /v1/responses`: everything outside the items, and the order of all checks.
 
-The order is: body, model, required parameters, unknown keys, values, tools. Then follow the items (`responses_items`),
-encrypted reasoning (`responses_reasoning`) and the size.
+The order is: body, model, required parameters, unknown keys, values, tools. After that come the items
+(`responses_items`), encrypted reasoning (`responses_reasoning`) and the size.
 """
 
 import re
@@ -56,7 +56,7 @@ def validate(
         settings: The settings of the server.
         store: The stored items of the host, to which the body may refer. Without a store, references are refused,
             unless the settings trust signatures.
-        keys: The parameters that the method accepts, by default the parameters of a request for an answer.
+        keys: The parameters that the endpoint accepts; by default, those of a request for an answer.
 
     Raises:
         RuleBroken: At the first broken rule.
@@ -114,7 +114,7 @@ def _profile_of(
 
 
 def _check_sampling(value: Json, path: str, profile: ResponsesProfile) -> None:
-    """Refuse a sampling setting of a reasoning model."""
+    """Refuse a sampling setting for a reasoning model."""
     if not profile.sampling:
         raise RULES["OAR-S10"].refuse(path, path=path)
 
@@ -273,7 +273,7 @@ def _check_function(tool: dict[str, Json], path: str) -> None:
 
 
 def check_name(name: Json, path: str) -> None:
-    """Refuse a tool name that is empty, too long or contains other characters than letters, digits, `_` and `-`."""
+    """Refuse a tool name that is empty, is too long, or contains characters other than letters, digits, `_` and `-`."""
     WALK.require_type(name, str, path)
     if len(name) > _MAX_NAME:
         raise RULES["OAR-S07"].refuse(path, path=path, limit=_MAX_NAME, length=len(name))

@@ -1,9 +1,9 @@
 """Check the items of an OpenAI Responses request: their shapes, ids and names, and their sequence.
 
-Theory of operation. The items are checked in several passes, so that the first reported fault is the first in the order
-of checks, not in the order of the array. Outputs are paired with calls by `call_id`. An output may follow its call at
-any distance, but no call may be open at the end. Strict compatible hosts also require the outputs directly after a
-series of calls. A separate pass checks this (`_check_call_groups`).
+Theory of operation. The items are checked in several passes, so the reported fault is the first in the provider's order
+of checks, not the first in the array. Outputs are paired with calls by `call_id`. An output may follow its call at any
+distance, but no call may be open at the end. Strict compatible hosts require the outputs directly after a series of
+calls. A separate pass checks this (`_check_call_groups`).
 
 Some items are valid only together with the reasoning before them. This needs no storage, because the server's item ids
 contain the id of the preceding reasoning: `fc_r<x>_<n>` was created after reasoning `rs_<x>`. Reasoning and the item
@@ -34,7 +34,7 @@ from actors.strict.rules.shapes import ArrayOf, Check, Fields, Maybe, Shape, Tag
 
 _PREFIXES = {"message": "msg", "function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs"}
 _ROLES = ("user", "assistant", "system", "developer")
-_MADE_BEHIND = re.compile(r"[a-z]+_r([0-9a-f]+)_\d+")
+_CREATED_AFTER_REASONING = re.compile(r"[a-z]+_r([0-9a-f]+)_\d+")
 _NAME = r"^[a-zA-Z0-9_-]+$"
 _MAX_NAME = 128
 _MAX_STRING = 10_485_760
@@ -83,7 +83,8 @@ def check_sequence(
         profile: The profile of the model.
         are_consecutive: Returns True if the host created a call directly after a reasoning item, so that the call needs
             no id.
-        allows_unknown_calls: Whether some references are unknown, so that an output may answer an unknown call.
+        allows_unknown_calls: Whether some references could not be resolved, so that an output may answer a call that is
+            not in `items`.
 
     Raises:
         RuleBroken: At the first broken rule.
@@ -98,7 +99,7 @@ def check_sequence(
 
 
 def item_kind(item: Json) -> str:
-    """Return the type of an item. Messages may omit their type, and so may references, which have only an id."""
+    """Return the type of an item. Messages may omit their type, as may references, which have only an id."""
     which: str | None = item.get("type")
     return which or ("message" if "role" in item or "id" not in item else "item_reference")
 
@@ -127,7 +128,7 @@ def _check_message(item: Json, path: str, context: object) -> None:
     said = WALK.require(item, "content", path)
     if role != "assistant":
         _check_content(said, _INPUT, content)
-    elif said != []:  # an answer that consists only of reasoning has a message without parts
+    elif said != []:  # if an answer consists only of reasoning, its message has no parts
         _check_content(said, _SAID, content)
 
 
@@ -197,7 +198,9 @@ _VALUES = {
     "input_file": ("file_url", "file_data", "file_id"),
     "refusal": ("refusal",),
 }
-"""The keys that may contain a part's value; the first existing key counts. Other parts have the key `text`."""
+"""The keys that may contain a part's value, by the part's type; the first key that is present counts. All other parts
+have the key `text`.
+"""
 _CHECKS: Mapping[str, Check] = {
     "message": _check_message,
     "function_call_output": _check_output,
@@ -233,7 +236,7 @@ def _check_names(item: dict[str, Json], path: str, profile: ResponsesProfile) ->
 
 
 def _check_item_ids(items: list[Json], profile: ResponsesProfile) -> None:
-    """Check that item ids are unique and have the prefix of their type, and that their reasoning is present."""
+    """Check that item ids are unique, have their type's prefix, and are preceded by the reasoning that they require."""
     seen: set[str] = set()
     for at, (which, named) in _item_ids(items):
         prefix = _PREFIXES.get(which, "")
@@ -245,7 +248,7 @@ def _check_item_ids(items: list[Json], profile: ResponsesProfile) -> None:
             continue
         if named in seen:
             raise RULES["OAR-07"].refuse("input", id=named)
-        behind = _MADE_BEHIND.fullmatch(named)
+        behind = _CREATED_AFTER_REASONING.fullmatch(named)
         if which in _PREFIXES and behind and f"rs_{behind[1]}" not in seen:
             raise RULES["OAR-04"].refuse("input", id=named, kind=which, wanted=f"rs_{behind[1]}")
         seen.add(named)
@@ -286,7 +289,7 @@ def _check_pairs(items: list[Json], *, allows_unknown_calls: bool) -> None:
 
 
 def _runs_in_container(call: Json) -> bool:
-    """Return True for a command that the provider runs in a container, so that the client sends no output."""
+    """Return True for a command that the provider itself runs in a container. The client then sends no output."""
     environment = call.get("environment")
     return is_object(environment) and environment.get("type") == "container_reference"
 
@@ -304,7 +307,9 @@ def _call_of_output(item: Json, items: list[Json]) -> tuple[str, str]:
 
 
 def _check_reasoning(items: list[Json], are_consecutive: Callable[[Json, Json], bool]) -> None:
-    """Check that an item of the model follows reasoning. Either both items must have ids, or neither."""
+    """Check that each reasoning item is followed by an item from the model. Either both items must have ids, or
+    neither.
+    """
     said = [item for item in items if item_kind(item) not in OUTSIDE]
     for item, behind in zip_longest(said, said[1:]):
         if item_kind(item) != "reasoning":
@@ -320,7 +325,7 @@ def _check_reasoning(items: list[Json], are_consecutive: Callable[[Json, Json], 
 
 
 def _is_from_model(item: Json) -> bool:
-    """Return True for an item that the model or a tool of the provider created."""
+    """Return True for an item that the model or a provider-run tool created."""
     which = item_kind(item)
     if which == "message":
         return bool(item["role"] == "assistant")
@@ -330,7 +335,7 @@ def _is_from_model(item: Json) -> bool:
 
 
 def _check_call_groups(items: list[Json], *, allows_unknown_calls: bool) -> None:
-    """Refuse messages between calls and their outputs. Items of provider tools are allowed there."""
+    """Refuse messages between calls and their outputs. Items of provider-run tools are allowed there."""
     run: list[str] = []
     closing = False
     for item in items:

@@ -1,11 +1,11 @@
-"""Create and check stand-in encrypted content of OpenAI's reasoning items.
+"""Create and check simulated encrypted content for OpenAI's reasoning items.
 
 Theory of operation. The encrypted content contains the state that the item was bound to when it was created: the
 account, the model, the item's id, and a digest of everything before the item. An HMAC protects this state. So the
-server stores nothing. When a request returns the encrypted content, the server compares the state in it with the
-request. A client may omit the id of the item, but must not change it. The state does not contain the summary, which
-clients omit. The digest excludes reasoning, which clients may drop. It also excludes the ids, statuses and phases of
-items, because a client that stores nothing on the server does not send them back.
+server need not store anything: when a request returns the encrypted content, the server compares the state in it with
+the request. A client may omit the id of the item, but must not change it. The state does not contain the summary, which
+clients omit. The digest excludes reasoning, because clients may drop it. It excludes the ids, statuses and phases of
+items as well, because a client that stores nothing on the server does not send them back.
 """
 
 import base64
@@ -24,7 +24,7 @@ from actors.strict.rules.responses_store import as_items
 
 @dataclass(frozen=True, slots=True)
 class _SealedItem:
-    """Everything that encrypted reasoning is bound to. `before` is a digest of the preceding content."""
+    """The state to which encrypted reasoning is bound. `before` is a digest of the preceding content."""
 
     account: str
     model: str
@@ -70,7 +70,7 @@ def check(request: Json, mode: Mode, profile: ResponsesProfile, settings: Respon
 def _mismatch_reason(
     sealed: _SealedItem | None, current: _SealedItem, *, is_bound: bool, is_strict: bool
 ) -> str | None:
-    """Return the provider's reason to refuse encrypted reasoning; None if the reasoning is valid."""
+    """Return the reason that the provider gives for refusing encrypted reasoning; None if the reasoning is valid."""
     if sealed is None:
         return "Encrypted content could not be decrypted or parsed."
     if sealed.account != current.account:
@@ -94,7 +94,7 @@ def _sealed_item(
 
 
 def _without_ids(item: Json) -> Json:
-    """Return the data of an item that the digest of a prefix covers."""
+    """Return the parts of an item that a prefix digest covers."""
     which = item_kind(item)
     if which == "message":
         return [item["role"], _joined_text(item["content"])]
@@ -102,7 +102,7 @@ def _without_ids(item: Json) -> Json:
 
 
 def _joined_text(content: Json) -> Json:
-    """Return the content of a message as one string if it contains only text, else unchanged."""
+    """Return a message's content as one string if it contains only text; otherwise return it unchanged."""
     if isinstance(content, str):
         return content
     texts = [part.get("text", part.get("refusal")) for part in content]

@@ -20,8 +20,8 @@ class ResponsesProfile:
         adjacent: Whether outputs must directly follow their calls, as in DeepSeek's version of the API. The mode
             `strict` always requires this.
         encrypted: Whether the model supports encrypted reasoning.
-        prefix_bound: Whether encrypted reasoning is refused after a prefix that differs from the original. (In the mode
-            `hosted`, the server silently ignores such reasoning, like the real host.)
+        prefix_bound: Whether encrypted reasoning is refused if the prefix before it has changed. (In the mode `hosted`,
+            the server silently ignores it instead, like the real host.)
         looks_up_items: Whether the host refuses every item with an id, because it looks the item up and does not find
             it. This was reported for hosts under `store: false`.
         names_items: Whether the items of an answer have ids. Relays omit them.
@@ -46,9 +46,9 @@ class ResponsesSettings:
 
     Args:
         profile: The profile of every model if `models` is None.
-        models: The existing models, by name; None accepts any name.
-        account: The label of the account, to which encrypted reasoning is bound.
-        secret: The key of the stand-in encryption. Hosts with different secrets reject each other's reasoning.
+        models: The models that exist, by name; None accepts any name.
+        account: A label for the account; encrypted reasoning is bound to it.
+        secret: The key for simulated encryption. Hosts with different secrets reject each other's reasoning.
         signatures: `trust` accepts any encrypted content, to validate bodies without a server.
     """
 

@@ -28,7 +28,7 @@ COMPACTED_KEYS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ItemShape:
-    """The shape of one type of item.
+    """The required and optional keys of one type of item.
 
     Args:
         required: The required keys with their JSON types, without `type`.
@@ -105,7 +105,7 @@ OUTSIDE = frozenset(
 )
 """The types of client items without output or text, which are allowed between any other items."""
 SEARCH_OUTPUTS = frozenset({"tool_search_output", "tool_search_call_output"})
-"""The types of results of a tool search. The client sends them if it runs the search."""
+"""The types of items that contain the results of a tool search. The client sends them if it runs the search."""
 
 _BREAKPOINT = frozenset({"type", "prompt_cache_breakpoint"})
 INPUT_PARTS: Mapping[str, frozenset[str]] = {

@@ -1,8 +1,9 @@
-"""Store the responses and conversations of OpenAI Responses, and complete requests that refer to them.
+"""Store responses and conversations of OpenAI Responses, and resolve references to them in requests.
 
-A request may refer to a conversation by its last response (`previous_response_id`) or by its id (`conversation`). It
-may also refer to one item, by an `item_reference` or by reasoning that consists only of an id. `expand` replaces
-references by the stored items, so that rules, scripts and stand-in encryption see the complete conversation.
+A request may refer to a conversation by its last response (`previous_response_id`) or by its id (`conversation`). In
+addition, it may refer to single items, by an `item_reference` or by reasoning that consists only of an id. `expand`
+replaces references with the stored items, so that rules, scripts and simulated encryption see the complete
+conversation.
 """
 
 from collections import OrderedDict
@@ -24,7 +25,7 @@ _PREFIXES = {
 
 @dataclass(frozen=True, slots=True)
 class _StoredResponse:
-    """A response with the id of the previous response and the new items of its request.
+    """A stored response, with the new input items of its request.
 
     Attributes:
         previous: The id of the previous response, or None.
@@ -57,8 +58,8 @@ class ResponsesStore:
 
     If there are more than `limit` objects of one kind, the oldest is removed.
 
-    The store also records which call followed which reasoning. It does this for all responses, even if they are not
-    stored, because a client may send back such a call with only its `call_id`.
+    In addition, the store records which call directly followed which reasoning. It does this even for responses that
+    are not stored, because a client may send back such a call with only its `call_id`.
     """
 
     def __init__(self, limit: int = 10_000) -> None:
@@ -86,7 +87,7 @@ class ResponsesStore:
     def store_response(self, request: Json, response: Json) -> None:
         """Store a response and the new items of its expanded request, unless the request has `store: false`.
 
-        In both cases, the items are added to the conversation that the request names.
+        Even with `store: false`, the items are added to the request's conversation, if there is one.
         """
         named, is_stored = conversation_of(request), request.get("store") is not False
         new = request["input"][len(self.preceding_items(request) or ()) :]
@@ -155,7 +156,7 @@ class ResponsesStore:
     def complete_item(self, item: Json) -> Json:
         """Return an item in the host's complete form, with a type and an id.
 
-        A message also gets a status and a list of parts.
+        If the item is a message, it gets a status and a list of parts as well.
         """
         which = item.get("type") or "message"
         kept = {"type": which, **item}
@@ -197,7 +198,7 @@ def as_items(request_input: Json) -> Sequence[Json]:
 
 
 def expand(request: Json, store: ResponsesStore, *, accepts_unknown: bool = False) -> tuple[list[Json], bool]:
-    """Return the complete conversation of a request, and whether some of its calls may be unknown.
+    """Return a request's complete conversation, and True if some of its references could not be resolved.
 
     The conversation consists of the stored earlier items and the request's input, with references replaced.
 
@@ -227,13 +228,13 @@ def expand(request: Json, store: ResponsesStore, *, accepts_unknown: bool = Fals
 
 
 def conversation_of(request: Json) -> str | None:
-    """Return the id of the conversation that a request names, or None."""
+    """Return the id of a request's conversation, or None."""
     named = request.get("conversation")
     return named.get("id") if is_object(named) else named
 
 
 def _resolve_reference(item: Json, store: ResponsesStore, *, accepts_unknown: bool) -> Json:
-    """Return the stored item that a reference names. Return any other item unchanged."""
+    """Return the stored item to which a reference refers. Return any other item unchanged."""
     if not is_reference(item):
         return item
     meant = store.item(item["id"])

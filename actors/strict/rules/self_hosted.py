@@ -1,6 +1,6 @@
 """Define the rules of the self-hosted servers vLLM, llama.cpp and Ollama.
 
-They differ from OpenAI in a few rules, and enforce the chat template of their model.
+These servers differ from OpenAI in a few rules, and enforce the model's chat template.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ _SOURCE = "the server's source"
 def strict_only(
     check: Callable[[list[Json], RequestContext], None],
 ) -> Callable[[list[Json], RequestContext], None]:
-    """Return `check` wrapped so that it runs only in the mode `strict`."""
+    """Return a check that runs `check` only in the mode `strict`."""
 
     def check_strictly(messages: list[Json], context: RequestContext) -> None:
         if context.mode == "strict":
@@ -140,7 +140,7 @@ def _check_image_support(request: Json, context: RequestContext) -> None:
 
 
 def _unanchored_pattern(schema: Json) -> str | None:
-    """Return a regular expression of a schema that is not anchored at both ends, or None.
+    """Return the first regular expression in a schema that is not anchored at both ends, or None.
 
     The server cannot build a grammar for such an expression.
     """
@@ -170,7 +170,7 @@ def _check_choice(request: Json, context: RequestContext) -> None:
 
 
 def _ignored_choice_rule(rule_id: str) -> ServerRule:
-    """Return the rule against a tool choice that is an object. The real server silently ignores the choice."""
+    """Return the rule that forbids an object as tool choice. The real server silently ignores such a choice."""
     message = "tool_choice is not a string"
     return ServerRule(rule_id, message, f"{_SOURCE}: no refusal, it is taken for auto", strict_only=True)
 

@@ -1,7 +1,7 @@
-"""Check the shape of a JSON value against a table, with the error messages of a host.
+"""Check the shape of a JSON value against a table, with a host's error messages.
 
 In:  a value, its shape, and its path for error messages.
-Out: nothing if the value fits the shape. Otherwise, the refusal of the first fault in the order of the table is raised.
+Out: nothing if the value fits the shape. Otherwise, `RuleBroken` is raised for the first fault in table order.
 
 A shape is data:
 
@@ -14,8 +14,8 @@ A shape is data:
     Tagged("type", {"a": shape})  an object whose tag selects its shape
     Then(shape, check)            a shape, and a further check of the value
 
-A check is a function of the value, its path and the context that the caller passed. It raises the refusal of a rule
-that no table can express. Hosts differ in rules, messages and paths; `ShapeChecker` contains the shared code.
+A check is a function of the value, its path and the context that the caller passed. It raises `RuleBroken` for a rule
+that cannot be expressed in a table. Hosts differ in rules, messages and paths; `ShapeChecker` contains the shared code.
 """
 
 from collections.abc import Callable, Mapping
@@ -52,7 +52,7 @@ class Maybe:
 
 @dataclass(frozen=True, slots=True)
 class Then:
-    """A shape, with a further `check` that runs after it."""
+    """A shape, and a further `check` that runs if the value has this shape."""
 
     shape: "Shape"
     check: Check
@@ -60,7 +60,7 @@ class Then:
 
 @dataclass(frozen=True, slots=True)
 class ArrayOf:
-    """The shape of an array whose items have one `shape`. `check` runs before the items are checked."""
+    """The shape of an array whose items all have the shape `shape`. `check` runs before the items are checked."""
 
     shape: "Shape"
     check: Check | None = None
@@ -73,7 +73,8 @@ class Fields:
         fields: The keys, in the order in which they are checked.
         closed: When unknown keys are refused: before the fields are checked (`first`), afterwards (`last`), or never
             (`open`).
-        precheck: A check that runs before the fields, and after the unknown keys if these are refused first.
+        precheck: A check that runs before the fields are checked. If unknown keys are refused first, it runs after
+            that.
         check: A check that runs at the end.
     """
 
@@ -122,7 +123,7 @@ class Tagged:
         tag: The key of the tag, such as `type`.
         shapes: The shape of the object, by tag.
         listed: The tags, in the order in which an error message lists them.
-        precheck: A check of an object with a known tag, which runs before its shape.
+        precheck: A check that runs if the tag is known, before the shape is checked.
         reports_wrong_type: Whether a tag that is not a string is a separate fault.
     """
 
@@ -137,9 +138,7 @@ Shape: TypeAlias = type | Word | ArrayOf | Fields | OneMember | Tagged | Then
 
 
 class ShapeChecker:
-    """The checks of JSON values against shapes. Each host has a subclass, which formats the paths and builds the
-    errors.
-    """
+    """Checks JSON values against shapes. Each host has a subclass that formats paths and builds errors."""
 
     def key_path(self, path: str, key: str) -> str:
         """Return the path of the value under `key` in the object at `path`."""
@@ -178,7 +177,7 @@ class ShapeChecker:
         raise NotImplementedError
 
     def require_type(self, value: Json, expected_type: type, path: str) -> Json:
-        """Return `value` if it has the JSON type `expected_type`, else raise its refusal."""
+        """Return `value` if it has the JSON type `expected_type`; otherwise raise a refusal."""
         if not isinstance(value, expected_type) or (expected_type is int and isinstance(value, bool)):
             raise self.wrong_type_refusal(path, expected_type, value)
         return value
@@ -206,7 +205,7 @@ class ShapeChecker:
         return None if found is None else self.require_type(found, expected_type, self.key_path(path, key))
 
     def allow_only(self, value: Mapping[str, Json], allowed: frozenset[str], path: str) -> None:
-        """Refuse an object that has keys that are not in `allowed`."""
+        """Refuse an object with keys that are not in `allowed`."""
         if (key := unknown_key(value, allowed)) is not None:
             raise self.unknown_key_refusal(path, key)
 

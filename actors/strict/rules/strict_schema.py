@@ -1,4 +1,4 @@
-"""Check strict schemas of answers and tools by the rules of OpenAI's structured outputs.
+"""Check strict answer and tool schemas against the rules of OpenAI's structured outputs.
 
 The rules come from the guide "Structured Outputs" (supported schemas), and from reported refusals: each message in this
 module follows `Invalid schema for response_format 'NAME': ` or `Invalid schema for function 'NAME': `. Keywords without
@@ -28,9 +28,9 @@ Context = tuple[str, ...]
 
 
 def find_fault(schema: Json, *, is_compatible_host: bool) -> str | None:
-    """Return a description of the first fault of a strict schema, or None.
+    """Return a description of the first fault in a strict schema, or None.
 
-    If `is_compatible_host` is True, the additional rules of strict compatible hosts apply too.
+    If `is_compatible_host` is True, apply the additional rules of strict compatible hosts as well.
     """
     if not is_object(schema):
         return f"{schema!r} is not of type 'object', 'boolean'."
@@ -44,7 +44,7 @@ def find_fault(schema: Json, *, is_compatible_host: bool) -> str | None:
 
 
 def _schema_faults(schema: Json, context: Context, root: Json, *, is_compatible_host: bool) -> Iterator[str]:
-    """Yield a description of each fault of a schema, in document order. `context` is the path of the schema."""
+    """Yield a description of each fault in a schema, in document order. `context` is the path of the schema."""
     if not is_object(schema):
         yield f"In context={context}, schema must have a 'type' key."
         return
@@ -114,9 +114,9 @@ def _object_faults(schema: dict[str, Json], context: Context) -> Iterator[str]:
 
 
 def _indistinguishable_objects(alternatives: Json, root: Json) -> Iterator[str]:
-    """Yield a fault for each object of an `anyOf` that has the same first key as an earlier object.
+    """Yield a fault for each object in an `anyOf` that has the same first key as an earlier object.
 
-    Equal keys are allowed if their values are enumerations without a common value.
+    The same key is allowed if its schemas are enumerations without a common value.
     """
     first: dict[str, list[Json]] = {}
     for schema in alternatives if is_array(alternatives) else ():

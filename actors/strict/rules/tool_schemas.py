@@ -1,7 +1,7 @@
-"""Find the faults inside a tool's schema for which hosts refuse the complete request.
+"""Find faults inside a tool's schema that make hosts refuse the complete request.
 
-Anthropic checks the keys of properties only at the root of a schema; deeper keys may be any string. This also applies
-on Bedrock. llama.cpp builds a grammar from the complete schema.
+Anthropic checks the keys of properties only at the root of a schema; deeper keys may be any string. The same applies on
+Bedrock. llama.cpp builds a grammar from the complete schema.
 """
 
 import re
@@ -34,7 +34,7 @@ def first_invalid_subschema(schema: Json) -> str | None:
 
 
 def has_lookaround(schema: Json) -> bool:
-    """Return True if a schema contains a regular expression with a lookaround, for which no grammar can be built."""
+    """Return True if a schema contains a regular expression with lookaround. No grammar can be built for it."""
     if not is_object(schema):
         return False
     pattern = schema.get("pattern")

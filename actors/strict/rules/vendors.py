@@ -30,7 +30,7 @@ FAMILY: VendorHost = replace(
 
 
 def variant_of(host: VendorHost, name: str, rules: dict[str, ServerRule], **vendor_rules: str) -> VendorHost:
-    """Return `host` with another name and its own rules.
+    """Return a copy of `host` with a different name and different rules.
 
     Each keyword in `vendor_rules` maps a rule of the family to the vendor's rule: `OAC_01="XAI-01"`.
     """
@@ -206,7 +206,7 @@ MINIMAX = replace(
 
 
 def _check_answer_format(request: Json, context: RequestContext) -> None:
-    """Refuse an answer format in a request with tools, and an answer schema in a streaming request."""
+    """Refuse an answer format if the request has tools, and refuse an answer schema if the answer is streamed."""
     which = object_at(request, "response_format").get("type", "text")
     if which != "text" and request.get("tools"):
         raise context.host.rules["GRQ-04"].refuse()

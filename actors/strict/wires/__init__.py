@@ -1,1 +1,1 @@
-"""Encode the responses of all wire families except OpenAI Chat Completions and Anthropic. One module per family."""
+"""Encode responses for the wire families other than OpenAI Chat Completions and Anthropic, one module per family."""

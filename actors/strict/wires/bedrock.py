@@ -39,7 +39,7 @@ _IN_STREAM: Mapping[int, str] = {
 
 
 def encode_frame(headers: Mapping[str, str], payload: bytes) -> bytes:
-    """Return one frame of the event stream with valid checksums. All header values are strings."""
+    """Return one frame of the event stream, with valid checksums and headers whose values are strings."""
     opening = b"".join(
         pack(">B", len(name)) + name.encode() + b"\x07" + pack(">H", len(value.encode())) + value.encode()
         for name, value in headers.items()
@@ -56,7 +56,7 @@ def _encode_event(event_type: str, payload: Json) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class BedrockWire:
-    """The response encoder of Bedrock Converse. Signatures of reasoning depend on the request, and generated ids
+    """The response encoder for Bedrock Converse. Signatures of reasoning depend on the request, and generated ids
     depend on `host`.
     """
 

@@ -1,6 +1,6 @@
 """Encode scripted turns for the vendors of the Chat Completions family.
 
-All vendors use OpenAI's format, and each vendor's differences are data (`VendorFormat`).
+All vendors use OpenAI's format. A `VendorFormat` lists a vendor's differences from it.
 """
 
 import hashlib
@@ -22,20 +22,20 @@ _INDEX = re.compile(r":(\d+)$")
 
 @dataclass(frozen=True, slots=True)
 class VendorFormat:
-    """The differences of a vendor's responses from OpenAI's.
+    """The differences between a vendor's responses and OpenAI's.
 
     Args:
-        reasoning: The field that contains reasoning. `details` is OpenRouter's list in addition to `reasoning`, and
-            `chunks` are Mistral's content chunks.
+        reasoning: The field that contains reasoning. `details` is OpenRouter's list `reasoning_details` in addition to
+            the field `reasoning`. `chunks` are Mistral's content chunks.
         ids: The form of call ids. `openai` is OpenAI's prefix with a unique suffix. `kimi` is `functions.name:index`,
-            where the index counts the calls of the conversation. `kimi_short` is the same without `functions.`, and
-            `mistral` is nine alphanumeric characters.
+            where the index counts the calls of the conversation. `kimi_short` is `name:index`, and `mistral` is nine
+            alphanumeric characters.
         whole_calls: Whether a call arrives in one delta.
-        usage: The place of the token figures in a stream: in a separate chunk if requested (`asked`), in the chunk with
+        usage: Where a stream contains the token counts: in a separate chunk if requested (`asked`), in the chunk with
             the stop reason (`finish`), inside the `choice` of that chunk, or under the key `x_groq`.
-        cached: The place of the number of cached tokens: in the `details` of the prompt tokens, in two fields for
-            `hits` and misses, or in a field of its own (`flat`).
-        comment: A keep-alive line that is sent before the first event and after it.
+        cached: Where the number of cached tokens is: in the `details` of the prompt tokens, in two fields for `hits`
+            and misses, or in a separate field (`flat`).
+        comment: A keep-alive comment that is sent before and after the first event.
     """
 
     reasoning: Literal["reasoning_content", "reasoning", "details", "chunks"] = "reasoning_content"
@@ -56,16 +56,18 @@ VENDOR_FORMATS: Mapping[str, VendorFormat] = {
     "open_models": VendorFormat("reasoning"),
     "ollama": VendorFormat("reasoning", whole_calls=True),
 }
-"""The differences of each vendor. Other vendors use OpenAI's format with `reasoning_content`."""
+"""Each vendor's differences from OpenAI's format. Vendors that are not listed use OpenAI's format with
+`reasoning_content`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class CompatibleWire(OpenAIWire):
-    """The response encoder of one OpenAI-compatible vendor.
+    """The response encoder for one OpenAI-compatible vendor.
 
     Args:
         vendor: Name of the vendor's dialect.
-        vendor_format: Differences from OpenAI's format.
+        vendor_format: The vendor's differences from OpenAI's format.
         settings: Returns the settings of the current request; the signatures of reasoning depend on them.
     """
 
@@ -93,7 +95,7 @@ class CompatibleWire(OpenAIWire):
         return self._with_upstream_field(body)
 
     def _vendor_usage(self, usage: Json) -> Json:
-        """Return the token counts, with the number of cached tokens in the form of this vendor."""
+        """Return the token counts, with the number of cached tokens in this vendor's format."""
         details = usage.get("prompt_tokens_details")
         if details is None or self.vendor_format.cached == "details":
             return usage

@@ -1,4 +1,4 @@
-"""Encode the error bodies of the Chat Completions vendors, including failures that no rule caused."""
+"""Encode error bodies as the Chat Completions vendors do, for broken rules and for other failures."""
 
 from collections.abc import Callable, Mapping
 
@@ -131,4 +131,4 @@ FAILURES: Mapping[str, Failures] = {
         429: ("", "1302", "您当前使用该API的并发数过高"),
     },
 }
-"""Type, code and message of each error, by vendor and status. Other vendors use OpenAI's errors."""
+"""Type, code and message of each error, by vendor and status. Vendors that are not listed use OpenAI's errors."""

@@ -1,9 +1,9 @@
 """Encode scripted turns for Google's generateContent.
 
 A streamed response is a list of `data:` events. Each event is a response with the new parts, and the last event
-contains the finish reason. The signature is on the first call of a response, or on its last text if there is no call.
-In a stream, the signature of a text is on an empty text at the end. Thinking is a part marked as thought, without a
-signature.
+contains the finish reason. The signature is on the first call of a response, or on its last text part if there is no
+call. In a stream, the signature of a text part is on an empty text part at the end. Thinking is a part that is marked
+as thought and has no signature.
 """
 
 import hashlib
@@ -36,9 +36,9 @@ _FAILURES: Mapping[int, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class GeminiWire:
-    """The response encoder of generateContent. Generated ids depend on `host`.
+    """The response encoder for generateContent. Generated ids depend on `host`.
 
-    The parsed requests must contain the `model` from their path.
+    Each parsed request must contain the `model` from the request's path.
     """
 
     settings: GeminiSettings
@@ -137,7 +137,7 @@ class GeminiWire:
                 return ""
 
     def _encode_deltas(self, turn: Turn, request: Json, request_number: int) -> Iterator[Json]:
-        """Yield the wire parts of a stream. A text arrives in pieces, followed by an empty text with its signature."""
+        """Yield the wire parts of a stream. Text is sent in pieces, followed by an empty part with the signature."""
         settings = replace(self.settings, model=request["model"])
         for part, made in self._encode_parts(turn, request, request_number):
             if not isinstance(part, Say | Think):
@@ -160,7 +160,7 @@ def _split_text(text: str, size: int) -> Iterator[str]:
 def _signed_part(turn: Turn) -> object:
     """Return the part that the model signs, or None.
 
-    This is the first call. In an answer with thinking but without calls, it is the last text.
+    The model signs the first call. In an answer with thinking but without calls, it signs the last text.
     """
     if turn.calls:
         return turn.calls[0]

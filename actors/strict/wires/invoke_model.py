@@ -1,4 +1,4 @@
-"""Encode scripted turns for Bedrock's InvokeModel, which sends each of Anthropic's events in a binary frame."""
+"""Encode scripted turns for Bedrock's InvokeModel API, which sends each Anthropic event in a binary frame."""
 
 from base64 import b64encode
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _CHUNK = {":event-type": "chunk", ":content-type": "application/json", ":message
 
 @dataclass(frozen=True, slots=True)
 class InvokeModelWire:
-    """The response encoder of InvokeModel. Answers are in Anthropic's format, and errors in Bedrock's."""
+    """The response encoder for InvokeModel. Answers are in Anthropic's format, and errors in Bedrock's."""
 
     claude: AnthropicWire
     bedrock: BedrockWire

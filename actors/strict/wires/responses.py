@@ -1,8 +1,7 @@
 """Encode scripted turns for OpenAI Responses.
 
-The encoder first builds a list of output items. It derives both responses and streams from this list, so a response and
-a stream of one turn cannot differ. The id of an item contains the id of the reasoning before the item
-(`rules/responses_items.py`).
+The encoder first builds a list of output items. Both the plain and the streamed response are derived from this list, so
+they cannot differ. The id of an item contains the id of the reasoning item before it (`rules/responses_items.py`).
 """
 
 from collections.abc import Iterator
@@ -26,12 +25,12 @@ from actors.strict.wire import (
 
 _ENCRYPTED = "reasoning.encrypted_content"
 _CALL_EVENTS = {"arguments": "function_call_arguments", "input": "custom_tool_call_input"}
-_LAST = 999_999  # clients require increasing numbers, and the number of preceding events is unknown here
+_LAST = 999_999  # numbers must increase, and the number of preceding events is unknown here
 
 
 @dataclass(frozen=True, slots=True)
 class ResponsesWire:
-    """The response encoder of OpenAI Responses. Generated ids depend on `host`.
+    """The response encoder for OpenAI Responses. Generated ids depend on `host`.
 
     `Turn.stop` may be `failed`, or the reason for an incomplete response, such as `max_output_tokens`.
     """
@@ -64,7 +63,7 @@ class ResponsesWire:
         ]
 
     def compact(self, request: Json, request_number: int) -> Json:
-        """Return the compacted form of a conversation: the user's messages, and one item for all other items."""
+        """Return the compacted form of a conversation: the user's messages, and one item that replaces the others."""
         users = [
             {
                 "id": mint_id("msg_", self.host, request_number, at),
@@ -154,7 +153,7 @@ class ResponsesWire:
         }
 
     def _build_items(self, turn: Turn, request: Json, request_number: int) -> list[tuple[object, Json]]:
-        """Return each scripted part with the output item that it becomes."""
+        """Return each scripted part, paired with its output item."""
         if _asks_for_compaction(request):
             return [(None, _compaction_item(mint_id("cmp_", self.host, request_number, 0)))]
         output: list[tuple[object, Json]] = []
@@ -223,7 +222,7 @@ def _custom_call_item(id_suffix: str, call_id: str, call: Call) -> Json:
 
 
 def _free_form_tools(request: Json) -> set[str]:
-    """Return the names of the free-form tools of a request, including tools that its items declare."""
+    """Return the names of a request's free-form tools, including tools that are declared in its items."""
     added = [
         item.get("tools") for item in as_items(request["input"]) if item.get("type") == "additional_tools"
     ]
@@ -243,7 +242,7 @@ def _compaction_item(item_id: str) -> Json:
 
 
 def _item_events(scripted_part: object, wire_item: Json, turn: Turn) -> Iterator[Json]:
-    """Yield the events of one output item of a stream."""
+    """Yield the stream events of one output item."""
     match scripted_part:
         case Say():
             empty: Json = {"content": [], "status": "in_progress"}
@@ -256,7 +255,7 @@ def _item_events(scripted_part: object, wire_item: Json, turn: Turn) -> Iterator
             empty, told = {"status": "in_progress"}, iter(())
         case None:
             empty, told = {}, iter(())
-        case _:  # like OpenAI, send a part of the encrypted content in the start event
+        case _:  # OpenAI sends part of the encrypted content in the start event
             partial = (wire_item["encrypted_content"] or "")[:8] or None
             empty = {"summary": [], "encrypted_content": partial}
             told = _reasoning_events(wire_item, turn)

@@ -247,7 +247,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "responses: an item has its id although its reasoning has none",
         "actors/adapters/responses/encode.py:ResponsesWriter._next_id",
-        "... if waited else self._named",
+        "... if waited else self._has_ids",
         "... if waited else True",
         ("tests/session/test_item_ids.py",),
     ),

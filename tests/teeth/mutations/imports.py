@@ -36,11 +36,11 @@ MUTATIONS: tuple[Mutation, ...] = (
         "import: an empty message is dropped silently",
         "actors/adapters/reading.py:TranscriptReader.read",
         """
-        if self._silent:
+        if self._is_empty:
             ...
         """,
         """
-        if self._silent and (not self._runs):
+        if self._is_empty and (not self._runs):
             ...
         """,
         (UNREAD,),

@@ -196,8 +196,8 @@ MUTATIONS: tuple[Mutation, ...] = (
         "journal: a failed write fails the events written with it",
         "actors/journal/journal_actor.py:JournalActor._commit",
         """
-        for alone in group.single_operations:
-            await self._commit(alone)
+        for single in group.single_operations:
+            await self._commit(single)
         """,
         """
         for append in group.appends:
@@ -209,7 +209,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "journal: each append is written separately",
         "actors/journal/journal_actor.py:JournalActor._run_group",
         "await self._commit(group)",
-        "[await self._commit(alone) for alone in group.single_operations]",
+        "[await self._commit(single) for single in group.single_operations]",
         ("tests/journal/test_journal.py",),
     ),
     Mutation(

@@ -49,14 +49,14 @@ for oldest in ...:
     ),
     Mutation(
         "many sessions: a thrashing host is reported repeatedly",
-        "actors/runtime/reuse.py:Reuse.count_rebuild",
-        "self._is_noted or self.rebuilds % REBUILDS",
+        "actors/runtime/reuse.py:ReuseCounter.count_rebuild",
+        "self._is_thrash_reported or self.rebuilds % REBUILDS",
         "self.rebuilds % REBUILDS",
         (THRASHES,),
     ),
     Mutation(
         "many sessions: every rebuild counts as thrashing",
-        "actors/runtime/reuse.py:Reuse.count_rebuild",
+        "actors/runtime/reuse.py:ReuseCounter.count_rebuild",
         "self.hits - self._hits_before < HITS * REBUILDS",
         "True",
         (f"{ROTATION}::test_a_runtime_that_seldom_rebuilds_a_session_logs_nothing",),

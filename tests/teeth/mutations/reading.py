@@ -54,8 +54,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "reading: cached parts are unbounded",
         f"{READING}:_cache_part",
-        "len(_came) >= _MOST",
-        "len(_came) < 0",
+        "len(_part_results) >= _MOST",
+        "len(_part_results) < 0",
         TESTS,
     ),
     Mutation(

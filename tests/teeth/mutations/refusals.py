@@ -18,7 +18,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "refusals: nothing is learned from an unsupported parameter",
         "actors/provider/learned.py:BindingFacts.learn",
-        "self.unsupported[omission.name] = why",
+        "self.unsupported[omission.name] = message",
         "pass",
         (PARAMETERS,),
     ),

@@ -369,7 +369,7 @@ except BaseException:
     Mutation(
         "headers: a value repeated by a server is shown",
         "actors/provider/rounds.py:Round.run",
-        "without_secrets(failure, (*self._auth_headers, *self._extra))",
+        "without_secrets(failure, (*self._auth_headers, *self._extra_headers))",
         "without_secrets(failure, self._auth_headers)",
         (f"{OAUTH}::test_a_header_that_a_server_echoes_is_removed_from_the_result",),
     ),

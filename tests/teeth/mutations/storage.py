@@ -252,7 +252,7 @@ MUTATIONS = (
         f"{ROWS}:SessionRow.verified_records",
         """
         if expected <= until:
-            raise self.record_damage(where, expected, f"record {expected} is missing")
+            raise self.record_damage(location, expected, f"record {expected} is missing")
         """,
         "",
         ("tests/journal/test_postgres.py::test_damage_is_reported_with_its_location",),
@@ -392,7 +392,7 @@ MUTATIONS = (
     Mutation(
         "storage: links that end too early count as the beginning of the log",
         f"{RECORDS}:read_records",
-        "raise row.record_damage(where, number, f'record {number} is missing')",
+        "raise row.record_damage(location, number, f'record {number} is missing')",
         "after = number",
         (f"{DAMAGE}::test_damage_is_reported_with_its_location",),
     ),

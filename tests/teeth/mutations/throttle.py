@@ -19,7 +19,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "throttle: a pause has no limit while writes are pending",
         f"{THROTTLE}.pause",
-        "here.now() + PATIENCE",
+        "here.now() + MAX_PAUSE",
         "float('inf')",
         (f"{TESTS}::test_a_client_finishes_although_writes_are_always_pending",),
     ),

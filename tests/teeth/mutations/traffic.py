@@ -92,8 +92,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "resets: a wait of hours delays every request",
         "actors/provider/admission.py:Admission.pause",
-        "if seconds <= self._pace.patience:\n    self._paused_until = max(self._paused_until, self._now() + seconds)",
-        "self._paused_until = max(self._paused_until, self._now() + min(seconds, self._pace.patience))",
+        "if seconds <= self._pace.max_pause:\n    self._paused_until = max(self._paused_until, self._now() + seconds)",
+        "self._paused_until = max(self._paused_until, self._now() + min(seconds, self._pace.max_pause))",
         (f"{RESETS}::test_a_quota_used_up_for_hours_delays_no_request",),
     ),
     Mutation(

@@ -173,7 +173,7 @@ MUTATIONS = (
     Mutation(
         "metrics: the first token is counted with each piece",
         "actors/provider/rounds.py:Round._record_first_token",
-        "not self._is_heard",
+        "not self._has_content",
         "True",
         (SHOWN,),
     ),

@@ -1,9 +1,9 @@
-"""Store logs in one SQLite file, which several processes of one machine may share.
+"""Store logs in one SQLite file, which several processes on one machine may share.
 
 - `storage.py`: the storage: transactions, claims, appends, reads
 - `connection.py`: the connections, transactions and checkpoints
 - `format.py`: the tables, their version, and the numbers in `meta`
-- `records.py`: records in the order of writing, and the backward links of a log
+- `records.py`: records in the order in which they were written, and the backward links of a log
 - `listing.py`: lists of sessions
 - `hosts.py`: the storage objects that are alive
 - `locks.py`: the locks of the operating system

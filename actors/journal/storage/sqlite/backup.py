@@ -1,8 +1,8 @@
-"""Copy a journal's file while other processes write it.
+"""Copy a journal's file while other processes write to it.
 
-The copy contains everything that was committed before the copying began (`VACUUM INTO`). It is built from rows instead
-of pages. So it has no data of deleted sessions, and damaged pages are noticed. Writers do not wait, but the write-ahead
-log grows until the copy is complete.
+The copy contains everything that was committed before copying began (`VACUUM INTO`). It is built from rows instead of
+pages. So it contains no data of deleted sessions, and damaged pages are detected. Writers do not wait, but the
+write-ahead log grows until the copy is complete.
 """
 
 import errno
@@ -16,17 +16,18 @@ from actors.errors import ConfigError
 from actors.journal.storage.sqlite.faults import translate_errors
 
 _STEPS = 10_000
-"""SQLite instructions between two calls of `check`, which take about a millisecond."""
+"""Number of SQLite instructions between two calls of `check`. They take about a millisecond."""
 _NO_LINKS = {errno.EPERM, errno.EXDEV, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 """Error numbers of `link` on file systems without hard links."""
 _SUFFIXES = ("", "-wal", "-shm", "-part")
 
 
 def check_target(path: Path) -> None:
-    """Check that a backup to `path` would replace no file, also not one of the files that SQLite creates next to it.
+    """Check that a backup to `path` would not replace any file. SQLite creates more files next to `path`, so their
+    names are checked as well.
 
     Raises:
-        ConfigError: One of these files exists.
+        ConfigError: A file with one of these names exists.
     """
     for suffix in _SUFFIXES:
         if (beside := path.with_name(f"{path.name}{suffix}")).exists():
@@ -36,12 +37,12 @@ def check_target(path: Path) -> None:
 
 
 def copy_into(connection: sqlite3.Connection, path: Path, check: Callable[[], object]) -> None:
-    """Copy a journal to a new file that only this user can read. Until the copy is complete, it has a temporary name.
+    """Copy a journal to a new file that only this user can read. The copy has a temporary name until it is complete.
 
     Args:
         connection: A connection to the journal.
         path: Path of the copy.
-        check: Called repeatedly. If it raises, the copying stops with its exception.
+        check: Called repeatedly. If it raises an exception, copying stops with that exception.
     """
     part = path.with_name(f"{path.name}-part")
     with translate_errors(str(path)):
@@ -79,8 +80,8 @@ def _publish_copy(temporary: Path, path: Path) -> None:
 
 @contextmanager
 def _interruptible(connection: sqlite3.Connection, check: Callable[[], object]) -> Generator[None]:
-    """Call `check` repeatedly while the block runs statements. If `check` raises, stop the statement and raise the
-    exception of `check`.
+    """Call `check` repeatedly while the `with` block runs SQL statements. If `check` raises an exception, stop the
+    current statement and raise that exception.
     """
     failed = list[BaseException]()
 

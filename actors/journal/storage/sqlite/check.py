@@ -18,14 +18,14 @@ from actors.journal.storage.sqlite.records import COLUMNS, PlacedRow, decode_row
 from actors.journal.storage.sqlite.wal import check_wal_in_use
 
 MOST = 100
-"""Maximum problems that SQLite's integrity check reports."""
+"""Maximum number of problems that SQLite's integrity check reports."""
 
 
 class JournalFile:
-    """A snapshot of a journal's file, opened for a check. Concurrent writes are not visible.
+    """A snapshot of a journal's file, opened for a check. Writes by other processes in the meantime are not visible.
 
     Args:
-        path: The file.
+        path: The journal file.
 
     Raises:
         JournalError: The file cannot be opened, is not a journal, or has the format of a newer version.
@@ -137,7 +137,7 @@ class JournalFile:
                 self.blobs += 1
 
     def _check_extra_records(self) -> Iterator[Damage]:
-        """Yield sessions for which the file contains more records than their log has."""
+        """Yield sessions for which the file contains more records than their log should have."""
         counted = "SELECT session, count(*) AS found FROM record GROUP BY session"
         for name, found, last in self._connection.execute(
             f"SELECT name, found, last FROM session JOIN ({counted}) ON session = key WHERE found > last"  # noqa: S608  inserts only constants
@@ -147,7 +147,7 @@ class JournalFile:
             yield Damage(f"{self._path}: session {session!r}: {what}", session)
 
     def _check_waypoints(self) -> Iterator[Damage]:
-        """Yield damage if waypoints, the stored places of some records, refer to missing records."""
+        """Yield damage if a waypoint, the stored place of a record, refers to a missing record."""
         (count,) = self._connection.execute(
             "SELECT count(*) FROM waypoint AS w LEFT JOIN record AS r ON r.place = w.place "
             "WHERE r.session IS NOT w.session OR r.number IS NOT w.number"

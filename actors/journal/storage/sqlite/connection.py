@@ -1,8 +1,8 @@
 """Manage the two connections of a storage: one for transactions that write, and one for reads.
 
 A process holds the write lock while it writes, runs a checkpoint or closes a connection. Checkpoints never run
-automatically, except that SQLite runs one when the last connection closes. One thread may write while another reads.
-Each connection has a lock against other threads. Code that needs both acquires the lock of the writer first.
+automatically, except that SQLite runs one when the last connection closes. One thread may write while another reads. A
+lock per connection prevents concurrent use by two threads. Code that needs both locks acquires the writer's lock first.
 """
 
 import os
@@ -27,24 +27,26 @@ from actors.journal.storage.sqlite.locks import WriteLock, find_readers
 from actors.journal.storage.sqlite.wal import check_wal
 
 CHECKPOINT = 2048
-"""Pages written to the write-ahead log after which it is checkpointed."""
+"""Number of pages in the write-ahead log after which a checkpoint is due."""
 OVERDUE = 4 * CHECKPOINT
-"""Pages after which a checkpoint waits for the reader, because SQLite cannot move the complete log during a read."""
+"""Number of pages after which a checkpoint waits for the reader, because SQLite cannot move the complete log during a
+read.
+"""
 LENGTHENED = 4120 * CHECKPOINT
-"""Maximum bytes to which the write-ahead log is extended in advance."""
+"""Maximum size in bytes to which the write-ahead log is extended in advance."""
 _CACHED = 256
 _PAGE = 4096
 
 FileId: TypeAlias = tuple[int, int]
-"""The number of a file's device, and the number of the file on the device."""
+"""A file's device number and inode number."""
 
 
 class Connections:
-    """The connections to one journal file. They are opened at the first use, and again after `close`.
+    """The connections to one journal file. They are opened on first use, and reopened when needed after `close`.
 
     Args:
-        path: The file.
-        durability: The failure that a commit must survive.
+        path: The journal file.
+        durability: The worst kind of failure that a commit must survive.
         patience: Seconds to wait for other writing processes.
     """
 
@@ -61,7 +63,7 @@ class Connections:
         self._writer: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
         self._seen = -1
-        self._files: tuple[FileId | None, ...] = ()  # ids of the files that the writer has open
+        self._files: tuple[FileId | None, ...] = ()  # ids of the files that the writing connection has open
         self.pages: int = 0
         """Approximate number of pages written since the last checkpoint."""
         self.deleted: bool = False
@@ -76,8 +78,8 @@ class Connections:
     def transaction(self) -> Generator[sqlite3.Connection]:
         """Provide a connection with a transaction that excludes all other writers.
 
-        The end of the block commits the transaction. With durability `power`, the commit is synced to the disk. A
-        nested transaction is part of the outer transaction.
+        The transaction is committed at the end of the `with` block. With durability `power`, the commit is synced to
+        the disk. A nested transaction is part of the outer transaction.
         """
         self._database.check_own()
         with self._writing, translate_errors(str(self.path)):
@@ -149,8 +151,8 @@ class Connections:
             raise self._replacement_error()
 
     def _check_index(self) -> None:
-        """Raise an error if the index of the write-ahead log was replaced. Other processes then no longer update the
-        index that is open here.
+        """Raise an error if the write-ahead log's index file was replaced. Other processes would then update the new
+        file, and not the one that is open here.
         """
         if self._files and _file_id(self._index) not in (None, self._files[-1]):
             raise self._replacement_error()
@@ -204,12 +206,12 @@ class Connections:
                     self._database.close(connection)
 
     def _checkpoint(self, connection: sqlite3.Connection) -> None:
-        """Move the write-ahead log into the file if the log is long, or if it must be emptied because of a deletion.
+        """Move the write-ahead log into the file if the log is long, or if it must be emptied after a deletion.
 
         A failed checkpoint is not reported, because commits are durable without it. The next transaction retries it. A
         checkpoint fails if the disk is full, or if the log must be emptied while another process reads. The checkpoint
-        waits for the reader of this process only if the log must be emptied or is `OVERDUE`. That reader reads one page
-        at most.
+        waits for the reader of this process only if the log must be emptied or has at least `OVERDUE` pages. The wait
+        is short, because a read covers at most one page of a session's log.
         """
         if not self.deleted and self.pages < CHECKPOINT:
             return
@@ -236,7 +238,7 @@ class Connections:
         """If the write-ahead log has grown, double its length by appending zeros, up to `LENGTHENED` bytes.
 
         Later commits then overwrite zeros instead of extending the file. A sync takes several times as long if the
-        length of the file has changed.
+        file's length has changed.
         """
         if self._durability != "power" or (size := self._wal.stat().st_size) == self._long:
             return
@@ -261,7 +263,8 @@ class Connections:
     def _open_writer(self) -> sqlite3.Connection:
         """Check the write-ahead log, and open the writing connection. Create the file and its tables if necessary."""
         self._check_wal()
-        if self._wal.exists() and self._wal.stat().st_size:  # may contain data that a dead process deleted
+        # The log may contain data that was deleted by a process that has ended.
+        if self._wal.exists() and self._wal.stat().st_size:
             self.deleted = True
         if not self.path.exists():  # SQLite would create a file that other users can read
             os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
@@ -323,7 +326,7 @@ class Connections:
 
 
 def _file_id(path: Path) -> FileId | None:
-    """Return the id of the file at `path`, or None if the file is missing. A file that replaces it has another id."""
+    """Return the id of the file at `path`, or None if the file is missing. A replacement file has a different id."""
     try:
         found = os.stat(path)
     except FileNotFoundError:

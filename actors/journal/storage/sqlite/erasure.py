@@ -5,7 +5,7 @@ parts of pages, and the write-ahead log contains older versions of pages. So a d
 
 1. The rows are deleted.
 2. Later, the file is rewritten from the remaining rows (`VACUUM`).
-3. The log is moved into the file and emptied. A reader may delay this step.
+3. The write-ahead log is moved into the file and emptied. A reader may delay this step.
 
 `meta` contains the number of all deletions and the number at the last rewrite. If they differ, the file needs a
 rewrite, even if a process was killed between two steps.
@@ -21,7 +21,7 @@ from actors.journal.storage.sqlite.format import DELETIONS, REWRITTEN, read_meta
 
 
 def record_rewrite(connection: Connection) -> None:
-    """Record that the file was rewritten after all deletions so far."""
+    """Record that the file has been rewritten since the last deletion."""
     deletions = read_meta(connection, DELETIONS) or 0
     for key in (DELETIONS, REWRITTEN):
         write_meta(connection, key, deletions)

@@ -1,7 +1,7 @@
 """Copy a damaged write-ahead log before SQLite opens the journal and discards everything after the damage.
 
 With durability `process`, the log is not synced with each commit. A power failure may then damage the log and destroy
-its last events, so the journal is opened nevertheless. Everything after the damage is then only in the copy.
+its last events, so the journal is opened anyway. Everything after the damage then survives only in the copy.
 """
 
 import os

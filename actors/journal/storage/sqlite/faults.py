@@ -1,4 +1,4 @@
-"""Translate errors of SQLite and of the operating system into errors of this package."""
+"""Translate SQLite errors and operating-system errors into this package's errors."""
 
 import sqlite3
 from collections.abc import Generator
@@ -28,19 +28,19 @@ def _describe_holder(path: str) -> str:
     return "" if (found := find_writer(Path(path))) is None else f" (pid {found})"
 
 
-_ASKED: dict[type[OSError], str] = {
+_ADVICE: dict[type[OSError], str] = {
     FileNotFoundError: "; check that its folder exists",
     PermissionError: "; check that this user may write to it, to its folder, and to its -lock, -wal and -shm files",
 }
-"""The advice for an error of the operating system, at the end of the message."""
+"""The advice at the end of the message for an operating-system error."""
 
 
 @contextmanager
 def translate_errors(path: str) -> Generator[None]:
-    """Translate errors of SQLite and the operating system into errors of this package."""
+    """Translate SQLite errors and operating-system errors into this package's errors."""
     try:
         yield
-    except sqlite3.ProgrammingError:  # a bug of this package
+    except sqlite3.ProgrammingError:  # a bug in this package
         raise
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", None)
@@ -60,10 +60,10 @@ def translate_errors(path: str) -> Generator[None]:
                 "or see `actors sessions fsck`"
             ) from error
         raise JournalDamaged(f"{path}: {error}; restore a copy, or see `actors sessions fsck`") from error
-    except UnicodeError as error:  # SQLite's message quotes a corrupt name
+    except UnicodeError as error:  # SQLite's error message contains a corrupt name, which cannot be decoded
         raise JournalDamaged(
             f"{path}: its schema is corrupt; restore a copy, or see `actors sessions fsck`"
         ) from error
     except OSError as error:
-        why = next((ask for kind, ask in _ASKED.items() if isinstance(error, kind)), "")
+        why = next((advice for kind, advice in _ADVICE.items() if isinstance(error, kind)), "")
         raise JournalUnavailable(f"{path}: {error.strerror or error}; nothing was written{why}") from error

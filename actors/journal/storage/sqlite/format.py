@@ -1,8 +1,8 @@
 """Define the file format: its tables, their version, and the numbers in `meta`.
 
-Only the directory, the table `session`, has additional indexes. In all other tables, a row is found by its key. The
+Only the table `session`, the directory, has additional indexes. In all other tables, rows are found by primary key. The
 numbers in `meta` show how many sessions must have a row, and the row of a session shows how many records its log must
-have. So a missing row is noticed.
+have. So a missing row is detected.
 """
 
 from pathlib import Path
@@ -44,15 +44,15 @@ CREATE TABLE blob_use (session INTEGER, hash BLOB, PRIMARY KEY (session, hash)) 
 """
 """The statements that create the tables.
 
-`record.place` numbers the records in the order of writing, and `record.before` is the place of the previous record of
-the same log. `session.place` is the place of the session's last record (`records.py`). `waypoint` has the places of
-some records of each log. `blob_use` lists the sessions that use each blob, and `blob_count` their number. The number is
-not in `blob`, because SQLite would rewrite the blob with each change.
+`record.place` numbers the records in the order in which they were written, and `record.before` is the place of the
+previous record of the same log. `session.place` is the place of the session's last record (`records.py`). `waypoint`
+has the places of some records of each log. `blob_use` lists the sessions that use each blob, and `blob_count` their
+number. The number is not in `blob`, because SQLite would rewrite the blob with each change.
 """
 
 
 def prepare(connection: Connection, path: Path) -> None:
-    """Create the tables in a new file. The caller has begun a transaction.
+    """Create the tables in a new file. The caller must have begun a transaction.
 
     Raises:
         JournalError: The file is another program's database, or a newer version wrote it.
@@ -73,7 +73,7 @@ def prepare(connection: Connection, path: Path) -> None:
 
 
 def check_version(connection: Connection, path: str) -> None:
-    """Check that no newer version of this program has migrated the file, possibly while it was open here.
+    """Check that no newer version of this program has migrated the file. That can happen while the file is open here.
 
     Raises:
         JournalError: A newer version has migrated the file.
@@ -108,7 +108,7 @@ def write_meta(connection: Connection, key: str, value: int) -> None:
 
 
 def created_session_count(connection: Connection, path: str) -> int:
-    """Return the number of sessions ever created in the file, which is also the highest key.
+    """Return the number of sessions ever created in the file, which equals the highest key.
 
     Raises:
         JournalDamaged: The number was altered.
@@ -155,7 +155,7 @@ def record_removal(connection: Connection, path: str, fence: int) -> None:
     write_meta(connection, _REMOVED, removed + 1)
     write_meta(connection, _FENCE, max(before, fence))
     deletions = read_meta(connection, DELETIONS)
-    # If the count is corrupt, count from the value at the last rewrite, so that another rewrite is due.
+    # The count is corrupt, so continue from its value at the last rewrite. The file is then due for another rewrite.
     if deletions is None:
         deletions = read_meta(connection, REWRITTEN) or 0
     write_meta(connection, DELETIONS, deletions + 1)

@@ -1,8 +1,8 @@
-"""Track hosts, the storage objects that are alive, in this process and in other processes of the machine.
+"""Track the hosts of a journal: storage objects in this process and in other processes on the same machine.
 
-A host has a row with the end of its lease, by the clock that all processes of a machine share (`time.monotonic`). It
-also locks a small file that belongs to it alone. A host is gone when its lease has expired, or at once when its lock is
-free. A storage becomes a host with its first claim; a storage that only reads is not a host.
+A host has a row with the end of its lease, by the clock that all processes of a machine share (`time.monotonic`). In
+addition, it locks a small file that no other host uses. A host is gone when its lease has expired, or at once when its
+lock is free. A storage becomes a host with its first claim; a storage that only reads is not a host.
 """
 
 from pathlib import Path
@@ -35,7 +35,7 @@ class Hosts:
         self.name: str = ""
         """The name of this host; empty until the storage becomes a host.
 
-        The name contains the process id. It is chosen late, because the process may fork before.
+        The name is chosen late because it contains the process id, and the process may fork first.
         """
 
     def become_host(self, connection: Connection) -> None:
@@ -61,7 +61,7 @@ class Hosts:
         return self._lock is not None and self._lock.is_held
 
     def renew_lease(self, connection: Connection) -> None:
-        """Extend this host's lease to its full duration from now."""
+        """Extend this host's lease so that it ends one full lease period from now."""
         status = self.status
         row = (self.name, monotonic() + self._lease, status.address, status.state, status.lag)
         connection.execute("INSERT OR REPLACE INTO host VALUES (?, ?, ?, ?, ?)", row)
@@ -80,7 +80,7 @@ class Hosts:
     def find(self, connection: Connection, name: str, query: str = _ROW) -> Host | None:
         """Return a host, or None if that host is gone.
 
-        `query`: `_ROW`, or `_COUNTED` to count the host's sessions.
+        `query` is `_ROW`, or `_COUNTED` to include the number of the host's sessions.
         """
         row = connection.execute(query, (name,)).fetchone()
         if row is None or type(row[0]) is not float or (seconds := row[0] - monotonic()) <= 0:

@@ -17,7 +17,7 @@ def list_sessions(
     which: SessionFilter,
     limit: int,
     after: Page | None,
-    where: JournalLocation,
+    location: JournalLocation,
 ) -> list[StoredSession]:
     """Return the sessions that have a log; see `Storage.sessions`."""
     wanted: dict[str, object] = {"tenant": which.tenant, "state": which.state, "limit": limit}
@@ -27,7 +27,7 @@ def list_sessions(
     if after is not None:
         wanted |= {"used": -after[0], "name": after[1], "bucket": usage_bucket(-after[0])}
     found = connection.execute(query(which, after), wanted)
-    return [decode_row(values, where).stored_session for values in found]
+    return [decode_row(values, location).stored_session for values in found]
 
 
 def query(which: SessionFilter, after: Page | None) -> str:

@@ -1,10 +1,10 @@
-"""Lock files with locks of the operating system, which a process loses whenever it ends, even if it is killed.
+"""Lock files with operating-system locks, which are released when the process ends, even if it is killed.
 
 Versions of SQLite before 3.51.3 may corrupt a write-ahead log if two connections write or checkpoint at the same time.
-So a process holds a separate lock while it writes or runs a checkpoint. Each host also locks a small file. If the lock
-of this file is free, the process of the host is gone.
+So a process holds a separate lock while it writes or runs a checkpoint. In addition, each host locks a small file. If
+that lock is free, the host's process is gone.
 
-`fcntl` is imported only when it is needed, because some platforms lack it. Other storages work there.
+`fcntl` is imported only when it is needed, because some platforms lack it. The other storages work without it.
 """
 
 import os
@@ -66,7 +66,7 @@ class WriteLock:
     def _write_holder_id(self) -> None:
         """Write this process's id to the lock file, for error messages of other processes.
 
-        Nothing is written if this process also held the lock before.
+        Nothing is written if the file already contains this id.
         """
         mine = b"%20d\n" % os.getpid()
         with suppress(OSError):  # a full disk, for example, must not prevent locking
@@ -108,7 +108,7 @@ class WriteLock:
 
 
 class HostLock:
-    """The lock that a host holds as long as it lives. Forked children of the process do not hold the lock."""
+    """The lock that a host holds until it ends. Forked children of the process do not hold the lock."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -117,7 +117,7 @@ class HostLock:
 
     @property
     def is_held(self) -> bool:
-        """True if this process holds the lock. In a forked child, the value is False."""
+        """True if this process holds the lock; False in a forked child."""
         return self._file.descriptor is not None
 
     def close(self) -> None:
@@ -144,8 +144,8 @@ def find_readers(path: Path) -> list[int]:
 def _lock_holders(path: Path, kind: str, places: range) -> set[int]:
     """Return the ids of the processes that have locked certain bytes of a `-shm` file, from `/proc/locks`.
 
-    The file itself cannot be asked. This process would have to open and close it, and closing the file would release
-    the locks that SQLite holds in this process.
+    The file is not queried directly, because this process would have to open and close it. Closing it would release the
+    locks that SQLite holds in this process.
 
     Args:
         path: The database.

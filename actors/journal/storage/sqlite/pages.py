@@ -1,7 +1,7 @@
-"""Read the rows of a damaged SQLite file directly from its pages, without the trees that lead to them.
+"""Read the rows of a damaged SQLite file directly from its pages, without using the B-trees that lead to the rows.
 
 SQLite finds a row through the first page of the file, the root page of the table, and the pages between the root and
-the row. If one of these is damaged, all rows below it are unreachable, although they are intact. So each page of the
+the row. If one of these is damaged, all rows below it are unreachable, even if they are intact. So each page of the
 file is read independently, from its newest committed copy in the write-ahead log if there is one
 (https://www.sqlite.org/fileformat2.html#b_tree_pages). The caller verifies each row by its checksum.
 """
@@ -19,15 +19,15 @@ Value: TypeAlias = int | float | bytes | None
 """A value of a row. Strings are not decoded, so their type is bytes."""
 
 _PAGE = 4096
-"""Bytes of a page if the header of the file is damaged."""
+"""Assumed page size in bytes if the file's header is damaged."""
 _INDEX_INTERIOR, _INDEX_LEAF, _TABLE_LEAF = 2, 10, 13
 """Types of the pages that contain rows. SQLite stores a table without row ids like an index."""
 _FIXED = {0: 0, 1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 7: 8, 8: 0, 9: 0}
-"""Bytes of a value, by its serial type. Types from 12 on encode the length of a string or blob."""
+"""Size of a value in bytes, by its serial type. Types from 12 on encode the length of a string or blob."""
 
 
 def readable_rows(path: Path) -> Iterator[tuple[Value, ...]]:
-    """Yield each readable row of every table from the pages of a file.
+    """Yield the readable rows of all tables, from the pages of a file.
 
     Raises:
         OSError: The file cannot be read.
@@ -97,7 +97,9 @@ class _Pages:
         return bytes(payload[:length])
 
     def _bytes_in_cell(self, length: int, page_kind: int) -> int:
-        """Return how many of the `length` bytes of content a cell contains. The other bytes are in overflow pages."""
+        """Return how many bytes of content a cell itself contains, if the content has `length` bytes. The remaining
+        bytes are in overflow pages.
+        """
         most = self._size - 35 if page_kind == _TABLE_LEAF else (self._size - 12) * 64 // 255 - 23
         if length <= most:
             return length

@@ -1,13 +1,13 @@
-"""Store records in the order of writing, each with a link to the previous record of its log.
+"""Store records in the order in which they are written, each with a link to the previous record of its log.
 
-The place of a record is its number in the order of writing. A session's row has the place of its last record, and a log
-is read backwards from there. So a commit with events of many sessions writes few pages, and no index of all records is
-needed. A waypoint is the stored place of a record within a log. To read a page in the middle of a log, the search
-starts at the nearest waypoint after the page. A missing or wrong waypoint only makes the search longer.
+The place of a record is its position in this order. A session's row has the place of its last record, and a log is read
+backwards from there. So a commit with events of many sessions writes few pages, and no index of all records is needed.
+A waypoint is the stored place of a record within a log. To read a page in the middle of a log, the search starts at the
+nearest waypoint after the page. A missing or wrong waypoint only makes the search longer.
 
 Places are not covered by checksums. Instead, each record is verified: it must belong to the session, have the expected
-number and be unaltered. The number decreases with every step, so circular links are detected as damage, and a search
-takes at most as many steps as the log has records.
+number, and match its checksum. The number decreases with every step, so circular links are detected as damage, and a
+search takes at most as many steps as the log has records.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -64,18 +64,18 @@ class PlacedRow(SessionRow):
 
     @property
     def index_columns(self) -> IndexColumns:
-        """The values of the indexed columns: the tenant, the bucket of the last use, the indexed state, the owner."""
+        """The values of the indexed columns: tenant, bucket of the last use, indexed state and owner."""
         bucket = usage_bucket(self.used) if self.last else NO_BUCKET
         return self.tenant, bucket, indexed_state(self.state), self.owner
 
     def append(self, stored: bytes, place: int) -> Written:
-        """Append a record to the log. `place` is the place of the record. Return the row of the record to write."""
+        """Append a record at `place` to the log, and return the record's database row, which the caller must write."""
         before, self.place = self.place, place
         self.last: int = self.last + 1
         return place, before, self.key, self.last, record_checksum(self.key, self.last, stored), stored
 
 
-def decode_row(values: Sequence[Any], where: JournalLocation) -> PlacedRow:
+def decode_row(values: Sequence[Any], location: JournalLocation) -> PlacedRow:
     """Decode a session's row from its columns.
 
     Raises:
@@ -87,20 +87,20 @@ def decode_row(values: Sequence[Any], where: JournalLocation) -> PlacedRow:
     except (TypeError, ValueError):
         is_intact = False
     if not is_intact:
-        raise row_damage(str(fields[0]), where)
+        raise row_damage(str(fields[0]), location)
     row = PlacedRow(*fields)
     row.place = place
     return row
 
 
 def last_place(connection: Connection) -> int:
-    """Return the place of the record that was written last; 0 if there is no record."""
+    """Return the place of the last written record; 0 if there are no records."""
     (place,) = connection.execute("SELECT max(place) FROM record").fetchone()
     return place or 0
 
 
 def read_records(
-    connection: Connection, row: PlacedRow, after: int, where: JournalLocation, most: int | None = None
+    connection: Connection, row: PlacedRow, after: int, location: JournalLocation, most: int | None = None
 ) -> Iterator[bytes]:
     """Verify a session's records from number `after + 1` on, and yield them.
 
@@ -113,8 +113,8 @@ def read_records(
     found = _stored_rows(connection, row, after, until)
     if len(found) < until - after:
         number = until - len(found)
-        raise row.record_damage(where, number, f"record {number} is missing")
-    return row.verified_records(reversed(found), after, partial(read_blob, connection), where, until)
+        raise row.record_damage(location, number, f"record {number} is missing")
+    return row.verified_records(reversed(found), after, partial(read_blob, connection), location, until)
 
 
 def _stored_rows(connection: Connection, row: PlacedRow, after: int, until: int) -> list[Sequence[Any]]:
@@ -136,7 +136,7 @@ def _stored_rows(connection: Connection, row: PlacedRow, after: int, until: int)
 
 
 def waypoints(written: Iterable[Written]) -> list[tuple[int, int, int]]:
-    """Return the waypoints for newly written records: session key, number and place of every 128th record."""
+    """Return waypoints for newly written records: the session key, number and place of every 128th record of a log."""
     return [(session, number, place) for place, _, session, number, *_ in written if not number % WAYPOINT]
 
 
@@ -154,5 +154,5 @@ def delete_records(connection: Connection, row: PlacedRow) -> None:
 
 
 def _log_parameters(row: PlacedRow, after: int) -> dict[str, int]:
-    """Return the SQL parameters for reading a session's log backwards, down to record `after + 1`."""
+    """Return the SQL parameters for reading a session's log backwards to record `after + 1`."""
     return {"key": row.key, "last": row.last, "place": row.place, "after": after}

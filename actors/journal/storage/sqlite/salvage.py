@@ -1,7 +1,7 @@
 """Copy the logs of a damaged file to a new journal, each up to its first unreadable record.
 
-The checksum of a record proves its session and its number. So neither the directory nor the links between records are
-needed, and only the pages with records and blobs are read (`pages.py`).
+A record's checksum proves to which session the record belongs, and its number in the log. So neither the directory nor
+the links between records are needed, and only the pages with records and blobs are read (`pages.py`).
 """
 
 import sqlite3
@@ -86,7 +86,9 @@ def _collect_rows(path: Path) -> Generator[sqlite3.Connection]:
 
 
 def _fill_tables(connection: sqlite3.Connection, path: Path) -> int:
-    """Create and fill the tables with the rows of the file whose checksums match. Return the number of records."""
+    """Create the tables, and fill them with the rows of the file that match their checksums. Return the number of
+    records.
+    """
     for statement in _FOUND.split(";"):
         connection.execute(statement)
     connection.execute("BEGIN")
@@ -112,15 +114,15 @@ def _fill_tables(connection: sqlite3.Connection, path: Path) -> int:
 class ReadableLogs:
     """The logs in a temporary database, each up to its first unreadable record.
 
-    Iteration yields the list of events of each log.
+    Iteration yields each log as a list of events.
 
     Args:
         connection: A connection to the database, from `_collect_rows`.
-        where: The name of the damaged file, for error messages.
+        location: The name of the damaged file, for error messages.
     """
 
-    def __init__(self, connection: sqlite3.Connection, where: JournalLocation) -> None:
-        self._connection, self._where = connection, where
+    def __init__(self, connection: sqlite3.Connection, location: JournalLocation) -> None:
+        self._connection, self._location = connection, location
 
     def __iter__(self) -> Iterator[list[LogEvent]]:
         self._index_records()
@@ -140,11 +142,11 @@ class ReadableLogs:
     def _readable_events(self, row: SessionRow, last: int) -> list[LogEvent] | None:
         """Return a session's events up to number `last`; None if one of them is unreadable."""
         try:
-            with translate_errors(self._where.name):
+            with translate_errors(self._location.name):
                 found = self._connection.execute(_PLACED, (row.key, last))
                 right = {each[0]: each for each in found if row.is_intact_record(*each)}
                 known = replace(row, last=last).verified_records(
-                    right.values(), 0, partial(read_blob, self._connection), self._where
+                    right.values(), 0, partial(read_blob, self._connection), self._location
                 )
                 return decode_records(row.name, known)
         except JournalError:

@@ -1,4 +1,4 @@
-"""Implement `Storage` with an SQLite file. Every method is one transaction, or one read."""
+"""Implement `Storage` with an SQLite file. Every method performs one transaction or one read."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -68,7 +68,7 @@ _OWNED_AFTER = (
     "SELECT name, fence FROM session WHERE owner = ? AND last > 0 AND name > ? ORDER BY name LIMIT ?"
 )
 _WRITE = f"INSERT OR REPLACE INTO session ({WRITTEN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
-_GO_ON = """
+_UPDATE_AFTER_APPEND = """
 UPDATE session SET last = ?5, size = ?6, target = ?8, state = ?9, opened = ?10, used = ?11,
 title = ?12, folded = ?13, metadata = ?14, checksum = ?15, place = ?16
 WHERE name = ?1 AND key = ?2 AND fence = ?3 AND last = ?19
@@ -79,20 +79,20 @@ _INDEX = "UPDATE session SET tenant = ?, bucket = ?, lifecycle = ?, owner = ? WH
 
 
 class SqliteStorage:
-    """A storage in one file on a local disk, which several processes of this machine may share.
+    """A storage in one file on a local disk, which several processes on this machine may share.
 
     Args:
         path: The file, which is created if it is missing. Its folder must exist. SQLite and this storage create more
-            files in the folder, whose names begin with the name of the file.
-        durability: With `process`, acknowledged events survive `kill -9`. With `power`, they also survive a loss of
-            power, at the cost of a sync per commit.
+            files next to it, with names that begin with the file's name.
+        durability: With `process`, acknowledged events survive `kill -9`. With `power`, they survive power failures as
+            well, at the cost of a sync per commit.
         lease: Seconds after which a host that has not renewed its lease counts as gone. A killed process is noticed
             earlier.
         patience: Seconds to wait for another writing process before raising `JournalUnavailable`.
         clock: The wall clock, in seconds since 1970.
 
     Raises:
-        ConfigError: The path cannot be a file, the durability is `memory`, or the platform has no file locks.
+        ConfigError: The path does not name a file, the durability is `memory`, or the platform has no file locks.
     """
 
     blocking = True
@@ -214,7 +214,7 @@ class SqliteStorage:
                 self._release_claim(connection, row)
 
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
-        """Append all entries that are not rejected, in one transaction."""
+        """Append all entries that need not be rejected, in one transaction."""
         encoded = [entry.records for entry in entries]
         now, outcomes, written = self._now(), list[Appended](), list[Written]()
         rows, before = dict[str, PlacedRow](), list[tuple[int, IndexColumns]]()
@@ -268,7 +268,7 @@ class SqliteStorage:
     def delete(self, *sessions: str) -> None:
         """Delete logs and the blobs that only these logs refer to, and empty the write-ahead log.
 
-        The write-ahead log cannot be emptied while another process reads. The next write then retries this.
+        While another process is reading, the write-ahead log cannot be emptied. The next write then tries again.
         """
         with self._connections.transaction() as connection:
             for session in sessions:
@@ -278,7 +278,7 @@ class SqliteStorage:
                     self._delete_session(connection, row)
 
     def look_at_clock(self, now: int, elapsed: int) -> ObservedClock:
-        """Record the wall clock, and return how far its time can be trusted."""
+        """Record the wall-clock time, and return the updated record of the clock."""
         with self._connections.transaction() as connection:
             clock = observe(read_clock(connection), now, elapsed)
             store_clock(connection, clock)
@@ -332,9 +332,9 @@ class SqliteStorage:
         return decode_row(values, JournalLocation(str(self.path)))
 
     def _check_no_row_is_missing(self, connection: Connection) -> None:
-        """Check that no session's row is missing, before a session is reported as unknown.
+        """Check that no session's row is missing. Called before a session is reported as unknown.
 
-        The check runs only once per opened file.
+        The check runs only once each time the file is opened.
 
         Raises:
             JournalDamaged: A row is missing, or was altered.
@@ -423,11 +423,13 @@ class SqliteStorage:
         Args:
             connection: The writing connection.
             written: The rows of the records.
-            rows: The row of each session, with its last number and its indexed columns before the append.
+            rows: The row of each session, with the session's last event number and indexed columns before the append.
         """
         connection.executemany("INSERT INTO record VALUES (?, ?, ?, ?, ?, ?)", written)
         connection.executemany("INSERT OR REPLACE INTO waypoint VALUES (?, ?, ?)", waypoints(written))
-        changed = connection.executemany(_GO_ON, [(*row.values, last) for row, (last, _) in rows]).rowcount
+        changed = connection.executemany(
+            _UPDATE_AFTER_APPEND, [(*row.values, last) for row, (last, _) in rows]
+        ).rowcount
         moved = [(*row.index_columns, row.name) for row, (_, indexed) in rows if row.index_columns != indexed]
         connection.executemany(_INDEX, moved)
         if rows and changed != len(rows):
@@ -438,7 +440,7 @@ class SqliteStorage:
         self._connections.pages += len(rows) + len(written) // 8
 
     def _extract_blobs(self, connection: Connection, row: PlacedRow, record: bytes) -> bytes:
-        """Store the blobs of a record, and return the record with references instead of the blobs."""
+        """Store a record's blobs, and return the record with references in place of the blobs."""
         stored, blobs = extract_blobs(record)
         for digest, content in blobs.items():
             use = connection.execute("INSERT OR IGNORE INTO blob_use VALUES (?, ?)", (row.key, digest))

@@ -1,9 +1,9 @@
 """Detect whether a write-ahead log was truncated at its end, or damaged in the middle.
 
-SQLite reads the log up to the first frame with a wrong checksum, and treats the rest as remains of a crash. That is
-correct if only the last transaction is lost, because it was not acknowledged. But with durability `power`, a
-transaction is written only after the previous transaction is on the disk. So if two complete transactions follow a
-wrong frame, acknowledged data is lost.
+SQLite reads the log up to the first frame with a wrong checksum, and ignores all later frames as left over from a
+crash. That is correct if only the last transaction is lost, because that transaction was not acknowledged. But with
+durability `power`, a transaction is written only after the previous transaction is on the disk. So if two complete
+transactions follow a wrong frame, acknowledged data is lost.
 
 After an interrupted rewrite of the journal, the log may be as long as the journal, so the log is read frame by frame.
 """
@@ -18,7 +18,9 @@ from typing import NamedTuple
 from actors.errors import JournalDamaged
 
 LOOKS = 10
-"""Maximum readings of a log that others write. Two consecutive readings with the same defect prove damage."""
+"""Maximum number of times that a log is read while other processes write it. Two consecutive readings with the same
+defect prove damage.
+"""
 _SECTOR = 512  # smallest unit that a disk writes atomically
 _HEADER, _FRAME = Struct(">8I"), Struct(">6I")
 _MAGIC = (0x377F0682, 0x377F0683)
@@ -49,8 +51,8 @@ def check_wal(path: Path) -> None:
 def check_wal_in_use(path: Path) -> None:
     """Check the write-ahead log of the database `path` while other processes may write.
 
-    The log is read until it has no defect, or two consecutive readings find the same defect. A frame that another
-    process is writing at the first reading is complete at the next one, or belongs to a new log.
+    The log is read repeatedly, until it has no defect or two consecutive readings find the same defect. A frame that
+    another process is writing at the first reading is complete at the next one, or belongs to a new log.
 
     Raises:
         JournalDamaged: The log is damaged, and not only at its end.
@@ -199,7 +201,7 @@ class _Wal:
     def _is_in_one_sector(self, index: int) -> bool:
         """Return True if the header of a frame lies in one sector, so that the disk wrote the header atomically.
 
-        Otherwise the field that marks a commit may be that of an older frame.
+        Otherwise the field that marks a commit may come from an older frame.
         """
         at = self._offset_of(index)
         return at // _SECTOR == (at + _FRAME.size - 1) // _SECTOR
@@ -212,7 +214,7 @@ class _Wal:
         return frame[1] == self._add_checksum(self._add_checksum(checksum, found[:8]), found[_FRAME.size :])
 
     def _count_commits_from(self, first_index: int) -> int:
-        """Count the commits in each sequence of valid frames from `first_index` on. Return the highest count."""
+        """Return the highest number of commits in any sequence of valid frames from `first_index` on."""
         most = count = 0
         before: tuple[int, int] | None = None
         for each in range(first_index, self._frames):
