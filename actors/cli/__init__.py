@@ -1,8 +1,8 @@
-"""The command line: `actors demo`, `run`, `chat`, `models`, `doctor`, `explain`, `lint` and others.
+"""Run the command line: `actors demo`, `run`, `chat`, `models`, `doctor`, `explain`, `lint` and other commands.
 
 Results go to standard output, everything else to standard error. An error is printed as one line that names the fix.
-`--debug` shows its traceback. Modules are imported inside functions, so that `--help` answers at once, and because an
-interrupt before `main` runs would print a traceback.
+`--debug` shows its traceback. Modules are imported inside functions, so that `--help` answers immediately, and because
+an interrupt before `main` runs would print a traceback.
 """
 
 import os
@@ -105,7 +105,7 @@ def _discard_unwritable_output() -> None:
 
 
 def _replace_with_null_device(stream_name: str) -> None:
-    """Replace the standard stream with this name by the null device, since its output cannot be written."""
+    """Replace the standard stream with this name with the null device, because its output cannot be written."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), getattr(sys, stream_name).fileno())
     except (OSError, ValueError):  # without a descriptor, the interpreter has nothing to flush
@@ -113,7 +113,7 @@ def _replace_with_null_device(stream_name: str) -> None:
 
 
 def _report_error(error: BaseException) -> int:
-    """Print one line about the error that ended the command, and return the exit code."""
+    """Print a one-line message about the error that ended the command, and return the exit code."""
     while is_group(error):
         error = error.exceptions[0]
     if isinstance(error, KeyboardInterrupt):

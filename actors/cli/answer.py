@@ -1,6 +1,6 @@
-"""Describe an answer to the user: why it is missing or incomplete, and the events during its turn.
+"""Describe an answer for the user: why it is missing or incomplete, and the notable events of its turn.
 
-`actors run` and `actors chat` print these lines.
+`actors run` and `actors chat` print the lines that this module returns.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,7 +32,7 @@ def failure_reason(result: AskResult, config: Config) -> str:
 
 
 def pending_calls_message(calls: Iterable[ToolCall]) -> str:
-    """Return one line that lists the calls whose result or approval a turn waits for."""
+    """Return one line that lists the calls for which a turn waits, because they need a result or an approval."""
     return (
         f"the turn waits for external input: {', '.join(map(call_text, calls))}; "
         "enter it with `actors chat --continue`"

@@ -1,4 +1,4 @@
-"""Decide whether a tool call may run: by the options of the command line, or by asking the person at the terminal."""
+"""Decide whether a tool call may run, from the command-line options or by asking the person at the terminal."""
 
 import argparse
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ _WIDTH = 300
 
 
 def verdicts(options: argparse.Namespace) -> dict[str, Literal["allow", "deny"]]:
-    """Return the verdicts of `--allow-tool` and `--deny-tool`, by tool name.
+    """Return the decisions that `--allow-tool` and `--deny-tool` make in advance, by tool name.
 
     Raises:
         ConfigError: Both options name the same tool.
@@ -37,18 +37,18 @@ def verdicts(options: argparse.Namespace) -> dict[str, Literal["allow", "deny"]]
 
 
 def with_verdicts(
-    tools: Sequence[Tool[..., Any]],  # Any: the tool's result
+    tools: Sequence[Tool[..., Any]],  # Any: tools differ in result type
     verdicts: Mapping[str, Literal["allow", "deny"]],
     *,
     are_all: bool,
-) -> list[Tool[..., Any]]:  # Any: the tool's result
-    """Return copies of the tools whose `approval` is replaced by the verdict for their name, if there is one.
+) -> list[Tool[..., Any]]:  # Any: tools differ in result type
+    """Return copies of the tools, with the `approval` that the verdicts set for their names.
 
     Args:
         are_all: True if the session has no other tools. Then a verdict for an unknown name is an error.
 
     Raises:
-        ConfigError: A verdict names no tool.
+        ConfigError: A verdict is for a tool that does not exist.
     """
     names = [tool.name for tool in tools]
     for name in verdicts if are_all else ():
@@ -68,13 +68,13 @@ def parse_answer(line: str) -> Answer:
 
 
 def call_text(call: ToolCall) -> str:
-    """Return a call with its arguments as one line without control characters."""
+    """Return one line that shows a call and its arguments, without control characters."""
     arguments = ", ".join(f"{name}={value!r}" for name, value in call.arguments.items())
     return one_line(f"{call.name}({arguments})", _WIDTH)
 
 
 class Approvals:
-    """The approval callback of a command. It decides on calls one at a time, in the order in which they arrive.
+    """The approval callback of a command. It decides about calls one at a time, in order of arrival.
 
     Args:
         policy: `allow` or `deny` applies to every call; `ask` asks the person.

@@ -1,4 +1,4 @@
-"""Open the session that the options of `actors run` and `actors chat` describe: a new one, or a stored one."""
+"""Open the session that the options of `actors run` and `actors chat` select: a new session or a stored one."""
 
 import argparse
 from collections.abc import AsyncGenerator, Sequence
@@ -23,7 +23,7 @@ from actors.tools.toolsets import ToolItem
 
 
 @asynccontextmanager
-async def conversation(
+async def open_conversation(
     options: argparse.Namespace, approve: Approvals
 ) -> AsyncGenerator[tuple[Session, Config]]:
     """Start a runtime and open the session. Yield the session and its configuration.
@@ -49,7 +49,7 @@ async def conversation(
 
 
 def ask_settings(options: argparse.Namespace) -> AskSettings:
-    """Return the settings of each ask that `--max-rounds` and `--timeout` set."""
+    """Return the settings for each ask, from the options `--max-rounds` and `--timeout`."""
     settings = AskSettings()
     if options.max_rounds is not None:
         settings["max_rounds"] = options.max_rounds
@@ -62,7 +62,7 @@ def _is_continuation(options: argparse.Namespace) -> bool:
     """Return True if the options select a stored conversation instead of a new one.
 
     Raises:
-        ConfigError: The options select several conversations, or set a value that a stored conversation already has.
+        ConfigError: The options select several conversations, or set a value that is fixed for a stored conversation.
     """
     if sum((options.continues, options.resume is not None, bool(options.fork))) > 1:
         raise ConfigError(
@@ -129,7 +129,7 @@ async def _open_new_session(
         raise MissingKey(f"{error}; --offline uses a stand-in that needs no key") from None
 
 
-def _offered_tools(options: argparse.Namespace) -> list[Tool[..., Any]]:  # Any: the tool's result
+def _offered_tools(options: argparse.Namespace) -> list[Tool[..., Any]]:  # Any: tools differ in result type
     if options.offline and options.tools is None:
         from actors.cli.offline import roll
 

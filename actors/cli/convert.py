@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from actors.cli.arguments import add_dialect
+from actors.cli.arguments import add_dialect_option
 from actors.cli.exits import Exit
 from actors.cli.parser import Parser
 from actors.cli.screen import print_notice
@@ -15,8 +15,8 @@ EXAMPLES = (("actors convert body.json --to anthropic > valid.json", "standard e
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("file", help="a request body or a list of messages, as JSON; `-` is standard input")
-    add_dialect(parser, "--from", dest="source", help="dialect of the file; detected by default")
-    add_dialect(parser, "--to", required=True, help="dialect of the result")
+    add_dialect_option(parser, "--from", dest="source", help="dialect of the file; detected by default")
+    add_dialect_option(parser, "--to", required=True, help="dialect of the result")
     parser.add_argument(
         "--model", metavar="NAME", help="model of the result; the model in the file by default"
     )

@@ -1,10 +1,11 @@
-"""`actors doctor`: check the environment and suggest fixes, one line each.
+"""`actors doctor`: check the environment, and print one line per result, with a suggested fix.
 
 Keys are reported as set or not set, and never shown. Nothing is sent to other machines without `--network`.
 
 A runtime learns from refusals which parameters a model does not support, and forgets them when it ends
 (`runtime.stats().learned`). But the log records the parameters that each request omitted for that reason. So `doctor`
-reads the most recent sessions and prints the `[models]` tables with which the next process avoids the refusals.
+reads the most recent sessions and prints `[models]` tables. With these tables in its configuration, the next process
+avoids the refusals.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from typing import Literal, TypeAlias
 
 import anyio
 
-from actors.cli.arguments import add_config, add_journal
+from actors.cli.arguments import add_config_option, add_journal_option
 from actors.cli.exits import Exit, exit_for_error
 from actors.cli.journal import default_journal_path, named_journal, stored_sessions
 from actors.cli.parser import Parser
@@ -57,7 +58,7 @@ _TIMEOUTS = Timeouts(connect=5.0, first_byte=10.0)
 class CheckResult:
     """A line of the report.
 
-    Its sign is `ok` for a success, `--` for information, and `FAIL` for a fault with an exit code.
+    `sign` is `ok` for a success, `--` for information, and `FAIL` for a fault, for which `code` is the exit code.
     """
 
     sign: Sign
@@ -71,11 +72,11 @@ EXAMPLES = (
 
 
 def add_arguments(parser: Parser) -> None:
-    add_config(parser)
+    add_config_option(parser)
     parser.add_argument(
         "--network", action="store_true", help="check whether the servers of the backends answer"
     )
-    add_journal(parser)
+    add_journal_option(parser)
 
 
 def run(options: argparse.Namespace) -> Exit:
@@ -144,7 +145,7 @@ async def _backend_results(config: Config, may_use_network: bool) -> AsyncIterat
 def _refused_parameters(options: argparse.Namespace, config: Config) -> Iterator[CheckResult]:
     """Yield the parameters that recent requests omitted because the provider had refused them.
 
-    Also yield the `[models]` tables with which later requests omit these parameters from the start.
+    Also yield `[models]` tables that make later requests omit these parameters from the start.
     """
     if not _has_journal(options, config):
         return
@@ -182,7 +183,10 @@ def _unsupported_parameters(events: Iterable[LogEvent]) -> dict[Binding, list[st
 
 
 def _key_results(config: Config) -> Iterator[CheckResult]:
-    """Yield a line with the provider keys that are set. A missing key is not a fault, because one key may be enough."""
+    """Yield a line that lists the provider keys that are set.
+
+    A missing key is not a fault, because one key may be enough.
+    """
     yield CheckResult("--", "no configuration file; --config FILE names one")
     variables = [provider.key_variable for provider in PROVIDERS.values() if provider.key_variable]
     there = [name for name in dict.fromkeys(variables) if config.environ.get(name)]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from actors.adapters.classify import classify
 from actors.adapters.failure import Failure, RefusedParameter
-from actors.cli.arguments import add_dialect
+from actors.cli.arguments import add_dialect_option
 from actors.cli.exits import MEANING, Exit
 from actors.cli.parser import Parser, suggestion
 from actors.cli.screen import escape_controls, print_notice
@@ -41,7 +41,9 @@ def add_arguments(parser: Parser) -> None:
         "word",
         help="a word such as ANT-12, overflow, SessionClosed or 429; or a file with a refusal, `-` for standard input",
     )
-    add_dialect(parser, "--dialect", default="openai", help="dialect of the refusal; openai by default")
+    add_dialect_option(
+        parser, "--dialect", default="openai", help="dialect of the refusal; openai by default"
+    )
 
 
 def run(options: argparse.Namespace) -> Exit:
@@ -108,7 +110,10 @@ def _parameter_line(refused: RefusedParameter) -> str:
 
 
 def _refusal_lines(path: str, dialect_name: str) -> Iterator[str]:
-    """Yield the lines that explain the body of a provider's refusal. `path` is its file, or `-` for standard input."""
+    """Yield the lines that explain a provider's refusal.
+
+    `path` is the file that contains the refusal's body, or `-` for standard input.
+    """
     try:
         text = (
             sys.stdin.buffer.read(_MAX_REFUSAL_BYTES)
@@ -121,7 +126,7 @@ def _refusal_lines(path: str, dialect_name: str) -> Iterator[str]:
 
 
 def _code_descriptions() -> dict[str, list[str]]:
-    """Return the descriptions of each code on the page of errors. A code may occur in several sections."""
+    """Return the descriptions of each code in docs/reference/errors.md. A code may occur in several sections."""
     page = next(path for path in _PAGES if path.exists()).read_text(encoding="utf-8")
     found: dict[str, list[str]] = {}
     for section in page.split("\n## ")[1:]:

@@ -1,4 +1,4 @@
-"""Select the journal that a command uses: by default, a file of the user.
+"""Select the journal that a command uses: by default, a file in the user's data directory.
 
 The first of these is used: `--journal`, `ACTORS_JOURNAL`, the `[journal]` of `--config`, the default file in the user's
 data directory. With `--no-journal`, nothing is stored. With `--offline`, sessions are stored only in a named journal.
@@ -25,8 +25,8 @@ def conversation_storage(options: argparse.Namespace, config: Config, *, create:
     """Return the storage for a conversation. If the default file cannot be used, print a warning and store nothing.
 
     Args:
-        create: True to create a named file that does not exist. False for a continued conversation, since the file's
-            name is then probably mistyped.
+        create: True to create a named file that does not exist. False for a continued conversation, because a file that
+            does not exist is then probably a typing error.
 
     Raises:
         ConfigError: The named journal cannot be used.

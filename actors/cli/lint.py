@@ -3,7 +3,7 @@
 import argparse
 
 from actors.adapters.importing import recognise_dialect
-from actors.cli.arguments import add_dialect
+from actors.cli.arguments import add_dialect_option
 from actors.cli.exits import Exit
 from actors.cli.parser import Parser
 from actors.cli.screen import escape_controls, print_notice
@@ -25,8 +25,8 @@ _ANY_TOOL = b'{"toolSpec":{"name":"any","inputSchema":{"json":{"type":"object"}}
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("file", help="a request body or a list of messages, as JSON; `-` is standard input")
-    add_dialect(parser, "--for", dest="to", required=True, help="the dialect whose rules apply")
-    add_dialect(
+    add_dialect_option(parser, "--for", dest="to", required=True, help="the dialect whose rules apply")
+    add_dialect_option(
         parser,
         "--from",
         dest="source",

@@ -9,9 +9,9 @@ from actors.cli.screen import escape_controls
 
 @contextmanager
 def logging_to_stderr(*, debug: bool) -> Generator[None]:
-    """Write log records of the runtime and tracebacks of tools to standard error if `debug` is True.
+    """If `debug` is True, write the runtime's log records and tools' tracebacks to standard error.
 
-    Otherwise, discard them.
+    If `debug` is False, discard them.
     """
     handler: logging.Handler = logging.StreamHandler() if debug else logging.NullHandler()
     handler.setFormatter(_EscapingFormatter())

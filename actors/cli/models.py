@@ -4,7 +4,7 @@ import argparse
 import os
 from collections.abc import Iterator
 
-from actors.cli.arguments import add_config
+from actors.cli.arguments import add_config_option
 from actors.cli.exits import Exit
 from actors.cli.parser import Parser
 from actors.cli.screen import align_columns, escape_controls
@@ -22,7 +22,7 @@ EXAMPLES = (
 
 
 def add_arguments(parser: Parser) -> None:
-    add_config(parser)
+    add_config_option(parser)
 
 
 def run(options: argparse.Namespace) -> Exit:
@@ -57,7 +57,7 @@ def _target_rows(config: Config) -> Iterator[tuple[str, ...]]:
 
 
 def _window_and_prices(pricing: Pricing, binding: Binding) -> str:
-    """Return the context window and the prices of a backend as text, without the figures that are unknown."""
+    """Return a backend's context window and prices as text. Unknown figures are omitted."""
     window, rates = pricing.known_window(binding), pricing.rates(binding)
     size = [] if window is None else [f"{window:,} tokens"]
     price = [] if rates is None else [f"{rates.input:g} in, {rates.output:g} out per million"]

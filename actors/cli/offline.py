@@ -35,7 +35,7 @@ def roll(sides: int = 6) -> int:
 
 
 @asynccontextmanager
-async def stand_ins(target: str | None) -> AsyncGenerator[tuple[Config, str]]:
+async def run_stand_ins(target: str | None) -> AsyncGenerator[tuple[Config, str]]:
     """Run the two servers; yield a configuration for them and the name of the backend to use (`gpt` by default).
 
     Raises:
@@ -84,7 +84,7 @@ def _last_message(request: Request) -> tuple[str, str]:
 
 
 def _joined_text(blocks: list[Request]) -> str:
-    """Return the text of content blocks and of tool results among them, cut to `_REPEATED` characters."""
+    """Return the text of content blocks, including that of tool results, cut to `_REPEATED` characters."""
     words: list[str] = []
     for block in blocks:
         inner = block.get("content") if block["type"] == "tool_result" else block.get("text", "")

@@ -89,7 +89,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
 def parser_for(words: Sequence[str]) -> Parser:
     """Return the parser for a command line.
 
-    It has all options of the command on that line, and only the names of the other commands.
+    For the command on that line, the parser has all options; for other commands, only their names.
     """
     top = Parser(
         "actors",

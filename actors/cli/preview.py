@@ -4,7 +4,7 @@ import argparse
 import json
 from itertools import chain
 
-from actors.cli.arguments import add_dialect
+from actors.cli.arguments import add_dialect_option
 from actors.cli.exits import Exit
 from actors.cli.parser import Parser
 from actors.cli.screen import escape_controls
@@ -17,8 +17,8 @@ EXAMPLES = (("actors preview body.json --to mistral", "show the shape of the req
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("file", help="a request body or a list of messages, as JSON; `-` is standard input")
-    add_dialect(parser, "--from", dest="source", help="dialect of the file; detected by default")
-    add_dialect(parser, "--to", required=True, help="dialect of the result")
+    add_dialect_option(parser, "--from", dest="source", help="dialect of the file; detected by default")
+    add_dialect_option(parser, "--to", required=True, help="dialect of the result")
     parser.add_argument("--json", action="store_true", help="print one JSON object, which contains the body")
 
 

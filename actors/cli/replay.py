@@ -1,7 +1,7 @@
 """`actors replay`: render a stored conversation for another provider, or ask another provider again.
 
 With `--to DIALECT`, nothing is sent. Each request of the log is rendered for the dialect, from the history and ledger
-at that time, and checked against the rules of the dialect.
+at the time of the request, and checked against the rules of the dialect.
 
 With `--send`, another target receives the user's messages, and the new conversation is not stored. No tool runs. A call
 gets the recorded result for the same tool and arguments, in recorded order. A call without a recorded result fails. The
@@ -21,7 +21,7 @@ from typing import Any
 import anyio
 from msgspec import Struct, to_builtins
 
-from actors.cli.arguments import add_dialect, add_journal, add_model
+from actors.cli.arguments import add_dialect_option, add_journal_option, add_model_options
 from actors.cli.exits import Exit
 from actors.cli.journal import stored_sessions
 from actors.cli.parser import Parser
@@ -103,13 +103,13 @@ class RepeatedAskResult(Struct, frozen=True):
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("id", metavar="ID|FILE", help="a stored session, or an exported file")
     mode = parser.add_mutually_exclusive_group(required=True)
-    add_dialect(parser, "--to", group=mode, help="render each request for this dialect; sends nothing")
+    add_dialect_option(parser, "--to", group=mode, help="render each request for this dialect; sends nothing")
     mode.add_argument(
         "--send", action="store_true", help="ask the target -m; recorded results answer its calls"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object per line")
-    add_model(parser)
-    add_journal(parser)
+    add_model_options(parser)
+    add_journal_option(parser)
 
 
 def run(options: argparse.Namespace) -> Exit:
@@ -214,11 +214,11 @@ def _user_messages(events: Sequence[LogEvent]) -> list[Message]:
 
 
 class RecordedFailure(Exception):
-    """The recorded error of a call, raised again for the new model."""
+    """Raised for a call that failed in the log, with the recorded error. The new model receives this error."""
 
 
 class CallNotRecorded(Exception):
-    """A call for which the log has no result; the new model receives this error."""
+    """Raised for a call without a recorded result. The new model receives this error."""
 
 
 class _RecordedCalls:
@@ -239,7 +239,7 @@ class _RecordedCalls:
                 self._results[_call_key(call.name, call.arguments)].append(event)
         self._names = sorted({call.name for call in made.values()})
 
-    def tools(self) -> Iterator[Tool[..., Any]]:  # Any: a recorded result
+    def tools(self) -> Iterator[Tool[..., Any]]:  # Any: a recorded result may have any type
         """Yield a tool for each tool name in the log. It accepts any arguments and returns recorded results."""
         for name in self._names:
             yield Tool.from_schema(

@@ -1,7 +1,7 @@
 """`actors run`: ask once. The answer goes to standard output as it arrives, everything else to standard error.
 
-The first SIGINT cancels the turn, which closes its calls before the process ends; a second one ends the process at
-once. If a tool raises an exception, the model receives it; `--debug` also shows its traceback.
+The first SIGINT cancels the turn, which closes its calls before the process ends; a second SIGINT ends the process
+immediately. If a tool raises an exception, the model receives the exception; `--debug` shows its traceback to the user.
 """
 
 import argparse
@@ -17,8 +17,8 @@ from anyio.abc import TaskGroup
 
 from actors.cli.answer import event_note, failure_reason, incomplete_answer_notes, pending_calls_message
 from actors.cli.approvals import QUESTION, Answer, Approvals, parse_answer
-from actors.cli.arguments import add_conversation
-from actors.cli.conversation import ask_settings, conversation
+from actors.cli.arguments import add_conversation_options
+from actors.cli.conversation import ask_settings, open_conversation
 from actors.cli.exits import MESSAGES, OF_SIGNAL, Exit, exit_for_result
 from actors.cli.keyboard import Keyboard
 from actors.cli.parser import Parser
@@ -56,7 +56,7 @@ def add_arguments(parser: Parser) -> None:
         nargs="*",
         help="the message; a pipe or file on standard input is appended; `-` waits for it",
     )
-    add_conversation(parser)
+    add_conversation_options(parser)
     parser.add_argument("--json", action="store_true", help="print each event as a line of JSON")
 
 
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> Exit:
 
 
 def _read_prompt(words: list[str]) -> str:
-    """Return the prompt: the words of the command line, then standard input.
+    """Return the prompt: the words on the command line, followed by standard input.
 
     Without words, or with `-` among them, wait for standard input. Otherwise read standard input if it is a file or a
     pipe, but do not wait for a silent pipe, which the parent process may have left open.
@@ -103,7 +103,7 @@ def _has_input(descriptor: int, seconds: float = PIPE_TIMEOUT) -> bool:
 
 async def _run_ask(options: argparse.Namespace, prompt: str, printer: "Printer") -> Exit:
     approve = Approvals(options.approve, _ask_at_terminal if sys.stdin.isatty() else None)
-    async with conversation(options, approve) as (session, config):
+    async with open_conversation(options, approve) as (session, config):
         if pending := session.pending:  # a new ask would be queued until these calls have a result
             print_notice(pending_calls_message(each.call for each in pending))
             return Exit.NOT_APPROVED
@@ -120,7 +120,7 @@ async def _ask_at_terminal(call: str) -> Answer:
 
 
 class _Ask:
-    """One ask and its exit code. A signal cancels the ask."""
+    """Runs one ask and determines the exit code. A signal cancels the ask."""
 
     def __init__(self, session: Session, config: Config, printer: "Printer", settings: AskSettings) -> None:
         self._session = session

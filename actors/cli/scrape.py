@@ -73,7 +73,7 @@ class Scrape(Struct):
 
     @property
     def rows(self) -> Iterator[tuple[str, Labels, dict[str, float]]]:
-        """Each metric as a tuple: its name, its labels, and its value or the figures of its histogram."""
+        """Yield each metric as a tuple of its name, its labels, and its value or its histogram's figures."""
         for name, values in self.values.items():
             yield from ((name, labels, {"value": value}) for labels, value in values.items())
         for name, histograms in self.histograms.items():

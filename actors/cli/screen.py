@@ -1,4 +1,4 @@
-"""Write to the terminal safely: escape control characters, and use colour only where it is wanted.
+"""Write to the terminal safely: escape control characters, and use colour only for terminals or on request.
 
 Text from a model or a tool may contain escape sequences that rename a window or write to the clipboard, so
 `escape_controls` removes them. By default, only terminals get colour. NO_COLOR and `--color never` turn it off;

@@ -20,7 +20,7 @@ def with_servers(
 
     Args:
         options: The values of `--mcp`. Each is the `NAME` of a table in the file, `NAME=COMMAND` or `NAME=URL`.
-        verdicts: The approval of tools by name. It overrides the configuration.
+        verdicts: Approvals by tool name, which override the configuration.
 
     Raises:
         ConfigError: A server cannot be used, or two have the same name. The message does not repeat the command or URL,

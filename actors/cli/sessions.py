@@ -14,7 +14,7 @@ import anyio
 from msgspec import to_builtins
 
 from actors.cli import fsck
-from actors.cli.arguments import add_config, add_journal, count, parse_metadata
+from actors.cli.arguments import add_config_option, add_journal_option, count, parse_metadata
 from actors.cli.exits import Exit
 from actors.cli.journal import stored_sessions
 from actors.cli.parser import Parser, add_action
@@ -53,8 +53,8 @@ def add_arguments(parser: Parser) -> None:
 
     def add(name: str, summary: str, action: Action, *, create: bool = False) -> Parser:
         added = add_action(actions, name, summary, partial(_run_action, action, create=create))
-        add_config(added)
-        add_journal(added)
+        add_config_option(added)
+        add_journal_option(added)
         return added
 
     _add_list(add("list", "list stored sessions, the most recently used first", _list_sessions))

@@ -1,4 +1,4 @@
-"""Describe a request by one short word for each message.
+"""Describe a request with one short word for each message.
 
     S U A[T t c1 c2] R1 R2* U
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from actors.core.transcript.diagnostics import Report
 
-Wire = dict[str, Any]  # Any: parsed JSON of any dialect
+Wire = dict[str, Any]  # Any: JSON values have many types
 
 _MEDIA = frozenset(
     {
@@ -48,7 +48,7 @@ class CallLabels:
     _results: int = 0
 
     def add_report(self, report: Report) -> None:
-        """Record the wire ids of the calls in a request, and which of its results are synthetic."""
+        """Record the wire ids of the calls in a request, and which results are synthetic."""
         labels = list(map(call_number, report.calls))
         # A transcript that was flattened to text after a refusal has calls but no ids.
         self._numbers.update(zip(report.emitted_calls, labels, strict=False))
@@ -65,7 +65,7 @@ class CallLabels:
         return f"c{self._call_label(wire_id, self._calls)}"
 
     def next_result(self, wire_id: str) -> str:
-        """Return the label of the next result in the body: `R3`, or `R3*` for a synthetic one."""
+        """Return the label of the next result in the body: `R3`, or `R3*` for a synthetic result."""
         self._results += 1
         label = self._call_label(wire_id, self._results)
         return f"R{label}*" if label in self._synthetic else f"R{label}"

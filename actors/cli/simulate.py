@@ -14,7 +14,7 @@ from pathlib import Path
 import anyio
 import anyio.abc
 
-from actors.cli.arguments import add_backend, add_dialect, count, port
+from actors.cli.arguments import add_backend_option, add_dialect_option, count, port
 from actors.cli.exits import Exit
 from actors.cli.parser import Parser
 from actors.cli.screen import print_notice
@@ -48,7 +48,7 @@ EXAMPLES = (
 
 
 def add_arguments(parser: Parser) -> None:
-    add_dialect(parser, "--dialect", required=True, help="the dialect of the server")
+    add_dialect_option(parser, "--dialect", required=True, help="the dialect of the server")
     parser.add_argument("--port", type=port, default=0, help="the port; 0, the default, selects a free port")
     parser.add_argument(
         "--host",
@@ -75,7 +75,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--requests", type=count, metavar="N", help="stop after N requests; exit with 1 if any was refused"
     )
-    add_backend(parser)
+    add_backend_option(parser)
 
 
 def run(options: argparse.Namespace) -> Exit:
@@ -140,7 +140,7 @@ async def _start_listening(server: LoopbackServer, port: int, host: str, tasks: 
 
 
 class _RequestLog:
-    """A printer of one line per answered request. Its event `done` is set when the server should stop."""
+    """Prints one line for each answered request. The event `done` is set when the server should stop."""
 
     def __init__(self, limit: int | None) -> None:
         self.done = anyio.Event()

@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> Exit:
 
 
 class _EventLines:
-    """The lines of an event file, read one by one. The number of the current line is counted for error messages."""
+    """Reads the lines of an event file one by one, and counts them for error messages."""
 
     def __init__(self, file: str) -> None:
         self._file = file

@@ -13,7 +13,14 @@ from typing import Any
 import anyio
 from msgspec import to_builtins
 
-from actors.cli.arguments import add_backend, add_config, add_tools, count, probability, seconds
+from actors.cli.arguments import (
+    add_backend_option,
+    add_config_option,
+    add_tools_option,
+    count,
+    probability,
+    seconds,
+)
 from actors.cli.exits import Exit
 from actors.cli.parser import Parser
 from actors.cli.screen import ColorOption, escape_controls, screen
@@ -34,8 +41,8 @@ def add_arguments(parser: Parser) -> None:
         metavar="TARGET",
         help="as for `run -m`; by default, strict servers on this machine",
     )
-    add_config(parser)
-    add_tools(parser)
+    add_config_option(parser)
+    add_tools_option(parser)
     parser.add_argument(
         "--sessions", type=count, default=100, metavar="N", help="number of sessions; 100 by default"
     )
@@ -69,7 +76,7 @@ def add_arguments(parser: Parser) -> None:
         "--allow-network", action="store_true", help="allow targets on other machines, which may cost money"
     )
     parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
-    add_backend(parser)
+    add_backend_option(parser)
 
 
 def run(options: argparse.Namespace) -> Exit:

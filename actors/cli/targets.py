@@ -32,25 +32,25 @@ async def serve_target(
 ) -> AsyncGenerator[tuple[Config, str | None]]:
     """Yield the configuration and the target that the options select.
 
-    With `--offline`, run the stand-ins inside the block.
+    With `--offline`, local stand-ins for the providers run until the `async with` block ends.
 
     Args:
         needs_target: True to raise an error if no target is selected. A stored conversation needs none.
 
     Raises:
         ConfigError: The options contradict each other or select no target, or a value cannot be used.
-        UnknownTarget: `--dialect` names no dialect.
+        UnknownTarget: There is no dialect with the name that `--dialect` gives.
     """
     if not options.offline:
         config, name = _load_config(options)
         yield config, _only_target(config) if name is None and needs_target else name
         return
-    from actors.cli.offline import stand_ins
+    from actors.cli.offline import run_stand_ins
 
     for option in ("config", "base_url", "dialect", "auth"):
         if getattr(options, option) is not None:
             raise ConfigError(f"--offline uses a stand-in; omit --{option.replace('_', '-')}")
-    async with stand_ins(options.model) as made:
+    async with run_stand_ins(options.model) as made:
         yield made
 
 
@@ -91,14 +91,14 @@ def _server_settings(options: argparse.Namespace) -> BackendSettings:
         raise ConfigError(f"{option} {fault['msg'].removeprefix('Value error, ')}") from None
 
 
-def load_tools(name: str | None) -> list[Tool[..., Any]]:  # Any: the tool's result
+def load_tools(name: str | None) -> list[Tool[..., Any]]:  # Any: tools differ in result type
     """Run the code that `--tools` names, and return its tools.
 
-    These are all tools of a Python file, or the tool or list of tools named `module:name`.
+    For a Python file, these are all its tools; for `module:name`, the tool or list of tools with that name.
 
     Raises:
         ConfigError: The code cannot be run, or defines no tool.
-        ToolDefinitionError: A tool cannot be offered.
+        ToolDefinitionError: A tool is invalid.
     """
     if name is None:
         return []
@@ -126,11 +126,11 @@ def _run_file(path: str) -> ModuleType:
     return module
 
 
-def _tools_of_module(reference: str) -> list[Tool[..., Any]]:  # Any: the tool's result
+def _tools_of_module(reference: str) -> list[Tool[..., Any]]:  # Any: tools differ in result type
     module, _, name = reference.partition(":")
     sys.path.insert(0, "")
     try:
-        found: Any = getattr(import_module(module), name)  # Any: an object of a foreign module
+        found: Any = getattr(import_module(module), name)  # Any: the module may define any object
         listed: list[Tool[..., Any]] = [found] if is_tool(found) else list(found)
     except ActorsError:
         raise

@@ -1,6 +1,6 @@
 """Read a transcript from a file and convert it with the pure core, for `actors lint`, `convert` and `preview`.
 
-A file is a request body or its list of messages. Any JSON of that form can be converted, however broken the
+A file is a request body or its list of messages. Any JSON of this form can be converted, however damaged the
 conversation is. If a file cannot be read, the exit code is 2.
 """
 
@@ -23,7 +23,7 @@ from actors.transcripts import from_wire, render, request_for
 MAX_BYTES = 256 * 1024 * 1024
 MODEL = "model"
 """The model in a request body if neither the file nor an option names a model."""
-Value: TypeAlias = dict[str, Any] | list[Any]  # Any: parsed JSON of any dialect
+Value: TypeAlias = dict[str, Any] | list[Any]  # Any: JSON values have many types
 
 _ADDED: dict[Filler, str] = {
     "first": "a message before all others",
@@ -41,7 +41,7 @@ class Conversion:
         value: The parsed content of the file.
         source: The dialect of the file. None detects it.
         rules: The dialect of the request.
-        model: The model of the request. None means the model that the file names.
+        model: The model of the request. None means the model that is named in the file.
     """
 
     def __init__(self, value: Value, source: str | None, rules: Dialect, model: str | None = None) -> None:
@@ -64,7 +64,7 @@ class Conversion:
 
     @cached_property
     def repairs(self) -> list[str]:
-        """A line for each defect of the transcript. Many defects of one kind have a few lines and a count."""
+        """A line for each defect of the transcript. If one kind of defect is frequent, a few lines and a count."""
         remarks, report = ReportBuilder(), self.rendered.report
         for call_id, dedupe in (*self._history.report.dedupe, *report.dedupe):
             remarks.add("deduplicated", f"a result of %s ({dedupe})", call_id)
@@ -74,9 +74,9 @@ class Conversion:
 
     @cached_property
     def additions(self) -> list[str]:
-        """A line for each part of the request that the file does not contain.
+        """A line for each part that the conversion added to the request.
 
-        These are messages that the dialect requires, assumed settings and changed names.
+        These parts are messages that the dialect requires, assumed settings and changed names.
         """
         added = [f"added: {_ADDED[kind]} ({count:,})" for kind, count in self.rendered.report.fillers]
         assumed = [*self.request.assumed, *([] if self._model else [f"model {MODEL!r}"])]
@@ -87,7 +87,7 @@ class Conversion:
 
     @cached_property
     def losses(self) -> list[str]:
-        """A line for each kind of content or setting of the file that the request does not contain."""
+        """A line for each kind of content or setting in the file that the request cannot contain."""
         lost = [f"dropped: {count} {kind}" for kind, count in self.rendered.report.losses]
         lost += [f"unsupported: {name}" for name in self.request.losses]
         unread = [item for item in self._history.report.left_out if item[0] not in self._body]

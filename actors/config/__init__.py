@@ -23,9 +23,9 @@
     [limits]
     max_rounds = 25
 
-The environment is an argument; this package never reads the environment of the process. Keys are looked up when a
-target is resolved, so a rotated key takes effect, and are stored as `SecretStr`. A validation error of pydantic becomes
-one line with the place of the error but without the value, because the value may be a misplaced key.
+The environment is an argument; this package never reads the process's environment. Keys are looked up when a target is
+resolved, so a rotated key takes effect, and are stored as `SecretStr`. A pydantic validation error becomes one line,
+which says where the error is but does not contain the value, because the value may be a misplaced key.
 """
 
 import tomllib
@@ -122,7 +122,7 @@ class Config:
     Args:
         settings: The contents of the file.
         environ: The environment variables. They are read at each `resolve` and never shown.
-        source: Name of the file for error messages; None without a file.
+        source: Name of the file for error messages; None if there is no file.
     """
 
     settings: FileSettings
@@ -166,8 +166,9 @@ class Config:
         return matching_overrides(self.settings.models, names, binding.model)
 
     def _render_target(self, binding: Binding) -> RenderTarget:
-        """Return a binding with the settings that rendering needs: the treatment of earlier reasoning, and whether
-        thinking has a token budget.
+        """Return the render target of a binding.
+
+        It says how earlier reasoning is sent, and whether thinking has a token budget.
         """
         settings = self.settings.backends.get(binding.backend)
         if settings is None:
@@ -191,7 +192,7 @@ class Config:
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """Names of the configured backends, then of the pools, both in the order of the file."""
+        """Names of the configured backends, followed by those of the pools, in the order of the file."""
         return (*self.settings.backends, *self.settings.pools)
 
     def resolve(self, target: str) -> Backend | ResolvedPool:
@@ -219,7 +220,7 @@ class Config:
         return self.backend(target)
 
     def backend(self, target: str) -> Backend:
-        """Return the backend of a target. Raises the errors of `resolve`, and UnknownTarget for a pool.
+        """Return the backend of a target. Raises the same errors as `resolve`, and UnknownTarget for a pool.
 
         The result is cached until one of the environment variables that it depends on changes.
         """
@@ -232,8 +233,8 @@ class Config:
             self._resolved[target] = backend, recording.seen
         return backend
 
-    def speaking(self, backend: Backend, name: str) -> Backend:
-        """Return a copy of a backend with the dialect `name`, to continue a turn that began in this dialect.
+    def with_dialect(self, backend: Backend, name: str) -> Backend:
+        """Return a copy of a backend that uses the dialect `name`, to continue a turn that began in this dialect.
 
         The backend may have another dialect now. For example, the dialect of the kind `openai` depends on the base URL,
         which may have changed since the turn began.
@@ -394,8 +395,9 @@ class Config:
         )
 
     def _usual_credential(self, kind: Kind, provider: Provider) -> Credential | None:
-        """Return the credential from the provider's default environment variable; None for a local server without a
-        key.
+        """Return the credential from the provider's default environment variable.
+
+        Return None for a local server without a key.
         """
         endpoint = self._provider_url(kind, provider)
         is_local = endpoint != provider.endpoint and provider.endpoint != ""
@@ -441,8 +443,8 @@ def load(path: str | PathLike[str] | None, environ: Mapping[str, str]) -> Config
         environ: The environment variables with keys and addresses. They are also read later, when targets are resolved.
 
     Raises:
-        ConfigError: The file cannot be read, is not TOML, or has an invalid setting. The message is one line with the
-            place of the error, without the value.
+        ConfigError: The file cannot be read, is not TOML, or has an invalid setting. The message is one line that says
+            where the error is, without the value.
     """
     if path is None:
         return Config(FileSettings(), environ)

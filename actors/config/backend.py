@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, TypeAlias
 from msgspec.structs import asdict
 from pydantic import ConfigDict, PlainSerializer, SecretStr
 
-from actors.config.fields import Frozen
+from actors.config.fields import FrozenModel
 from actors.config.providers import Kind
 from actors.config.settings import BackendLimits, ReasoningSettings, Thinking
 from actors.core.dialects.dialect import Cache
@@ -48,7 +48,7 @@ class AwsKeys:
     Args:
         access_key: The id of the key, which is not secret.
         secret_key: The secret that signs requests.
-        session_token: The token of temporary credentials; None for permanent ones.
+        session_token: The token of temporary credentials; None for permanent credentials.
     """
 
     access_key: str
@@ -58,11 +58,11 @@ class AwsKeys:
 
 @dataclass(frozen=True, slots=True)
 class Aws:
-    """The signing of requests to AWS.
+    """The region and the access key with which requests to AWS are signed.
 
     Args:
         region: The AWS region that receives the requests, such as `eu-central-1`.
-        keys: The access key; None if AWS's default chain (shared files, roles) provides it.
+        keys: The access key; None if AWS's default credential chain (shared files, roles) provides it.
     """
 
     region: str
@@ -72,7 +72,7 @@ class Aws:
 Credential: TypeAlias = Key | TokenCommand | Aws
 
 
-class Backend(Frozen):
+class Backend(FrozenModel):
     """A configured backend with its credential, ready for requests.
 
     Args:
@@ -83,16 +83,17 @@ class Backend(Frozen):
         endpoint: Base URL without its query; the adapter appends the path of a request.
         query: The query of the base URL, appended to the path of each request. It may contain a key, so it is not part
             of the binding and is never shown.
-        account: Label of the account; may be empty. It is part of the binding.
+        account: Label of the account, or an empty string. It is part of the binding.
         upstream: The provider to which a gateway must forward requests; empty lets the gateway choose. It is part of
             the binding.
-        credential: The credential of this endpoint, never sent elsewhere; None if the endpoint needs none.
-        headers: Additional headers of every request, with names in lower case.
+        credential: The credential for this endpoint, which is never sent elsewhere; None if the endpoint needs no
+            credential.
+        headers: Additional headers to send with every request, with names in lower case.
         reasoning: The thinking mode and its token budget.
         request: Settings of requests, which an ask may override.
-        cache: The use of the provider's prompt cache.
+        cache: How the provider's prompt cache is used.
         stream: Whether answers are streamed.
-        thinking: Treatment of reasoning blocks: sent where the dialect can, dropped, or sent as text.
+        thinking: How earlier reasoning is sent: natively where the dialect can, not at all, or as text.
         limits: The timeouts, rate limits and retries of the backend.
     """
 
@@ -126,13 +127,13 @@ class Backend(Frozen):
         return (self,)
 
 
-class ResolvedPool(Frozen):
+class ResolvedPool(FrozenModel):
     """A pool with its resolved backends.
 
     Args:
         name: The name of the `[pools.NAME]` table.
         members: The backends, in the order of the table.
-        policy: The rule that chooses the member for a turn.
+        policy: How the member for a turn is chosen.
         cooldown: Seconds for which a member whose turn failed is skipped, unless it answers a request earlier.
         failover_after_output: Whether another member continues an ask even if a part of the answer was already shown.
         failover_on_refusal: Whether another member continues an ask after a member has rejected the structure of a
@@ -148,6 +149,9 @@ class ResolvedPool(Frozen):
 
 
 def split_query(url: str) -> tuple[str, SecretStr | None]:
-    """Split a base URL into the URL without its query, and the query. The query is None if the URL has none."""
+    """Split a base URL into the URL without its query, and the query.
+
+    If the URL has no query, return None as the query.
+    """
     place, _, query = url.partition("?")
     return place, SecretStr(query) if query else None

@@ -1,7 +1,7 @@
-"""Describe an error in a configuration file in one line, with the place of the error but without the value.
+"""Describe an error in a configuration file in one line, which says where the error is but does not contain the value.
 
 `actors.config.load` uses this module. A value may be a misplaced secret, and so may a key, if the secret was written on
-the wrong side of the `=`. So keys and names are quoted only if they are short or consist of plain words.
+the wrong side of the `=`. So a message quotes a key or a name only if it is short or consists of plain words.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from pydantic import ValidationError
 
-from actors.config.fields import NAME, Frozen
+from actors.config.fields import NAME, FrozenModel
 from actors.config.settings import FileSettings
 from actors.core.data.jsonio import is_object
 from actors.core.settings.table import SETTINGS
@@ -95,8 +95,8 @@ def _misspelling_hint(key: str, table: Sequence[str], faults: "Sequence[ErrorDet
 
 
 def _known_keys(table: Sequence[str]) -> Iterable[str]:
-    """Return the keys that a table accepts. Request settings, which many tables share, are last."""
-    model: type[Frozen] = FileSettings
+    """Return the keys that a table accepts. The keys of request settings, which many tables share, come last."""
+    model: type[FrozenModel] = FileSettings
     parts = iter(table)
     for part in parts:
         annotation = model.model_fields[part].annotation
@@ -109,9 +109,9 @@ def _known_keys(table: Sequence[str]) -> Iterable[str]:
     return sorted(model.model_fields, key=lambda name: name in SETTINGS)
 
 
-def _table_model(annotation: Any) -> type[Frozen] | None:  # Any: the annotation of a field
+def _table_model(annotation: Any) -> type[FrozenModel] | None:  # Any: an annotation may be any object
     """Return the pydantic model inside a field's type, such as `X` in `dict[str, X] | None`; None if there is none."""
-    if isinstance(annotation, type) and issubclass(annotation, Frozen):
+    if isinstance(annotation, type) and issubclass(annotation, FrozenModel):
         return annotation
     return next(filter(None, map(_table_model, get_args(annotation))), None)
 
@@ -146,7 +146,7 @@ def location_of(text: str, place: Sequence[str]) -> str:
 def _key_parts(key: str) -> tuple[str, ...]:
     """Split a dotted TOML key into its parts. Return an empty tuple if the key is invalid."""
     try:
-        value: Any = tomllib.loads(f"{key} = 0")  # Any: a TOML document
+        value: Any = tomllib.loads(f"{key} = 0")  # Any: TOML values have many types
     except tomllib.TOMLDecodeError:
         return ()
     parts: list[str] = []

@@ -1,4 +1,4 @@
-"""Find errors of a configuration file that span several values: duplicate names and references to missing names.
+"""Find errors in a configuration file that involve several values: duplicate names, and references to missing names.
 
 `actors.config.load` calls `contradictions` after each value has been validated.
 """

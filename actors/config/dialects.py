@@ -8,7 +8,7 @@
     turns.user_after_tool = "filler"
 
 docs/reference/rulebook.md lists the fields and their values. A custom dialect has the wire format of its base dialect.
-It may set the fields that the base dialect has, to values of the same types.
+It may set any field that the base dialect has, to a value of the same type.
 """
 
 import re
@@ -103,7 +103,7 @@ def _full_field_names(base: Dialect) -> dict[str, str]:
 
 def _validate(
     full_name: str, key: str, declared_type: Any, value: object
-) -> object:  # Any: the declared type of a field
+) -> object:  # Any: a declared type may be any annotation
     """Return the value of a field, converted to the field's declared type.
 
     `full_name` is the name of the field for error messages.
@@ -131,7 +131,7 @@ def _validate(
 
 
 @lru_cache
-def _type_adapter(declared_type: Any) -> TypeAdapter[Any]:  # Any: the declared type of a field
+def _type_adapter(declared_type: Any) -> TypeAdapter[Any]:  # Any: a declared type may be any annotation
     return TypeAdapter(declared_type)
 
 
@@ -200,7 +200,7 @@ def _id_errors(profile: Dialect) -> Iterator[str]:
 
 
 def _base_profile(name: object) -> Dialect:
-    """Return the built-in dialect with this name, which a table changes."""
+    """Return the built-in dialect that a table changes."""
     if not isinstance(name, str):
         raise ValueError(f"lacks the key 'base', the profile to change; use one of {', '.join(PROFILES)}")
     if name not in PROFILES and name not in ALIASES:

@@ -33,9 +33,9 @@ class RecordingEnvironment(Mapping[str, str]):
 
 
 class Environment(Mapping[str, str]):
-    """An environment that forwards lookups to a mapping of the program.
+    """An environment that forwards lookups to a mapping from the program.
 
-    Each exception of the mapping becomes a `ConfigError`.
+    Each exception that the mapping raises becomes a `ConfigError`.
     """
 
     __slots__ = ("_environ",)

@@ -26,10 +26,10 @@ _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,127}")
 
 
 def check_variable_name(name: str) -> str:
-    """Return `name` if it is the name of an environment variable, in capitals.
+    """Return `name` if it is a valid name of an environment variable, in capital letters.
 
     Raises:
-        ValueError: `name` has another form, so it may be the key itself.
+        ValueError: `name` is not a valid name, so it may be the key itself.
     """
     if not _VARIABLE.fullmatch(name):
         raise ValueError("must be the name of an environment variable in capitals, not the key itself")
@@ -51,8 +51,9 @@ def check_label(text: str) -> str:
 
 
 def normalize_endpoint(url: str) -> str:
-    """Return a URL without its trailing slash. Raise ValueError if the URL may contain credentials, because endpoints
-    are shown and logged.
+    """Return a URL without its trailing slash.
+
+    Raise ValueError if the URL may contain credentials, because endpoints are shown and logged.
     """
     if "@" in url or "?" in url or "#" in url:
         raise ValueError("must be a URL without user, password, query or fragment; put keys into auth")
@@ -111,16 +112,19 @@ def check_kind(name: str) -> Kind:
     )
 
 
-class Frozen(BaseModel):
-    """An immutable table of `actors.toml`. Unknown keys and values of a wrong type raise an error without the value."""
+class FrozenModel(BaseModel):
+    """An immutable pydantic model, such as a table of `actors.toml`.
+
+    An unknown key or a value of the wrong type raises an error, which does not contain the value.
+    """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
         frozen=True, extra="forbid", strict=True, hide_input_in_errors=True
     )
 
 
-class HeaderVariable(Frozen):
-    """The secret value of a header.
+class HeaderVariable(FrozenModel):
+    """A header whose value is secret.
 
     Args:
         variable: Name of the environment variable that contains the value.
@@ -190,7 +194,7 @@ def _parse_header_value(value: object) -> SecretStr | HeaderVariable:
 
 
 def to_stored_form(allowed: Range, default: Any, value: object) -> Any:  # Any: each range has its own type
-    """Validate the value of a key, and return the form in which the value is stored.
+    """Validate the value of a key, and convert it to the form in which it is stored.
 
     Args:
         allowed: The allowed values.
@@ -204,17 +208,17 @@ def to_stored_form(allowed: Range, default: Any, value: object) -> Any:  # Any: 
     return allowed.store(value)
 
 
-def table_model(name: str, ranges: Mapping[str, Range], defaults: Mapping[str, Any]) -> type[Frozen]:
+def table_model(name: str, ranges: Mapping[str, Range], defaults: Mapping[str, Any]) -> type[FrozenModel]:
     """Return a pydantic model for a table. `ranges` defines the allowed values of each key.
 
     Keys without a default are required.
     """
-    keys: dict[str, Any] = {  # Any: a type, and a default of that type
+    keys: dict[str, Any] = {  # Any: each key has its own type
         key: (Annotated[Any, AfterValidator(partial(to_stored_form, allowed, default))], default)
         for key, allowed in ranges.items()
         for default in [defaults.get(key, ...)]
     }
-    return create_model(name, __base__=Frozen, **keys)
+    return create_model(name, __base__=FrozenModel, **keys)
 
 
 def struct_table(
@@ -225,11 +229,11 @@ def struct_table(
     Args:
         kind: The type of the struct, which also defines the defaults.
         ranges: The allowed values of each key.
-        check: Called with the struct; raises ValueError for values that contradict each other.
+        check: Called with the struct. Raises ValueError if values contradict each other.
     """
     defaults = {field.name: field.default for field in fields(kind) if field.default is not NODEFAULT}
 
-    def decode_value(table: object, decode: Callable[[object], Any]) -> F:  # Any: an instance of the model
+    def decode_value(table: object, decode: Callable[[object], Any]) -> F:  # Any: tables differ in type
         if isinstance(table, kind):
             return table
         made = kind(**dict(decode(table)))

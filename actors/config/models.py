@@ -1,4 +1,4 @@
-"""Override facts about models by `[models."PROVIDER:GLOB"]` tables in `actors.toml`.
+"""Override the built-in facts about models with `[models."PROVIDER:GLOB"]` tables in `actors.toml`.
 
     [models."openai:gpt-6*"]
     chat_tools = "effort_none"
@@ -68,8 +68,8 @@ def matching_overrides(
 ) -> tuple[Overrides, ...]:
     """Return the tables that match a model of one of these providers, the least specific first.
 
-    A table is more specific if its pattern has more characters that are not wildcards. If two patterns have equally
-    many, a table for a named provider is more specific than a table for `*`.
+    A table is more specific if its pattern has more characters that are not wildcards. If two patterns have the same
+    number of these characters, a table for a named provider is more specific than a table for `*`.
     """
     found = [name for name in tables if _table_matches(name, providers, model)]
     return tuple(tables[name] for name in sorted(found, key=_table_specificity))

@@ -1,4 +1,7 @@
-"""Define the built-in providers: their addresses, dialects and environment variables. They need no file."""
+"""Define the built-in providers: their addresses, dialects and environment variables.
+
+Programs can use them without an `actors.toml`.
+"""
 
 import re
 from collections.abc import Mapping
@@ -15,7 +18,7 @@ Kind: TypeAlias = str
 
 @dataclass(frozen=True, slots=True)
 class OwnHost:
-    """A vendor's own hosts, whose dialect differs from the dialect of servers that imitate the vendor's API.
+    """A vendor's own hosts, whose dialect differs from that of servers that imitate the vendor's API.
 
     Args:
         domain: The host. Its subdomains, such as regional hosts, are included.
@@ -40,11 +43,12 @@ class Provider:
 
     Args:
         dialect: Name of the dialect.
-        endpoint: Base URL; empty if each customer has a different one. Then `base_url` or the variable must provide it.
+        endpoint: Base URL; empty if each customer has a different one. In that case, `base_url` or the variable
+            `url_variable` must provide it.
         key_variable: Environment variable with the key; empty for local servers without a key.
         url_variable: Environment variable that overrides the base URL.
         header: The header that carries the key; in `authorization`, the key is sent as a bearer token.
-        price_list: The provider's id in the package `genai-prices`; empty if it lists no prices for this kind.
+        price_list: The provider's id in the package `genai-prices`; empty if the package lists no prices for this kind.
         own_host: Hosts whose dialect differs from `dialect`; None if there are none.
     """
 

@@ -19,7 +19,7 @@ from actors.config.fields import (
     Count,
     Database,
     Endpoint,
-    Frozen,
+    FrozenModel,
     HeaderVariable,
     Label,
     Seconds,
@@ -53,29 +53,30 @@ Thinking: TypeAlias = Literal["native", "drop", "text"]
 Verdict: TypeAlias = Literal["allow", "ask", "deny"]
 
 
-class BackendLimits(Frozen):
+class BackendLimits(FrozenModel):
     """The limits of one backend. Times are in seconds.
 
     Args:
         connect_timeout: Time to open a connection.
-        first_byte_timeout: Time from the last byte of a request to the first byte of the answer. It also bounds the
+        first_byte_timeout: Time from the last byte of a request to the first byte of the answer. It also limits the
             wait for a free connection.
         idle_timeout: Time between two chunks of a stream.
-        silence_timeout: Time for which a stream may send only comments, pings and empty deltas; None for no bound.
-            Models whose thinking is hidden are silent for minutes.
-        timeout: Time for one attempt; None for no bound.
+        silence_timeout: Time for which a stream may send only comments, pings and empty deltas; None for no limit.
+            Models that hide their thinking are silent for minutes.
+        timeout: Time for one attempt; None for no limit.
         answer_bytes: Bytes of one answer on the wire, including comments and blank lines. A larger answer fails with
             `cause.kind` `too_long`, and the next backend of the pool is used.
         concurrency: Requests in flight. Further requests wait. Rate limits of the backend lower this number
             temporarily.
         waiting: Queued requests. A further request fails as overloaded.
         requests_per_minute, tokens_per_minute: The rate limits of the account. With None, requests are not limited
-            until the backend rejects one.
-        attempts: Attempts of one request, including the first. If the backend answers other requests in the meantime,
-            rate-limited attempts do not count, up to four times this number.
-        failures: Consecutive failed attempts, in all sessions, that open the circuit breaker. Attempts in flight at the
-            first failure count as one. The failures must also last about as long as the retries of one request.
-        cooldown: Seconds for which the circuit breaker stays open. Then one request at a time tests the backend.
+            until the backend rejects a request.
+        attempts: Attempts of one request, including the first. While the backend answers other requests, rate-limited
+            attempts do not count, but there are never more than four times this number.
+        failures: Number of consecutive failed attempts, in all sessions, after which the circuit breaker opens. All
+            attempts that are in flight at the first failure count as one. The failures must also last about as long as
+            the retries of one request.
+        cooldown: Seconds for which the circuit breaker stays open. After that, one request at a time tests the backend.
     """
 
     connect_timeout: Seconds = 10.0
@@ -93,34 +94,35 @@ class BackendLimits(Frozen):
     cooldown: Seconds = 30.0
 
 
-class RuntimeLimits(Frozen):
+class RuntimeLimits(FrozenModel):
     """The limits of a session and of a runtime.
 
     Args:
-        max_rounds: Requests of one turn. The last one asks for a final text and allows no tool calls.
+        max_rounds: Requests in one turn. The last request asks for a final text and allows no tool calls.
         max_corrections: How often the model may correct invalid arguments in a turn.
-        max_tool_corrections: Messages of a turn with invalid calls of one tool. After that, this tool is disabled for
-            the rest of the turn; other tools are not.
-        repair: Treatment of arguments and of answers for `output=` with a small error, such as a string for a number.
-            `unambiguous` repairs and reports them if exactly one interpretation fits the schema; `strict` rejects them.
-        on_repeat: The reaction to the third message of a turn with the same call and the same result: `allow` (none),
-            `warn` (a note to the model with the result), `stop` (a final text, without tool calls). The default is
-            `warn`, because polling a running job is legitimate.
+        max_tool_corrections: Messages with invalid calls of one tool that a turn may contain. After that, this tool
+            alone is disabled for the rest of the turn.
+        repair: How to treat small errors in arguments and in answers for `output=`, such as a string instead of a
+            number. `unambiguous` repairs and reports an error if exactly one interpretation fits the schema; `strict`
+            rejects every error.
+        on_repeat: What to do at the third message of a turn with the same call and the same result: `allow` does
+            nothing, `warn` adds a note for the model to the result, and `stop` requests a final text without tool
+            calls. The default is `warn`, because polling a running job is legitimate.
         max_queued_asks: Asks that may wait for the current ask. A further ask raises `QueueFull`.
-        max_calls_per_message: Calls of one message that run. Further calls are rejected with an error that states the
+        max_calls_per_message: Calls that one message may make. Further calls are rejected with an error that states the
             limit.
         tool_threads: Threads of the process for blocking tools.
         thread_wait_timeout: Seconds that a blocking tool waits for a thread before its call is rejected.
-        max_abandoned_calls: Closed calls of one tool that may still be running. At that number, further calls are
-            rejected.
-        result_bytes: Bytes of JSON that are stored of a tool's result. A longer result is truncated, with a mark.
+        max_abandoned_calls: Closed calls of one tool that may still be running. At this number, further calls of the
+            tool are rejected.
+        result_bytes: Bytes of a tool's result that are stored, as JSON. A longer result is truncated, with a mark.
         max_subagent_depth: Levels of subagents below the session that a program opened.
         max_active_sessions: Idle sessions that stay active instead of being hibernated. The default depends on
             `memory`, and is at least 64.
         sessions: Open sessions, including subagents. A further session raises `TooManySessions`.
         memory: Bytes that all sessions may use: their conversations, rendered transcripts, and logs in memory. The
-            least recently used sessions are hibernated first. If busy sessions use that much, asks and new sessions are
-            rejected. The default is half of the memory that the machine or the container gives the process.
+            least recently used sessions are hibernated first. If busy sessions use all of it, asks and new sessions are
+            rejected. The default is half of the memory that the process may use on the machine or in its container.
         backends: Backends that a runtime may use. A further backend is rejected.
         connections: Connections to one origin. Further requests wait.
         connecting: Connections to one origin that are being opened concurrently. Further connections wait.
@@ -146,16 +148,17 @@ class RuntimeLimits(Frozen):
     connecting: Count = 64
 
 
-class Auth(Frozen):
-    """The authentication of requests to a backend, by exactly one method.
+class Auth(FrozenModel):
+    """The authentication of requests to a backend. Exactly one method must be configured.
 
     Keys are configured by the names of environment variables.
 
     Args:
-        key: Variable with a key, sent in the provider's own header. `auth = "VARIABLE"` is an abbreviation.
+        key: Variable with a key, which is sent in the provider's own header. `auth = "VARIABLE"` is an abbreviation for
+            this.
         bearer: Variable with a token, sent as `Authorization: Bearer`.
         command: A program with its arguments that prints a token: as plain text, or as JSON with `access_token` or
-            `token`, and `expires_in` (seconds) or `expires_at` (Unix time, or a date of RFC 3339).
+            `token`, and `expires_in` (seconds) or `expires_at` (Unix time, or an RFC 3339 date).
         aws: Region for which requests are signed with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
         lifetime: Seconds for which a token is used if its command prints no expiry.
     """
@@ -185,14 +188,14 @@ def _check_effort(value: str) -> str:
     return value
 
 
-class ReasoningSettings(Frozen):
-    """The thinking settings of a backend whose API supports them.
+class ReasoningSettings(FrozenModel):
+    """The thinking settings of a backend, for APIs that support them.
 
     Args:
         mode: `adaptive` (for newer models, which decide how long to think), `manual` (for older models, with a budget),
             `off`, or `default` (no field is sent).
         tokens: The token budget of the mode `manual`.
-        effort: The provider's name of a level, such as `low` or `high`.
+        effort: The provider's name for a level, such as `low` or `high`.
     """
 
     mode: Literal["default", "adaptive", "manual", "off"] = "default"
@@ -234,7 +237,7 @@ else:
 
 if TYPE_CHECKING:
 
-    class RequestTable(Frozen):
+    class RequestTable(FrozenModel):
         """The keys of a backend's table that configure its requests (`actors.core.settings.table`)."""
 
 else:
@@ -249,33 +252,34 @@ class BackendSettings(RequestTable):
     """One `[backends.NAME]` table.
 
     Args:
-        kind: The provider or API, such as `anthropic` or `openai_chat`. It defines the default address, dialect and
-            variable of the key; docs/reference/dialects.md lists all kinds.
-        model: The provider's name of the model.
-        base_url: The base URL of the API; None for the default of the kind. A query, such as `?api-version=2024-10-21`,
-            is appended to the path of each request and never shown.
-        auth: The authentication of requests. With None, the variable of the kind provides the key, except if `base_url`
-            is set: then no key is sent.
+        kind: The provider or API, such as `anthropic` or `openai_chat`. It determines the default address, the dialect,
+            and the variable with the key; docs/reference/dialects.md lists all kinds.
+        model: The provider's name for the model.
+        base_url: The base URL of the API; None for the kind's default. A query, such as `?api-version=2024-10-21`, is
+            appended to the path of each request and never shown.
+        auth: How requests are authenticated. With None, the kind's default variable provides the key; but if `base_url`
+            is set, no key is sent.
         headers: Headers that are sent with every request, for accounts and gateways that need more than a credential. A
             value is a string, or `{ variable = "NAME" }` for a secret. They override default headers and are never
             shown.
         account: A label of the account. Reasoning that a provider signed or encrypted for one account is not sent
             through another account.
-        upstream: The provider to which a gateway must forward requests, by the gateway's name of the provider; None
+        upstream: The provider to which a gateway must forward requests, by the gateway's name for the provider; None
             lets the gateway choose.
-        thinking: Treatment of earlier reasoning in requests: `native` sends it where the dialect can, `drop` omits it,
+        thinking: How requests contain earlier reasoning: `native` sends it where the dialect can, `drop` omits it,
             `text` sends it as text.
         reasoning: The thinking mode of the model, its token budget, and the effort.
-        cache: The use of the provider's prompt cache: `default`, `long` (the longest lifetime) or `off`.
-        stream: Whether answers are streamed. False is for a backend that cannot stream; its complete answers produce
-            the same events.
-        dialect: Name of a profile or of a `[dialects.NAME]` table; None for the default of the kind.
-        context: The maximum number of tokens of a request and its answer, which `[compaction]` uses; None if unknown.
+        cache: How the provider's prompt cache is used: `default`, `long` (the longest lifetime) or `off`.
+        stream: True to stream answers. Set False for a backend that cannot stream; its complete answers produce the
+            same events.
+        dialect: Name of a profile or of a `[dialects.NAME]` table; None for the kind's default.
+        context: The maximum number of tokens of a request and its answer together, which `[compaction]` uses; None if
+            unknown.
         price: The prices of the model; None for the prices in `[prices]`. Pools with the policy `cheapest` compare the
             prices of their members.
         limits: The timeouts, rate limits and retries of the backend.
 
-    All other keys are settings of an ask that a backend may set too, such as `temperature` and `seed`: see
+    All other keys are ask settings that a backend may set too, such as `temperature` and `seed`: see
     docs/reference/settings.md.
     """
 
@@ -304,20 +308,19 @@ class BackendSettings(RequestTable):
         return RequestSettings(**given, effort=self.reasoning.effort)
 
 
-class PoolSettings(Frozen):
+class PoolSettings(FrozenModel):
     """One `[pools.NAME]` table.
 
     Args:
         members: Names of backends or `provider:model`, in order of preference.
-        policy: The rule that chooses the member for a turn. `failover` uses the first member that works, and `manual`
-            only the first member; docs/how-to/backends.md lists all policies.
+        policy: How the member for a turn is chosen. `failover` uses the first member that works, and `manual` only the
+            first member; docs/how-to/backends.md lists all policies.
         cooldown: Seconds for which a member whose turn failed is skipped, unless it answers a request earlier.
         failover_after_output: Whether another member continues an ask even if a part of the answer was already shown.
         failover_on_refusal: Whether another member continues an ask after a member has rejected the structure of a
             request, which is a bug of this library. With False, the ask fails, which suits tests.
-        weights: Numbers from 1 to 100, by member, for the policies `weighted` and `sticky`. By default, a
-            member has 1.
-        budget: The usage that all sessions with this target share; None for no limit.
+        weights: Weights of members for the policies `weighted` and `sticky`: numbers from 1 to 100, by default 1.
+        budget: The budget that all sessions with this target share; None for no limit.
     """
 
     members: Annotated[tuple[str, ...], Field(min_length=1, strict=False)]
@@ -329,19 +332,19 @@ class PoolSettings(Frozen):
     budget: _BudgetTable | None = None
 
 
-class TenantSettings(Frozen):
+class TenantSettings(FrozenModel):
     """One `[tenants.NAME]` table.
 
     Args:
-        weight: The tenant's share of a backend with queued requests, relative to other tenants.
-        budget: The usage that all sessions of the tenant share; None for no limit.
+        weight: The tenant's share of a busy backend, relative to other tenants with queued requests.
+        budget: The budget that all sessions of the tenant share; None for no limit.
     """
 
     weight: Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)] = 1.0
     budget: _BudgetTable | None = None
 
 
-class McpSettings(Frozen):
+class McpSettings(FrozenModel):
     """One `[mcp.NAME]` table: an MCP server, which is either a program or a URL.
 
     Args:
@@ -351,10 +354,10 @@ class McpSettings(Frozen):
         cwd: The working directory of the program; None for the directory of this process.
         url: The URL of a server that is already running; None for a program.
         bearer: The variable with the token for the `url`; None for no token.
-        headers: Headers of every request to the `url`, in the same form as in `[backends.NAME]`.
+        headers: Headers to send with every request to the `url`, in the same form as in `[backends.NAME]`.
         tools: The tools to use, by the server's names; None for all.
-        approval: `allow`, `ask` or `deny`, for all tools or by tool name, with `*` for the other tools. With None,
-            tools that the server declares as read-only run at once and the others need approval.
+        approval: `allow`, `ask` or `deny`, for all tools or by tool name; the name `*` stands for the other tools. With
+            None, tools that the server declares as read-only run without approval, and all other tools need approval.
         timeout: Seconds that one call may take; None for no limit.
         opening, waiting: Seconds, as in `actors.tools.mcp.McpOptions`.
         within_turn, max_bytes, max_blocks, max_values: As in `actors.tools.mcp.McpOptions`.
@@ -390,15 +393,15 @@ class McpSettings(Frozen):
         return self
 
 
-class JournalSettings(Frozen):
+class JournalSettings(FrozenModel):
     """The `[journal]` table: the storage of logs. By default, logs are in memory and end with the process.
 
     Args:
         path: A SQLite file, created if it is missing. Several processes of one machine may share it.
         url: A Postgres database instead of a file, which several machines may share. It must not contain the password.
-        durability: The failure that acknowledged events survive. With `process`, they survive `kill -9`; with `power`,
-            they also survive a power failure. The default for a file is `power`. Postgres always has `power`.
-        lease: Seconds after the last heartbeat of a process after which other processes may take over its sessions.
+        durability: The kind of failure that acknowledged events survive. With `process`, they survive `kill -9`; with
+            `power`, they also survive a power failure. The default for a file is `power`. Postgres always has `power`.
+        lease: Seconds since a process's last heartbeat after which other processes may take over its sessions.
         retention: Time after which an unused session is deleted, such as "90 days". By default, no session is deleted.
     """
 
@@ -417,22 +420,22 @@ class JournalSettings(Frozen):
         return self
 
 
-class FileSettings(Frozen):
+class FileSettings(FrozenModel):
     """A complete `actors.toml`.
 
     Most fields map names to tables: `[backends.claude]` has the name `claude`.
 
     Args:
         dialects: Custom profiles; see `actors.config.dialects`.
-        models: Facts about models that override the built-in ones, by `PROVIDER:GLOB`; see `actors.config.models`.
+        models: Facts about models that override the built-in facts, by `PROVIDER:GLOB`; see `actors.config.models`.
         backends: The models that sessions can use, each with an address and a credential.
         pools: Groups of backends that can replace each other.
         tenants: Customers or teams that share the backends.
         mcp: MCP servers whose tools a program or the command line can use.
         limits: The limits of each session and of the runtime.
         journal: The storage of logs.
-        prices: Prices of models, by a glob for the names of models, such as `claude-*`.
-        compaction: The settings for shortening long histories.
+        prices: Prices of models, by model name or pattern, such as `claude-*`.
+        compaction: When and how to shorten long histories.
     """
 
     dialects: dict[str, dict[str, Any]] = Field(default={})  # Any: each field of a dialect has its own type

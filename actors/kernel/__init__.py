@@ -1,6 +1,6 @@
 """Run actors on anyio, with bounded mailboxes, synchronous handlers and supervised restarts.
 
-Sessions are built on this package, which knows nothing about language models. An actor has no task of its own: its
+Sessions are built on this package, which knows nothing about language models. An actor does not have its own task: its
 handler is a plain function, often called by the sender. `docs/reference/semantics.md` states the guarantees.
 """
 
@@ -10,7 +10,7 @@ from actors.kernel.mailbox import MailboxFull
 from actors.kernel.message import Command, Query, Reply
 from actors.kernel.receiver import Child
 from actors.kernel.ref import Ref
-from actors.kernel.subscription import Lost, Subscription
+from actors.kernel.subscription import LostItems, Subscription
 from actors.kernel.system import SHARED, System
 
 __all__ = [
@@ -20,7 +20,7 @@ __all__ = [
     "Command",
     "Context",
     "Group",
-    "Lost",
+    "LostItems",
     "MailboxFull",
     "Query",
     "Ref",

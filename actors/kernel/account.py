@@ -38,8 +38,8 @@ class DeadLetter(Struct, frozen=True):
 class Account(Struct):
     """The counters of a system, its latest dead letters, and the number of dead letters by reason.
 
-    `queued` and `running` are set only in the result of `System.counts`. `running` is 1 if a handler made that call,
-    otherwise 0. `unanswered` counts asks that failed, timed out or were cancelled.
+    `queued` and `running` are set only in the result of `System.counts`. `running` is 1 if `counts` was called by a
+    handler, otherwise 0. `unanswered` counts asks that failed, timed out or were cancelled.
     """
 
     recent: deque[DeadLetter] = field(default_factory=lambda: deque(maxlen=RECENT_LETTERS))
@@ -53,7 +53,7 @@ class Account(Struct):
     unanswered: int = 0
 
     def record_dead_letter(self, actor: str, message: object, reason: Reason) -> None:
-        """Record `message` as a dead letter of the actor with the name `actor`."""
+        """Record `message` as a dead letter. `actor` is the name of the receiver."""
         self.dead[reason] += 1
         self.recent.append(DeadLetter(actor, type(message).__name__, reason))
 

@@ -37,7 +37,8 @@ class Actor(Generic[C]):
 
     @property
     def idle(self) -> bool:
-        """False while the actor waits for an event that the kernel does not know about, so it must not be passivated.
+        """False while the actor must not be passivated, because it waits for an event that the kernel does not know
+        about.
 
         The kernel itself checks for queued messages, children and unanswered queries.
         """
@@ -68,7 +69,7 @@ class Context(Struct, Generic[C], eq=False):
             while this number is 0.
         deferred: Weak references to the replies of unanswered queries whose handlers have returned. Each key is the
             waiter of the query's caller.
-        outbox: Commands that wait for space in another actor's mailbox, with the address of that actor.
+        outbox: Commands that wait for space in another actor's mailbox, each with that actor's address.
     """
 
     receiver: Receiver[C]
@@ -92,7 +93,7 @@ class Context(Struct, Generic[C], eq=False):
 
     def start(
         self,
-        function: Callable[[*Args], Coroutine[Any, Any, object]],  # Any: objects for the event loop
+        function: Callable[[*Args], Coroutine[Any, Any, object]],  # Any: values for the event loop
         *args: *Args,
         name: str | None = None,
         holds: bool = False,
@@ -137,11 +138,11 @@ class Context(Struct, Generic[C], eq=False):
             ref.send_nowait(command)
         elif self.outbox or not ref.offer(command):
             self.outbox = self.outbox or deque()
-            self.outbox.append((ref.clone(), command))  # because the caller may close `ref` at once
+            self.outbox.append((ref.clone(), command))  # a clone, because the caller may close `ref` at once
             if len(self.outbox) == 1:
                 self.start(self._send_outbox, self.outbox, name="outbox", holds=True)
 
-    async def _send_outbox(self, outbox: deque[tuple[Ref[Any], Command]]) -> None:  # Any: any command type
+    async def _send_outbox(self, outbox: deque[tuple[Ref[Any], Command]]) -> None:  # Any: as for `outbox`
         while outbox:
             ref, command = outbox[0]
             await ref.send(command)
@@ -155,7 +156,7 @@ class Context(Struct, Generic[C], eq=False):
             self.receiver.mark_busy()
 
     def release_messages(self) -> None:
-        """Undo one call of `hold_messages`. When every call is undone, the actor handles its queued messages again."""
+        """Undo one call of `hold_messages`. When all calls are undone, the actor handles its queued messages again."""
         self.holds -= 1
         if not self.holds and not self.is_over:
             self.receiver.resume()
@@ -188,15 +189,16 @@ class Context(Struct, Generic[C], eq=False):
             self.system.loop.soon(partial(wake, waiter, ErrorReply(ActorFailed(why))))
 
     def end(self, error: BaseException | None = None) -> None:
-        """End the actor object: cancel its children, and refuse to start new ones. This does not wait for the children.
+        """End the actor object: cancel its children, and refuse to start new children. This does not wait for the
+        children.
 
-        Children that have not ended after the system's `patience` (in seconds) are abandoned. If `error` is given, the
+        Children that have not ended within the system's `child_timeout` seconds are abandoned. If `error` is given, the
         unanswered queries of the object fail with it.
         """
         self.is_over = True
         if self.children:
             system = self.system
-            system.deadlines.call_at(system.now() + system.patience, self._abandon_children)
+            system.deadlines.call_at(system.now() + system.child_timeout, self._abandon_children)
             for child in tuple(self.children):
                 child.cancel()
         if error is not None:
@@ -216,9 +218,7 @@ class _ContextChild(Child):
 
     __slots__ = ("_context", "_holds")
 
-    def __init__(
-        self, context: Context[Any], *, holds: bool
-    ) -> None:  # Any: the actor may have any type of commands
+    def __init__(self, context: Context[Any], *, holds: bool) -> None:  # Any: each actor has its own commands
         super().__init__(context.receiver)
         self._context, self._holds = context, holds
 

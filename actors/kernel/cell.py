@@ -1,4 +1,4 @@
-"""Run an actor in a cell, without a task of its own: handle its messages, crashes, restarts and end.
+"""Run an actor in a cell, without a separate task: handle its messages, crashes, restarts and end.
 
 A crash has three steps:
 
@@ -6,8 +6,9 @@ A crash has three steps:
 - *Wait*: a backoff that doubles with each recent crash, with seeded jitter.
 - *Up*: the factory creates a new object. The mailbox is kept, but the message that caused the crash is not retried.
 
-The members of a `Group` go down and up together; a single actor has a group of its own. A group that crashes more often
-than its `Restart` policy allows is faulted: its queued messages become dead letters, and its watchers are notified.
+The members of a `Group` go down and up together; an actor without a group forms its own group. A group that crashes
+more often than its `Restart` policy allows is faulted: its queued messages become dead letters, and its watchers are
+notified.
 
 Some errors (`Restart.ends`) are not crashes, because no code is at fault and a restart would not help. They end the
 group after the first step, and the callers of its queries get the error itself.
@@ -103,7 +104,7 @@ class Group(Struct, eq=False):
         )
 
     def backoff_seconds(self, crashes: int) -> float:
-        """Return the seconds to wait before the restart that follows this number of recent crashes."""
+        """Return the seconds to wait before a restart, after this number of recent crashes."""
         first, maximum = self.restart.backoff
         doubled = min(maximum, first * 2.0 ** (crashes - 1))
         return doubled * self.system.random.uniform(0.5, 1.0)
@@ -183,7 +184,7 @@ class Cell(Receiver[C], eq=False, kw_only=True):
     def _start_object(self) -> Context[C] | None:
         """Call `on_start` of the actor's object, and return its context. Return None if the object cannot be created.
 
-        The object is created first if a crash has lost the previous one.
+        If a crash has discarded the previous object, a new one is created first.
         """
         dispatcher = self.system.dispatcher
         dispatcher.acting = self
@@ -269,7 +270,8 @@ class Cell(Receiver[C], eq=False, kw_only=True):
             life.end()
 
     def finish(self, state: State, error: BaseException | None = None) -> None:
-        """End the actor for good: drop queued messages as dead letters, fail unanswered queries, and call the watchers.
+        """End the actor permanently: drop queued messages as dead letters, fail unanswered queries, and call the
+        watchers.
 
         The queries fail with `error`, by default with `ActorStopped`.
         """
@@ -327,7 +329,7 @@ class Cell(Receiver[C], eq=False, kw_only=True):
     def _caller_error(self, cause: BaseException) -> BaseException:
         """Return the error for callers of this actor's queries.
 
-        This is `ActorFailed` after a crash, and `cause` if it does not count as a crash.
+        This is `ActorFailed` after a crash. If `cause` does not count as a crash, it is `cause` itself.
         """
         if self.is_regular_end(cause):
             return cause

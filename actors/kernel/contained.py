@@ -1,9 +1,9 @@
 """Contain foreign code: run it in separate tasks, which the code may corrupt without harm to the runtime.
 
 Tools run this way. A tool may leave a task group open, swallow its cancellation, raise an exit exception, or never end.
-On trio, a task that leaves a nursery open breaks the surrounding nursery, and the entire run if that nursery is the
-system's. So each contained task runs alone in a nursery, which a separate containing task keeps open. An intact nursery
-is reused for the next contained task. On asyncio, a separate task is enough.
+On trio, a task that leaves a nursery open breaks the surrounding nursery, and the entire trio run if that nursery is
+the system's. So each contained task runs alone in a nursery, which a separate containing task keeps open. An intact
+nursery is reused for the next contained task. On asyncio, a separate task is enough.
 
 A contained task is asked to end by cancelling its scope. A task that swallows the cancellation would spin, because a
 cancelled scope raises at every wait. Such a task is detached: its inner scope is shielded from then on. When the host
@@ -30,13 +30,13 @@ from actors.kernel.tasks import OnEnd, Work, prime, priming_point
 if TYPE_CHECKING:
     import trio
 
-Run: TypeAlias = Coroutine[Any, Any, None]  # Any: objects exchanged with the event loop
+Run: TypeAlias = Coroutine[Any, Any, None]  # Any: values for the event loop
 
 SPARES = 16  # maximum number of idle nurseries that are kept for reuse
 PASSES = 64  # maximum number of turns of the event loop to wait for dropped tasks
 
 
-class Dropped(BaseException):
+class TaskDropped(BaseException):
     """Raised inside a contained task that was dropped."""
 
 
@@ -55,8 +55,8 @@ class ContainedTask:
         self.name, self.about = name, about
         self._loop = loop = containment.loop
         self._outer, self._inner = loop.scope(shield=True), loop.scope()
-        self._task: Any = None  # Any: a task of asyncio or of trio
-        self._at: object = None  # the object that the coroutine yielded to the event loop, and waits for
+        self._task: Any = None  # Any: asyncio and trio have different task types
+        self._at: object = None  # the object that the coroutine yielded to the event loop
         self.cancelled = self.dropped = False
 
     def cancel(self) -> None:
@@ -65,13 +65,14 @@ class ContainedTask:
         self._outer.cancel()
 
     def detach(self) -> None:
-        """Stop cancelling a task that ignored its cancellation, and let the task continue on its own."""
+        """Stop cancelling a task that ignored its cancellation, and let the task continue."""
         self._inner.shield = True
 
     def close_coroutine(self) -> None:
         """Close the task's coroutine at its current step.
 
-        If the coroutine is in a wait that cannot be interrupted, such as for a thread, it is closed after that wait.
+        If the coroutine is in a wait that cannot be interrupted, such as a wait for a thread, it is closed after that
+        wait.
         """
         self.dropped = True
         self.cancel()
@@ -79,7 +80,7 @@ class ContainedTask:
             return
         if (
             abort := getattr(self._task, "_attempt_abort", None)
-        ) is None:  # tasks of asyncio have no such attribute
+        ) is None:  # asyncio's tasks do not have this attribute
             self._task.cancel()
         elif self._task._abort_func is not None:  # trio offers no public way to interrupt a shielded task
             abort(_raise_dropped)
@@ -110,7 +111,7 @@ class ContainedTask:
             del raised  # the traceback of `raised` refers to this frame
 
     @types.coroutine
-    def drive(self) -> Generator[Any, Any, None]:  # Any: objects exchanged with the event loop
+    def drive(self) -> Generator[Any, Any, None]:  # Any: values for the event loop
         """Run the coroutine of the foreign code step by step until it ends or the task is dropped."""
         coroutine, containment = self._work(), self._containment
         value: Any = None  # Any: the event loop sends objects of any type
@@ -119,7 +120,7 @@ class ContainedTask:
             if self.dropped:
                 with suppress(BaseException):  # errors during the close are ignored
                     coroutine.close()
-                raise Dropped
+                raise TaskDropped
             containment.step = (self, monotonic())
             try:
                 self._at = coroutine.send(value) if error is None else coroutine.throw(error)
@@ -165,9 +166,9 @@ class Containment:
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[None]:
-        """Return a context in which contained tasks can be started. Call `close` before leaving the context.
+        """Return a context in which contained tasks can be started. Call `close` before exiting the context.
 
-        On trio, leaving the context waits for contained tasks that continue after `close`, because trio cannot abandon
+        On trio, exiting the context waits for contained tasks that continue after `close`, because trio cannot abandon
         a task.
         """
         if (trio := sys.modules.get("trio")) is None or not trio.lowlevel.in_trio_run():
@@ -232,7 +233,7 @@ class Containment:
     async def close(self, grace: float) -> None:
         """Cancel all contained tasks, wait for up to `grace` seconds, and close the coroutines that still run.
 
-        A task in a wait that cannot be interrupted, such as for a thread, continues until the wait ends.
+        A task in a wait that cannot be interrupted, such as a wait for a thread, continues until the wait ends.
         """
         fresh = [contained for contained in self._running if not contained.cancelled]
         for contained in fresh:
@@ -256,4 +257,4 @@ def _do_nothing(*_: object) -> None:
 
 
 def _raise_dropped() -> None:
-    raise Dropped
+    raise TaskDropped

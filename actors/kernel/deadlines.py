@@ -38,7 +38,10 @@ class Deadlines:
         self.pending: int = 0
 
     def call_at(self, when: float, action: Callable[[], None]) -> Timer:
-        """Call `action` at the loop time `when`, in seconds. The task of `run` makes the call, which must not raise."""
+        """Call `action` at the loop time `when`, in seconds. The task that executes `run` makes the call.
+
+        `action` must not raise.
+        """
         timer = Timer(action)
         heapq.heappush(self._heap, (when, next(self._count), timer))
         self.pending += 1

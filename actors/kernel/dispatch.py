@@ -1,11 +1,12 @@
-"""Schedule the handlers of actors: a handler runs at once, on the sender's stack, unless another handler is running.
+"""Schedule the handlers of actors: a handler runs immediately, on the sender's stack, unless another handler is
+running.
 
 A handler is a plain function, so running it is a call. An idle actor handles a message before `Ref.send` returns.
 Messages that a handler sends are queued, and the outermost call handles them afterwards. So no handler runs inside
 another, nothing recurses, and the messages of each sender stay in order.
 
-After `STRETCH` messages, the remaining messages wait for the event loop's next turn. So a task that asks in a loop
-yields regularly, and actors that send to each other endlessly do not starve other tasks.
+After `STRETCH` messages in a row, the remaining messages wait for the event loop's next turn. So a task that asks in a
+loop yields regularly, and actors that send to each other endlessly do not starve other tasks.
 """
 
 from collections import deque
@@ -29,7 +30,7 @@ class Dispatcher:
 
     `busy` means that handlers are running. `acting` is the actor of the running handler, and `command` its message.
     `stretch` counts the messages handled since the event loop's last turn. `late` contains functions to call directly
-    after the running handler. A message is handled at once unless `busy` is set or `stretch` has reached `STRETCH`.
+    after the running handler. A message is handled immediately unless `busy` is set or `stretch` has reached `STRETCH`.
     """
 
     __slots__ = ("_called", "_loop", "acting", "busy", "command", "late", "ready", "run", "stretch")
@@ -37,7 +38,7 @@ class Dispatcher:
     def __init__(self, loop: EventLoop, variables: Variables) -> None:
         self._loop = loop
         self._called = False
-        self.run: Callable[..., Any] = variables.run  # Any: runs functions of any type
+        self.run: Callable[..., Any] = variables.run  # Any: it runs functions of any type
         self.late: list[Callable[[], object]] = []
         self.ready: deque[QueueHandler] = deque()
         self.acting: object = None
@@ -72,7 +73,10 @@ class Dispatcher:
             self.late.pop(0)()
 
     def run_ready(self) -> None:
-        """Let the ready actors handle up to `STRETCH` messages. Later messages wait for the event loop's next turn."""
+        """Let actors with queued messages handle up to `STRETCH` messages.
+
+        Further messages wait for the event loop's next turn.
+        """
         if self.stretch < STRETCH:
             self.busy = True
             try:

@@ -1,11 +1,11 @@
-"""Suspend and wake tasks, with one interface over the primitives of asyncio and trio.
+"""Suspend and wake tasks, with one interface for the primitives of asyncio and trio.
 
 A task suspends itself by awaiting a `Waiter`, and is woken once. On asyncio, the waiter is a future of the loop. On
 trio, it parks the task with `wait_task_rescheduled`. anyio's events and streams cost several times as much, and its
 streams lose items under native cancellation, so frequent waits are implemented here.
 
 A queue that uses waiters is safe under every form of cancellation, because a wake-up carries no item. The woken task
-takes the item from the queue when it runs. If it is cancelled before, the item is left for the next task.
+takes the item from the queue when it runs. If the task is cancelled before it runs, the item stays for the next task.
 """
 
 import sys
@@ -35,7 +35,7 @@ class Waiter(Protocol):
         """Wake the task with `value`. Must not be called on a waiter that is done."""
 
     def result(self) -> Any: ...  # Any: a value of any type; `Reply` and `BoundedQueue` are typed
-    def __await__(self) -> Generator[Any, None, Any]: ...  # Any: objects for the event loop, and the result
+    def __await__(self) -> Generator[Any, None, Any]: ...  # Any: the loop and the waker choose the values
 
 
 class TrioWaiter:
@@ -110,14 +110,14 @@ class EventLoop(Struct, frozen=True):
     task: Callable[[], object]
     next: Callable[[Callable[[], None]], object]
     soon: Callable[[Callable[[], None]], object]
-    spawn: Callable[[Coroutine[Any, Any, None], str, Context], object]  # Any: objects exchanged with the loop
+    spawn: Callable[[Coroutine[Any, Any, None], str, Context], object]  # Any: values for the event loop
     uncancel: Callable[[], None]
     cancelled: type[BaseException]
     protect: Callable[[Callable[..., object]], object]
 
 
 class Changes:
-    """A notifier for changes of state. Each waiting task is woken at a change, and checks the new state itself."""
+    """A notifier for changes of state. A change wakes all waiting tasks, and each checks the new state itself."""
 
     __slots__ = ("_loop", "_waiting")
 
@@ -140,7 +140,7 @@ class Changes:
             self._waiting.remove(waiter)
 
     async def wait_until(self, condition: Callable[[], object]) -> None:
-        """Wait until `condition` returns true. It is called at once, and after each change."""
+        """Wait until `condition` returns true. `condition` is called immediately, and after each change."""
         while not condition():
             await self.wait_for_change()
 
@@ -170,7 +170,7 @@ def event_loop() -> EventLoop:
 
 
 @lru_cache(maxsize=1)
-def _kernel_interface(loop: Any) -> EventLoop:  # Any: trio's token, or asyncio's loop
+def _kernel_interface(loop: Any) -> EventLoop:  # Any: asyncio and trio have different types
     return _asyncio_interface(loop) if hasattr(loop, "call_soon") else _trio_interface(loop)
 
 

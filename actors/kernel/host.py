@@ -1,4 +1,4 @@
-"""Run the host of a system: one task that owns everything the system starts, and ends all of it despite cancellations.
+"""Run the host of a system: a task that owns everything that the system starts, and ends it even if it is cancelled.
 
 The task that enters the system asks the host to start, and later to shut down. No interruption stops the shutdown:
 
@@ -27,7 +27,7 @@ class SystemHost:
 
     Args:
         loop: The event loop of the system.
-        open_context: Returns a context manager. The host enters it, and leaves it when the system has ended.
+        open_context: Returns a context manager. The host enters it, and exits it when the system has ended.
         end_everything: Ends everything that the system started, with calls of `run_step`. Returns False if foreign code
             is still running.
         context: Context variables of the host.
@@ -58,7 +58,7 @@ class SystemHost:
         self._interrupt: BaseException | None = None  # an interrupt during the shutdown
 
     async def start(self) -> None:
-        """Start the host. If the caller is cancelled while the host starts, the host ends again."""
+        """Start the host. If the caller is cancelled meanwhile, the host is stopped again."""
         # not shielded, so that the end of trio's run cancels the host
         self._tasks.start(self._run, self._on_end, "host", self._context.copy(), shielded=False)
         self._entered_by = self._loop.task()
@@ -91,7 +91,7 @@ class SystemHost:
                     if struck is not None:
                         self._shorten_steps()
                     struck = raised
-        is_own = self._loop.task() is self._entered_by  # only the task that entered a scope can leave it
+        is_own = self._loop.task() is self._entered_by  # only the task that entered a scope can exit it
         swallowed = self._block.__exit__(kind, error, trace) if is_own else None
         if self._failure is not None:
             raise self._failure
@@ -167,7 +167,7 @@ class SystemHost:
             with anyio.CancelScope(shield=True):
                 is_empty = await self._end_everything(self)
             if not is_empty:
-                # let the caller continue; on trio, leaving the context waits for the remaining foreign code
+                # let the caller continue; on trio, exiting the context waits for the remaining foreign code
                 self._on_end(None)
 
     def _on_end(self, error: BaseException | None) -> None:

@@ -1,8 +1,8 @@
-"""Call host code (functions of the program that uses this package), in the same way everywhere.
+"""Call host code: functions of the program that uses this package. All modules call host code through this module.
 
 Host code may raise anything: an error, an exit, an interrupt, a cancellation or a group of them. None of these may end
-the component that calls the code. So each call site defines the consequence of a failure: it denies a call, returns an
-error to the model, fails the ask with a typed error, or logs once and disables the function.
+the component that calls the code. So each caller decides what follows a failure: it denies a call, returns an error to
+the model, fails the ask with a typed error, or logs once and disables the function.
 
 Two kinds of exception are not failures of host code, and propagate. A cancellation by the runtime ends a wait. An
 interrupt raised by a signal may hit any running code.
@@ -24,8 +24,8 @@ S = TypeVar("S")
 def call_host(work: Callable[[], R], on_failure: Callable[[BaseException], S]) -> R | S:
     """Return the result of `work()`, or the result of `on_failure(error)` if `work` raises an exception.
 
-    `on_failure` is the policy of the call site: it returns a substitute, or raises one of our errors. Nothing is
-    awaited here, so a cancellation can only come from the host code itself.
+    `on_failure` is the caller's policy: it returns a substitute, or raises one of our errors. Nothing is awaited here,
+    so a cancellation can only come from the host code itself.
     """
     try:
         return work()
@@ -51,7 +51,7 @@ async def await_host(work: Callable[[], Awaitable[R]], on_failure: Callable[[Bas
 def is_failure(error: BaseException) -> bool:
     """Return True if awaited host code raised this error itself.
 
-    Return False for a cancellation by the runtime, an interrupt by a signal, and the close of the coroutine, after
+    Return False for a cancellation by the runtime, an interrupt by a signal, and the closing of the coroutine, after
     which Python forbids returning a value.
     """
     if isinstance(error, GeneratorExit) and not is_raised_by_statement(error):

@@ -4,9 +4,9 @@
 waits. So calls work in scripts, in plain threads, and inside a running event loop, as in a notebook.
 
 The thread is not a daemon, so the loop ends in order. When the main thread ends, every loop is stopped, and the
-interpreter waits for the loops' threads. (`atexit` callbacks run only after that wait, which is too late.) Another
-thread that still uses a loop at that time loses it, because it cannot be distinguished from a thread that waits for the
-end of the loop.
+interpreter waits for the loops' threads. (`atexit` callbacks run only after that wait, which is too late.) A thread
+that still uses a loop at that time loses the loop, because it looks the same as a thread that waits for the loop to
+end.
 """
 
 import os
@@ -32,15 +32,15 @@ Outcome: TypeAlias = tuple[R, None] | tuple[None, BaseException]
 CLOSING = 60.0
 """Seconds for the thread to end: more than a runtime needs to close."""
 ENDING = 0.5
-"""Seconds for running calls to end by themselves, after the hosted context was left."""
+"""Seconds for running calls to end by themselves, after the hosted context has exited."""
 
 
 class LoopThread:
     """A thread with an event loop that keeps a context manager open until the thread is stopped.
 
     Args:
-        hosted: The context manager, which is entered when the thread starts and left when the thread stops. If entering
-            fails, the constructor raises the error.
+        hosted: The context manager, which is entered when the thread starts and exited when the thread stops. If
+            entering fails, the constructor raises the error.
         backend: The library of the event loop.
         name: The name of the hosted object, for messages.
     """
@@ -70,7 +70,7 @@ class LoopThread:
     def call(self, function: Callable[[], Awaitable[R]]) -> R:
         """Run an async function on the loop, and return its result or raise its exception.
 
-        If the caller is interrupted, the call is cancelled and the interrupt propagates at once.
+        If the caller is interrupted, the call is cancelled and the interrupt propagates immediately.
 
         Raises:
             WrongEventLoop: The caller is the loop's own thread, which would wait for itself, or a forked process.
@@ -79,7 +79,10 @@ class LoopThread:
         return self.result(self.start(function))
 
     def start(self, function: Callable[[], Awaitable[R]]) -> "Future[Outcome[R]]":
-        """Start a call without waiting for it. Pass the returned future to `result`. Raises the errors of `call`."""
+        """Start a call without waiting for it. Pass the returned future to `result`.
+
+        Raises the same errors as `call`.
+        """
         self._check_caller()
         call: Future[Outcome[R]] = Future()
         context = copy_context()
@@ -117,10 +120,10 @@ class LoopThread:
             self._soon(self._set_stopped)
 
     def close(self) -> None:
-        """Stop the loop, and wait until the hosted context has been left. Repeated calls have no effect.
+        """Stop the loop, and wait until the hosted context has exited. Repeated calls have no effect.
 
-        If leaving the context fails, its error is raised once. If it takes longer than `CLOSING`, `KernelError` is
-        raised.
+        If exiting the context fails, the error is raised once. If it takes longer than `CLOSING` seconds, `KernelError`
+        is raised.
         """
         if os.getpid() != self._process:
             return  # the thread belongs to the parent process
@@ -227,7 +230,7 @@ class LoopThread:
 async def _outcome_of(function: Callable[[], Awaitable[R]]) -> Outcome[R]:
     """Run an async function, and return its result or its error as a value.
 
-    Raising an exit exception of host code here would end the loop.
+    If host code raised an exit exception here, the loop would end.
     """
     try:
         return await function(), None
@@ -244,7 +247,7 @@ class RunningLoops:
         self.reset()
 
     def reset(self) -> None:
-        """Forget all loops. Also called in a forked child process, where their threads do not exist."""
+        """Forget all loops. A forked child process calls this, because their threads do not exist there."""
         self._is_over = False
         self._lock = threading.Lock()
         self._loops: set[LoopThread] = set()

@@ -66,7 +66,10 @@ class BoundedQueue(deque[T]):
         self._return_place(waiter)
 
     def _return_place(self, waiter: Waiter) -> None:
-        """Free the place that was granted to `waiter`. If it has none, remove `waiter` from the waiting senders."""
+        """Free the place that was granted to `waiter`.
+
+        If no place was granted, remove `waiter` from the waiting senders.
+        """
         if waiter in self.waiting:
             self.waiting.remove(waiter)
         elif not waiter.cancelled() and waiter.result():  # woken because a place was granted

@@ -1,7 +1,7 @@
 """Define the messages of actors: commands, and queries with a `Reply` that receives the answer.
 
 An answer does not pass through a mailbox, so a full mailbox cannot delay it. An answer that arrives too late is
-dropped. It cannot be mistaken for the answer to a later query.
+dropped. A late answer cannot be mistaken for the answer to a later query.
 """
 
 from copy import copy
@@ -97,7 +97,7 @@ class Query(Command, Generic[R_co], frozen=True, kw_only=True):
 def attach_reply(message: M, reply: Reply[Any]) -> M:  # Any: each query has its own answer type
     """Return `message` with `reply` attached.
 
-    If the message was sent before, return a copy, because the first one may still be queued.
+    If the message was sent before, return a copy, because the original may still be queued.
     """
     if message.reply is not UNSENT:
         message = copy(message)

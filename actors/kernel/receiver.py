@@ -1,4 +1,4 @@
-"""Receive an actor's messages: handle each one at once, or queue it in a bounded mailbox.
+"""Receive an actor's messages: handle each message immediately, or queue it in a bounded mailbox.
 
 A process may have a hundred thousand idle actors. So the objects that only a busy actor needs (queues, watchers,
 waiters) are created on demand and dropped soon after. `dispatch` decides when a handler runs.
@@ -27,7 +27,7 @@ class Child:
     """A task that works for an actor, its `owner`.
 
     `deadline` is the deadline of the query for which the task works, in loop time. `is_over` is True once the task has
-    ended. Another task that the child starts counts as the child until the child has ended, and then as an unrelated
+    ended. A task that the child starts counts as the child until the child has ended, and after that as an unrelated
     task.
     """
 
@@ -38,7 +38,7 @@ class Child:
     is_over: bool
     deadline: float
 
-    def __init__(self, owner: "Receiver[Any]") -> None:  # Any: the actor may have any type of commands
+    def __init__(self, owner: "Receiver[Any]") -> None:  # Any: each actor has its own commands
         command, outer = owner.system.dispatcher.command, current_child()
         self.owner: Receiver[Any] = owner
         self.is_cancelled = self.is_over = False
@@ -56,7 +56,7 @@ class Child:
 class Delegate(Child):
     """A stand-in that lets another task work for a child.
 
-    Until the delegate is over, the queries of that task count as queries of the child.
+    Until the delegate has ended, the queries of the other task count as queries of the child.
     """
 
     __slots__ = ()
@@ -76,7 +76,7 @@ current: ContextVar[Child | None] = ContextVar("current", default=None)
 
 
 def current_child() -> Child | None:
-    """Return the child for which the running task works, or None if there is none or it has ended."""
+    """Return the child for which the running task works; None if there is no child, or the child has ended."""
     child = current.get()
     return None if child is None or child.is_over else child
 
@@ -87,8 +87,8 @@ def is_outside(system: SystemState) -> bool:
 
 
 class Receiver(Struct, Generic[C], eq=False):
-    """The part of an actor to which its refs point. It survives restarts, and rejects messages after the end of the
-    actor.
+    """The part of an actor to which its refs point. It survives restarts, and rejects messages once the actor has
+    ended.
 
     `rank` is the actor's (depth, level). `closed` tells senders to check whether messages are accepted. `busy` means
     that the actor is scheduled, on hold, stopping or restarting, so a sender need not schedule it.

@@ -99,7 +99,7 @@ class Ref(ObjectSendStream[C], Generic[C]):
     async def aclose(self) -> None:
         """Close this clone, never the actor. Repeated calls have no effect.
 
-        Commands that were sent or wait for space still arrive.
+        Commands that were already sent, or that wait for space, still arrive.
         """
         self._is_closed = True
 
@@ -114,7 +114,7 @@ class Ref(ObjectSendStream[C], Generic[C]):
             AskTimeout: No answer arrived in time. A query that is still in the mailbox is never handled.
             ActorFailed: The handler raised (its exception is chained), or dropped the reply without an answer.
             AskOrderError: The caller is a child of an actor whose (depth, level) is not smaller than this actor's.
-            ActorStopped: The actor had ended, or ended while the query was in its mailbox.
+            ActorStopped: The actor has ended, before the call or while the query was in its mailbox.
             ShuttingDown, anyio.ClosedResourceError: As in `send`.
         """
         if self._is_closed:
@@ -154,7 +154,7 @@ class Ref(ObjectSendStream[C], Generic[C]):
         answer: R = result
         return answer
 
-    async def _await_until(self, waiter: Waiter, deadline: float) -> Any:  # Any: answers of every type
+    async def _await_until(self, waiter: Waiter, deadline: float) -> Any:  # Any: answer types differ
         deadlines = self.receiver.system.deadlines
         timer = deadlines.call_at(deadline, lambda: wake(waiter, ErrorReply(self.receiver.timeout_error())))
         try:

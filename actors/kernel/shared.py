@@ -26,18 +26,19 @@ class SystemState:
     an error that no actor caused.
 
     Args:
-        seed: Seed of the random part of restart delays. With None, a random seed is used.
-        patience: Seconds to wait for the children of an actor when the actor ends.
+        seed: Seed for the random part of restart delays; None for a random seed.
+        child_timeout: Seconds to wait for an actor's children to end when the actor ends.
         slow: Seconds after which a handler is reported as slow, since a handler blocks all others.
         on_crash: Called with the actor's name and the error at each crash. It must not raise.
-        on_slow: Called with the actor's name, the message's type and the handler's seconds. It must not raise.
+        on_slow: Called with the actor's name, the message's type and the handler's duration in seconds. It must not
+            raise.
     """
 
-    cells: dict[str, Any]  # Any: cells; their module imports this module
+    cells: dict[str, Any]  # Any: cells, which cannot be imported, because their module imports this one
     fatal: Callable[[BaseException], None]
     now: Callable[[], float]
     clock: Callable[[], float]
-    patience: float
+    child_timeout: float
     slow: float
     crashed: Callable[[str, BaseException], object]
     lagged: Callable[[str, str, float], object]
@@ -46,7 +47,7 @@ class SystemState:
         self,
         *,
         seed: int | None = None,
-        patience: float = 5.0,
+        child_timeout: float = 5.0,
         slow: float = 0.1,
         on_crash: Callable[[str, BaseException], object] = _do_nothing,
         on_slow: Callable[[str, str, float], object] = _do_nothing,
@@ -54,7 +55,7 @@ class SystemState:
         self.loop: EventLoop = event_loop()
         self.now, self.clock = self.loop.now, perf_counter
         self.random: Random = Random(seed)  # noqa: S311 - jitter, not secrets
-        self.patience, self.slow = patience, slow
+        self.child_timeout, self.slow = child_timeout, slow
         self.crashed, self.lagged = on_crash, on_slow
         self.variables: Context = copy_context()
         self.account: Account = Account()
@@ -78,8 +79,9 @@ class SystemState:
             self.rested.notify()
 
     def is_crash(self, error: BaseException) -> bool:
-        """Return True if `error` is an actor's failure: an exception, or a cancellation that this system did not
-        request.
+        """Return True if `error` is an actor's failure.
+
+        An actor fails with an `Exception`, or with a cancellation that this system did not request.
         """
         if isinstance(error, Exception):
             return True

@@ -2,7 +2,8 @@
 
 Subscribers of a session's events read from such streams. An item stays in the queue until the reader removes it, so a
 cancelled reader loses no item. When the queue is full, droppable items are dropped first. Before the next item, the
-reader gets a `Lost` report. It contains the number of lost items, and whether the reader must read the log to catch up.
+reader gets a `LostItems` report. The report contains the number of lost items, and says whether the reader must read
+the log to catch up.
 """
 
 from collections import deque
@@ -18,7 +19,7 @@ from actors.kernel.event_loop import Changes, event_loop
 T = TypeVar("T")
 
 
-class Lost(Struct, frozen=True):
+class LostItems(Struct, frozen=True):
     """A report of the items dropped since the last report, because the reader was slow.
 
     If `resync` is True, an item that is not droppable was lost. The reader must read it from the log, by its sequence
@@ -30,7 +31,7 @@ class Lost(Struct, frozen=True):
     resync: bool
 
 
-class Subscription(ObjectReceiveStream[T | Lost], Generic[T]):
+class Subscription(ObjectReceiveStream[T | LostItems], Generic[T]):
     """A stream that never blocks its sender. Several tasks may use either end; each item goes to one reader.
 
     The stream holds at most `capacity` items. When it is full, a new `droppable` item is dropped. For any other new
@@ -82,7 +83,7 @@ class Subscription(ObjectReceiveStream[T | Lost], Generic[T]):
     async def aclose(self) -> None:
         self.close_reader()
 
-    async def receive(self) -> T | Lost:
+    async def receive(self) -> T | LostItems:
         """Return the next item, or a report of lost items. A cancelled reader loses no item.
 
         Yields to other tasks only if there is no item.
@@ -96,7 +97,7 @@ class Subscription(ObjectReceiveStream[T | Lost], Generic[T]):
         if self._is_left:
             raise anyio.ClosedResourceError
         if self._lost:
-            lost = Lost(self._lost, self._resync)
+            lost = LostItems(self._lost, self._resync)
             self._lost, self._resync = 0, False
             return lost
         if not self._queue:

@@ -1,9 +1,9 @@
-"""Run the actors of one event loop: start them, and stop them in order when the system is left.
+"""Run the actors of one event loop: start them, and stop them in order when the system exits.
 
 A separate task, the host, owns everything that the system starts. To end the system, the host stops each actor before
 the actors that it may ask, within time limits. The task that entered the system asks the host to end the system, and
-waits. Cancelling that task does not revoke the request and leaves nothing running. If the event loop shuts down and
-cancels the host, the host ends the system too. So a system that was never left does not keep the process alive. A
+waits. Cancelling that task does not revoke the request, so nothing keeps running. If the event loop shuts down and
+cancels the host, the host ends the system too. So a system whose block never ends does not keep the process alive. A
 second cancellation of either task, or a second interrupt, shortens the remaining steps.
 """
 
@@ -29,14 +29,14 @@ from actors.kernel.ref import Ref
 from actors.kernel.shared import SystemState
 
 SHARED = 1 << 30  # the depth of actors that actors of every other depth may ask
-GRACE = 0.5  # seconds for foreign code to end when the system is left; code that continues is dropped
+GRACE = 0.5  # seconds for foreign code to end when the system exits; code that continues is dropped
 SHUTDOWN = 10.0  # seconds for all actors together to end; the remaining tasks are then cancelled
 
 Step = Callable[[], Awaitable[object]]
 
 
 class System(SystemState):
-    """A context manager that starts actors on the running event loop, and stops them when its block is left.
+    """A context manager that starts actors on the running event loop, and stops them when its block ends.
 
     `first_steps` lists functions that run before the actors are stopped, each with a time limit in seconds.
     `last_steps` lists functions that run after the actors have stopped.
@@ -166,8 +166,9 @@ class System(SystemState):
     async def drain(self, *, grace: float = 30.0) -> bool:
         """Reject new work from outside, let current work end, then stop all actors.
 
-        Current work is all queued messages, all children, and the messages that these send to each other. Work that has
-        not ended after `grace` seconds is stopped. Do not call this from a child, which would wait for its own end.
+        Current work consists of all queued messages, all children, and the messages that they send to each other. Work
+        that has not ended after `grace` seconds is stopped. Do not call this from a child, which would wait for its own
+        end.
 
         Returns:
             True if all work ended by itself.

@@ -1,9 +1,9 @@
 """Start independent tasks, which cannot affect each other.
 
-The kernel uses them instead of anyio's task groups. A task in a group cancels the group if it fails, or even if it
-leaves a cancel scope open. It also costs several times as much as a native task of the event loop. These are native
-tasks. Each has a cancel scope and reports its end to its starter. All tasks of an owner can be cancelled and awaited
-together.
+The kernel uses this module instead of anyio's task groups. A task in a group cancels the group if it fails, or even if
+it leaves a cancel scope open. It also costs several times as much as a native task of the event loop, so this module
+starts native tasks. Each has a cancel scope and reports its end to its starter. An owner can cancel and await all of
+its tasks together.
 
 Only the owner cancels these tasks. On trio, their scopes are shielded from the end of the run, which would otherwise
 cancel all of them at once. Foreign code runs in `actors.kernel.contained` instead.
@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from actors.kernel.event_loop import Changes, EventLoop, Scope
 
-Work: TypeAlias = Callable[[], Coroutine[Any, Any, object]]  # Any: objects exchanged with the event loop
+Work: TypeAlias = Callable[[], Coroutine[Any, Any, object]]  # Any: values for the event loop
 OnEnd: TypeAlias = Callable[[BaseException | None], None]
 
 
@@ -26,7 +26,7 @@ def priming_point() -> Generator[None, None, None]:
     yield
 
 
-def prime(coroutine: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:  # Any: event loop objects
+def prime(coroutine: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:  # Any: as in `Work`
     """Run a coroutine up to its `priming_point`, which must be its first await, and return the coroutine.
 
     If asyncio natively cancels a task before its first step, it throws the cancellation into the unstarted coroutine,
@@ -37,7 +37,7 @@ def prime(coroutine: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:  #
 
 
 class Tasks:
-    """The tasks of one owner. Once `cancelled` is True, tasks that start later are cancelled at once."""
+    """The tasks of one owner. Once `cancelled` is True, a task that starts later is cancelled immediately."""
 
     __slots__ = ("_changes", "_loop", "_running", "cancelled")
 

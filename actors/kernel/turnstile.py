@@ -1,14 +1,14 @@
 """Limit the computation between two polls of the event loop, and measure the length of its turns.
 
-Sessions use it. Thousands of sessions may have work at once, when they are asked together or their answers arrive
-together. An event loop runs all ready tasks before it polls its sockets and timers again, so these tasks would block
-the loop until all of them are done. So each task passes the turnstile before it computes. In each turn of the loop, a
-limited number of tasks pass, and the others wait in order of arrival. With few tasks, no task waits.
+Sessions use this module. Thousands of sessions may have work at once, because they are asked together or their answers
+arrive together. An event loop runs all ready tasks before it polls its sockets and timers again, so these tasks would
+block the loop until all of them are done. So each task passes the turnstile before it computes. In each turn of the
+loop, a limited number of tasks pass, and the others wait in order of arrival. With few tasks, no task waits.
 
 Continuing work passes before new work: if thousands of sessions are asked at once, the first answers are read while
 most asks still wait. Otherwise all turns would end late, at about the same time. A quarter of the places in each turn
 is reserved for new work, so that endless streams cannot block it. Messages that wait for an actor also count as
-continuing work. While there are any, only one place is reserved. Tenants take turns to start new work.
+continuing work. While such messages exist, only one place is reserved. Tenants take turns to start new work.
 """
 
 from bisect import bisect_left
@@ -33,7 +33,7 @@ LAGS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
 class LagCounts(Struct):
-    """Statistics about the lengths of the event loop's turns in which tasks computed.
+    """Statistics about the lengths of those event-loop turns in which tasks computed.
 
     Args:
         counts: Number of turns per bucket of `LAGS`.
@@ -186,7 +186,7 @@ class Turnstile:
 
 
 async def compute(work: Callable[[], T], *, is_long: bool) -> T:
-    """Return the result of `work()`, a pure computation that cannot yield. If it `is_long`, it runs in a thread.
+    """Return the result of `work()`, a pure computation that cannot yield. If `is_long`, run it in a thread.
 
     The interpreter switches threads every few milliseconds, so the event loop continues. A cancelled caller does not
     wait for the thread.

@@ -237,7 +237,7 @@ class Resolver:
         """
         backend = self._config.backend(member)
         if dialect is not None and dialect != backend.dialect:
-            return self._resolve_backend(self._config.speaking(backend, dialect))
+            return self._resolve_backend(self._config.with_dialect(backend, dialect))
         known = self._resolved.get(member)
         if known is None or known[0] is not backend:
             known = self._resolved[member] = backend, self._resolve_backend(backend)

@@ -1,1 +1,1 @@
-"""The scheduler actor, and the execution of tool calls in tasks and threads."""
+"""Schedule the tool calls of a session, and run them in tasks and threads."""

@@ -53,7 +53,7 @@ class BatchContext(Struct, frozen=True):
         approve: The host's approval function.
         record_start: Logs the start of a call, and returns when the event is durable.
         on_end: Called when a call ends, with the call's last event. If the call was stopped, the event is None.
-        view: The information about the turn that tools can read.
+        view: Information about the turn, which tools can read.
     """
 
     executor: Executor
@@ -85,7 +85,7 @@ class CallExecution:
         self, planned: RunnableCall, tool: Tool[..., Any], batch: BatchContext
     ) -> None:  # Any: tools have functions of any type
         self.call, self.tool, self.batch = planned.call, tool, batch
-        self.arguments: Mapping[str, Any] = planned.arguments  # Any: the types of the function's parameters
+        self.arguments: Mapping[str, Any] = planned.arguments  # Any: each tool has its own parameter types
         self._asks = planned.asks
         self._slot: ThreadSlot | None = None
         self._thread: ThreadSlot | None = None
@@ -96,7 +96,7 @@ class CallExecution:
         self._subagents: Subagents | None = None
         self.delegated: Sequence[SubagentUsage] = ()
         """The usage of those subagent sessions of the call that have ended."""
-        self._fault: BaseException | None = None  # an error of the tool's `resources` function
+        self._fault: BaseException | None = None  # the error that the tool's `resources` function raised
         self._began: float | None = None  # start time on the loop's clock; None once the call is counted
         self.is_begun = self.has_timed_out = False
         self._is_stopped = self._runs_on = self.is_over = self.is_closed = False
@@ -108,13 +108,13 @@ class CallExecution:
 
     @property
     def is_stop_requested(self) -> bool:
-        """True if the tool was asked to stop, by a cancel or because the call timed out."""
+        """True if the tool was asked to stop, because the call was cancelled or timed out."""
         return self._is_stopped or self.has_timed_out
 
     def try_acquire(self) -> bool:
         """Acquire a thread and other resources for the call without waiting.
 
-        Return True if `start` can run the tool at once. Otherwise, `start` waits for the resources or the approval.
+        Return True if `start` can run the tool immediately. Otherwise, `start` waits for the resources or the approval.
         """
         if (self.tool.resources and self._enter_resource_order()) or self._asks:
             return False
@@ -127,7 +127,7 @@ class CallExecution:
 
     def _enter_resource_order(self) -> bool:
         """Register the call as a writer of its resources. Return True if the call must wait for an earlier writer."""
-        rule = partial(self.tool.keys_of, self.call.arguments)
+        rule = partial(self.tool.resource_keys, self.call.arguments)
         keys = call_host(partial(call_with_variables, self.batch.context, rule), self._keep_keys_error)
         if keys is None:
             return True
@@ -135,7 +135,7 @@ class CallExecution:
         return self._writer.has_to_wait
 
     def _keep_keys_error(self, error: BaseException) -> None:
-        """Keep an error of the tool's `resources` function. The call fails with this error."""
+        """Store an error that the tool's `resources` function raised. The call fails with this error."""
         self._fault = error
 
     def start(self) -> None:
@@ -220,9 +220,9 @@ class CallExecution:
             self._report_end(event)
 
     async def _run_to_end(self) -> CallEvent | None:
-        """Run the call and return the event of its end; None if the call was stopped.
+        """Run the call and return the event that ends it; None if the call was stopped.
 
-        Do not await after a tool raised, because the tool may have left its task damaged.
+        Do not await after a tool raised, because the tool may have left its task in a broken state.
         """
         try:
             if self._asks and (answer := await self._ask_approval()) is not True:
@@ -309,7 +309,7 @@ class CallExecution:
         return read if isinstance(read, Returned) else self._return_event(value)
 
     def _failure_event(self, error: BaseException) -> CallEvent | None:
-        """Return the event of a call whose tool raised; None if the tool raised because the call was cancelled."""
+        """Return the event for a call whose tool raised; None if the tool raised because the call was cancelled."""
         assert self._task is not None
         if self.has_timed_out:
             return self._timeout_event
@@ -319,7 +319,10 @@ class CallExecution:
         return Failed(self.call.id, quote(describe_for_model(error)))
 
     async def _ask_approval(self) -> object:
-        """Call the host's `approve` function and return its answer. If the function raises, return None, a denial."""
+        """Call the host's `approve` function and return its answer.
+
+        If the function raises, return None, which denies the call.
+        """
         approve = self.batch.approve
         assert approve is not None
         try:
@@ -343,7 +346,7 @@ class CallExecution:
         said: object = answer
         return said
 
-    async def _run_in_thread(self, work: Callable[[], object]) -> Any:  # Any: the result of `work`
+    async def _run_in_thread(self, work: Callable[[], object]) -> Any:  # Any: `work` may return anything
         """Run `work` in the thread of the call's slot. Return its value, or its exception as a `CaughtException`."""
         slot, self._slot = self._slot, None
         assert slot is not None
@@ -356,7 +359,7 @@ class CallExecution:
     def _time_out(self) -> None:
         """Stop a call that timed out, and close it after `GRACE` seconds.
 
-        A tool in a thread without a `ToolContext` cannot notice the stop, so its call is closed at once.
+        A tool in a thread without a `ToolContext` cannot notice the stop, so its call is closed immediately.
         """
         if self._task is None or self._is_stopped:
             return
@@ -384,7 +387,7 @@ class CallExecution:
 
 
 def external_ends(results: Mapping[str, object], limits: SizeLimits) -> tuple[Returned | Failed, ...]:
-    """Convert a caller's results of external calls to events: `Failed` for an exception, otherwise `Returned`."""
+    """Convert a caller's results for external calls to events: `Failed` for an exception, otherwise `Returned`."""
     return tuple(
         [
             Failed(CallId(call_id), quote(describe_for_model(value)))

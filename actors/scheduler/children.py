@@ -2,7 +2,7 @@
 
 A subagent is a normal session with its own log, ledger and lanes. A subagent ends at the latest when the call ends,
 whatever the tool does, and the call does not end before all its subagents have ended. The events of a subagent's asks
-also go to the reader of the parent's ask, with the path of calls that leads to the subagent.
+also go to the reader of the parent's ask, with the path of tool calls that led to the subagent.
 """
 
 from collections.abc import Awaitable, Callable
@@ -222,7 +222,7 @@ class SubagentBlock:
             await self._subagents.close(self._owned)
 
 
-async def _refuse_subagents(parent_call: ParentCall, options: SubagentOptions) -> Any:  # Any: always raises
+async def _refuse_subagents(parent_call: ParentCall, options: SubagentOptions) -> Any:  # Any: never returns
     raise SessionClosed(
         f"Session {parent_call.session!r} cannot open subagents, because it runs without a runtime"
     )

@@ -1,8 +1,9 @@
-"""Run the tools of a session, and report their exceptions.
+"""Run the tools of a session, and report the exceptions that they raise.
 
-Tools are host code, so they are isolated. An async tool runs in a task that it may damage without harming others
-(`actors.kernel.contained`). A blocking tool runs in a thread of the process's pool (`actors.scheduler.threads`).
-Exceptions are logged with their traceback and passed to the host's `on_tool_error`; the model gets only the message.
+Tools are host code, so they are isolated. An async tool runs in a separate task, so that a tool that damages its task
+harms no other task (`actors.kernel.contained`). A blocking tool runs in a thread of the process's pool
+(`actors.scheduler.threads`). Exceptions are logged with their traceback and passed to the host's `on_tool_error`; the
+model gets only the message.
 """
 
 from collections.abc import Callable
@@ -43,7 +44,7 @@ class ToolFailure(Struct, frozen=True):
 
 
 class ToolCallMarker(Struct, eq=False):
-    """A marker for the tool call to which the current code belongs. A tool's tasks inherit it in a context variable.
+    """A marker for the tool call that runs the current code. A tool's tasks inherit it in a context variable.
 
     The marker detects a tool that waits for its own session. After the call has ended (`is_over`), tasks that still run
     do not count as part of the call, because nothing waits for them.
@@ -53,7 +54,7 @@ class ToolCallMarker(Struct, eq=False):
         session: Id of the session that made the call.
         outer: The marker of the call that opened this session, if the session is a subagent.
         delegate: Stands for the scheduler's child task that runs the call. A query that the tool sends to an actor
-            counts as a query of this task. None outside of actors.
+            counts as a query of this task. None if no actor runs the call.
         is_over: Whether the call has ended.
     """
 
@@ -92,7 +93,7 @@ class ToolLimits(Struct, frozen=True):
     """Limits for the tools of a runtime.
 
     Args:
-        batch: Maximum number of calls of one message that are run. Further calls of the message are not run.
+        batch: Maximum number of calls that run per message. Further calls of the message are not run.
         threads: Maximum number of the process's threads that blocking tools may use at once.
         wait: Seconds that a call waits for a thread.
         result: Size limits of a result.
@@ -112,7 +113,7 @@ class Executor:
         session: Id of the session.
         limits: Limits for the tools.
         quarantine: Counts the tools that still run although their calls were closed.
-        on_failure: Called with each exception of a tool. The function must not raise.
+        on_failure: Called with each exception that a tool raises. The function must not raise.
         deps: The `deps` of the session, for its tools.
         key: A key that is unique to this session, even among sessions with the same id.
         tenant: The session's tenant. Tenants share the threads fairly.

@@ -1,4 +1,4 @@
-"""Tell the model why a tool call failed or did not run.
+"""Describe, for the model, why a tool call failed or did not run.
 
 In:  an exception that a tool or the host's code raised, or the name of a tool that did not run.
 Out: a text of bounded length, or the JSON of the call's result.

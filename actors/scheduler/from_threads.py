@@ -1,8 +1,8 @@
 """Let a tool's thread run functions in the event loop, with `anyio.from_thread` or `trio.from_thread`.
 
 anyio and trio look up the event loop of the calling thread, which they register only for their own worker threads. The
-threads of tools are not such worker threads, because no loop waits for them. This module registers the threads of tools
-in the same place. Neither library has a public name for this registration.
+threads of tools are not worker threads of a loop, because no loop waits for them. This module registers the threads of
+tools in the same place. Neither library has a public name for this registration.
 
 An exit exception (`SystemExit` or `KeyboardInterrupt`) in a callback or a task of asyncio ends the event loop. So a
 function that a tool runs in the loop returns an exit exception as a value, and the tool's thread raises it.

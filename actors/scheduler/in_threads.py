@@ -48,7 +48,7 @@ async def wait_for_slot(executor: Executor, pool: Threads, limit: int) -> Thread
     raise ThreadsBusy(f"all {limit} threads for tools were busy for {executor.limits.wait} s")
 
 
-async def run_in_slot(slot: ThreadSlot, work: Callable[[], object]) -> Any:  # Any: the result of `work`
+async def run_in_slot(slot: ThreadSlot, work: Callable[[], object]) -> Any:  # Any: `work` may return anything
     """Run `work` in the thread of a slot. Return its value, or its exception as a `CaughtException`.
 
     If the caller is cancelled, the thread continues.
@@ -72,7 +72,7 @@ async def run_in_slot(slot: ThreadSlot, work: Callable[[], object]) -> Any:  # A
         return await waiter
     except BaseException:
         slot.abandon()
-        if waiter.done() and not waiter.cancelled():  # a result arrived despite the cancel
+        if waiter.done() and not waiter.cancelled():  # a result arrived despite the cancellation
             _discard_result(waiter.result())
         raise
 

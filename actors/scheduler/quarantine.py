@@ -1,8 +1,8 @@
 """Count the tools that still run although their calls were closed.
 
 A tool that ignores its cancellation may use the CPU, and a tool that blocks occupies a thread, so these tools slow down
-all sessions. They are counted by tool for the whole runtime. A tool that has too many closed calls is disabled until
-some of them have ended.
+all sessions. They are counted by tool for the whole runtime. A tool with too many such calls is disabled until some of
+them have ended.
 """
 
 from collections import Counter
@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from actors.telemetry import logger
 from actors.tools import Tool
 
-AnyTool: TypeAlias = Tool[..., Any]  # Any: tools have functions of any type
+AnyTool: TypeAlias = Tool[..., Any]  # Any: tool signatures differ
 
 
 class Quarantine:

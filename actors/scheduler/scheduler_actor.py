@@ -1,11 +1,11 @@
-"""The scheduler actor, which runs the tool calls of one model message concurrently and reports how each call ended.
+"""Run the tool calls of one model message concurrently, and report how each call ended.
 
-`actors.core.turn.batch` decides which calls run, and `actors.scheduler.calls` runs one call. Only this actor reports
-calls to the ledger, one batch at a time. The `Scheduled` events are durable before any tool starts, and the `Started`
-event of a call is durable before its tool starts. A batch has ended when the end of every call is durable.
+`actors.core.turn.batch` decides which calls run, and `actors.scheduler.calls` runs one call. Only the scheduler actor
+reports calls to the ledger, one batch at a time. The `Scheduled` events are durable before any tool starts, and the
+`Started` event of a call is durable before its tool starts. A batch has ended when the end of every call is durable.
 
-A stopped call is closed when its tool ends or after `GRACE` seconds, whichever is first. A tool that still runs then is
-quarantined, and its result is recorded as a late result.
+A stopped call is closed when its tool ends or after `GRACE` seconds, whichever is first. A tool that is still running
+at that time is quarantined, and its result is recorded as a late result.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,7 +52,7 @@ from actors.scheduler.views import NO_VIEW, TurnView
 from actors.telemetry import logger
 from actors.tools import Approval, Tool
 
-Tools: TypeAlias = Mapping[str, Tool[..., Any]]  # Any: tools have functions of any type
+Tools: TypeAlias = Mapping[str, Tool[..., Any]]  # Any: tool signatures differ
 
 
 class BatchEnded(Struct, frozen=True):
@@ -81,7 +81,7 @@ class RunBatch(Query[BatchEnded], frozen=True):
     Args:
         calls: The calls, in the model's order.
         variables: Context variables of the ask's caller.
-        view: The information about the turn that tools can read.
+        view: Information about the turn, which tools can read.
         approved: Whether the calls have been approved.
         waited: Whether the calls waited for the caller. The log then already contains their `Scheduled` events.
         policy: The disabled tools and the repeated results of the turn.
@@ -124,7 +124,7 @@ class EndCalls(Query[Recorded], frozen=True):
 
 
 class CheckCall(Query[tuple[ArgumentError, ...]], frozen=True):
-    """Query the errors in a call's arguments. The reply is empty if the tool is unknown.
+    """Ask for the errors in a call's arguments. The reply is empty if the tool is unknown.
 
     `variables` are the caller's context variables.
     """
@@ -372,12 +372,12 @@ def _close_open(calls: Sequence[CallExecution]) -> None:
 
 
 class _GuardedTool:
-    """A wrapper of a tool that catches exceptions of the tool's approval rule and parameter types.
+    """A wrapper of a tool that catches exceptions which the tool's approval rule and parameter types raise.
 
-    An exception of the approval rule denies the call. An exception of a parameter type rejects the arguments.
+    If the approval rule raises, the call is denied. If a parameter type raises, the arguments are rejected.
     """
 
-    def __init__(self, tool: Tool[..., Any]) -> None:  # Any: tools have functions of any type
+    def __init__(self, tool: Tool[..., Any]) -> None:  # Any: tool signatures differ
         self.tool = tool
         self.is_external = tool.is_external
 
@@ -391,11 +391,11 @@ class _GuardedTool:
         return self.tool._single_interpretation(arguments)
 
     def _deny(self, error: BaseException) -> Approval:
-        """Log an exception of the approval rule, and deny the call."""
+        """Log an exception that the approval rule raised, and deny the call."""
         logger.host_code_failed(f"the approval rule of tool {self.tool.name!r}", error, "denied")
         return "deny"
 
     def _reject_arguments(self, error: BaseException) -> tuple[ArgumentError, ...]:
-        """Log an exception of the tool's parameter types, and return it as an error in the arguments."""
+        """Log an exception that a parameter type raised, and return it as an error in the arguments."""
         logger.host_code_failed(f"the types of tool {self.tool.name!r}", error, "refused")
         return (ArgumentError("", describe_for_model(error)),)

@@ -1,9 +1,9 @@
 """Run blocking code in bounded pools of daemon threads, which all runtimes of the process share.
 
-A thread cannot be killed, and leaving a runtime or the process would wait for worker threads of the event loop. So
+A thread cannot be killed, and exiting a runtime or the process would wait for worker threads of the event loop. So
 tools run in daemon threads instead, for which nothing waits. The number of threads is bounded by slots. A call acquires
-a slot before it starts. The slot becomes free when the thread has returned, even if the call was closed long before. A
-call without a slot waits for one. If threads of closed calls occupy all slots, the call fails at once.
+a slot before it starts. The slot becomes free when the thread has returned, even if the call was closed long before. If
+no slot is free, the call waits. If threads of closed calls occupy all slots, the call fails immediately.
 
 A free slot goes to one waiting call, in turn among tenants and their sessions, and only this call wakes up. If every
 waiting call woke up to check for a slot, n calls would need n * n checks.
@@ -17,7 +17,7 @@ from actors.errors import ThreadsBusy
 from actors.kernel.forking import reset_after_fork
 
 LINGER = 1.0
-"""Maximum seconds to wait for each idle thread to end after the last runtime has been left."""
+"""Maximum seconds to wait for each idle thread to end after the last runtime has exited."""
 
 
 class ThreadSlot:
@@ -112,7 +112,7 @@ class Threads:
         self._idle: list[_Worker] = []
         self.users = 0
         """Number of runtimes that may need threads."""
-        self._waiting: dict[int, FairQueue[SlotRequest]] = {}  # the waiting requests by their limit
+        self._waiting: dict[int, FairQueue[SlotRequest]] = {}  # the waiting requests, by their `limit`
         self.taken = 0
         """Number of slots in use."""
         self.stuck = 0
@@ -130,7 +130,7 @@ class Threads:
             self.users += 1
 
     def unregister_runtime(self) -> None:
-        """Unregister a runtime. When no runtime is left, end the idle threads."""
+        """Unregister a runtime. When no runtime remains, end the idle threads."""
         with self._lock:
             self.users -= 1
             idle, self._idle = ([], self._idle) if self.users else (self._idle, [])
@@ -242,7 +242,7 @@ class Threads:
         )
 
     def _keep_idle(self, worker: "_Worker") -> bool:
-        """Keep an idle thread for the next call. Return False if the thread must end because no runtime is left."""
+        """Keep an idle thread for the next call. Return False if the thread must end because no runtime remains."""
         with self._lock:
             if self.users:
                 self._idle.append(worker)

@@ -23,7 +23,7 @@ MESSAGE = 500
 
 
 class TurnView(Struct, frozen=True):
-    """The information about a turn that the tools of a batch can read.
+    """Information about a turn, which the tools of a batch can read.
 
     Args:
         turn, round: The numbers of the turn and the round.
@@ -63,7 +63,7 @@ class OngoingCall(Protocol):
 
 
 class CallView:
-    """The part of a tool call's `ToolContext` that needs the session. Its methods may be called in any thread.
+    """The link between a tool call's `ToolContext` and its session. Its methods may be called in any thread.
 
     The object must be created in the thread of the event loop.
 

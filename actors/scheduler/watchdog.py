@@ -1,8 +1,8 @@
 """Watch event loops from a thread, and log the tool and the line of code that block an event loop.
 
-An async tool that blocks (with `time.sleep`, or a query of a library that is not async) stops every session of its
-event loop, and no code inside the loop can report the tool before it continues. One thread watches all runtimes of the
-process. The thread ends when no tool runs, and the next tool starts it again.
+An async tool that blocks (for example, with `time.sleep` or a sync library) stops every session of its event loop, and
+no code inside the loop can report the tool until the tool continues. One thread watches all runtimes of the process.
+The thread ends when no tool runs, and the next tool starts it again.
 """
 
 import sys
@@ -35,7 +35,7 @@ class CallLabel(Struct, frozen=True):
 
 
 class LoopWatch:
-    """A watch on the event loop of one runtime, which lasts until `close` or until this object is garbage collected.
+    """Watches the event loop of one runtime until `close` is called or this object is garbage-collected.
 
     Create the watch in the thread of the event loop.
 

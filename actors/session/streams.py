@@ -11,7 +11,7 @@ from actors.core.stream_events.round_events import MessageEvent, TextEvent, Thin
 from actors.core.stream_events.round_text import RoundText
 from actors.core.stream_events.session_events import ResyncEvent
 from actors.errors import ActorsError
-from actors.kernel import Lost, Subscription
+from actors.kernel import LostItems, Subscription
 from actors.kernel.event_loop import event_loop, wake
 
 BUFFER = 1024
@@ -121,7 +121,7 @@ class AskStream:
                 return self._end_of_stream()
             except anyio.ClosedResourceError:  # the reader has exited the `async with` block
                 raise StopAsyncIteration from None
-            if not isinstance(item, Lost):
+            if not isinstance(item, LostItems):
                 self._seq = getattr(item, "seq", None) or self._seq  # only durable events have a number
                 return item
             if item.resync:

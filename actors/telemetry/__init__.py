@@ -4,8 +4,8 @@
         registry.register(PrometheusCollector(runtime.stats))
 
 `Runtime.stats` returns a `RuntimeStats`, and most other classes here are parts of it. Log events need nothing from this
-module: the loggers `actors` and `actors.tools` of `logging` or structlog receive them. Names are imported when they are
-first used, because `Tracing` needs the extra `otel` and `PrometheusCollector` the extra `prometheus`.
+module: the loggers `actors` and `actors.tools` of `logging` or structlog receive them. Each name is imported when it is
+first used, because `Tracing` needs the extra `otel`, and `PrometheusCollector` the extra `prometheus`.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Describe errors, faults and lists in the fields of log events, without content.
+"""Describe errors, faults and lists for the fields of log events, without content of conversations.
 
 The message of an error may quote content, so only errors of this package are logged with their message.
 """

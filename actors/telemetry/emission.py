@@ -2,7 +2,7 @@ r"""Send log events to structlog if the program has configured structlog, otherw
 
 In:  a level, the event's name, and its fields.
 Out: one structlog event; or one `logging` record. The record's message is the event with its fields on one line, and
-     each field is also an attribute of the record, for formatters that write JSON.
+     each field is an attribute of the record, for formatters that write JSON.
 
 Strings may come from tools, MCP servers and providers, so long strings are truncated and unprintable characters are
 escaped (`\\x1b`, `\\n`). So no control character reaches a renderer or a terminal, and no string can forge a line of
@@ -55,7 +55,7 @@ def emit(level: Level, event: str, *, logger: str = RUNTIME, trace: str = "", **
 
 
 def is_level_enabled(level: Level, logger: str) -> bool:
-    """Return True if the logger accepts events of this level. Otherwise callers can skip expensive fields."""
+    """Return True if the logger accepts events of this level. If it does not, callers can skip expensive fields."""
     import structlog
 
     if not structlog.is_configured():

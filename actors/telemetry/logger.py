@@ -2,7 +2,7 @@
 
 All packages call these functions. Each function logs one event; docs/reference/logging.md lists the events:
 
-    error      requires action: a bug of this package or of the program, or a journal that cannot write
+    error      requires action: a bug in this package or in the program, or a journal that cannot write
     warning    the runtime continues with a restriction, or without a requested feature
     info       normal operation: a retry, a tool that raised, a rejected ask
     debug      tracebacks, including the messages of errors
@@ -51,7 +51,7 @@ def host_code_failed(function: str, error: BaseException, consequence: str) -> N
     Args:
         function: Name of the function.
         error: The error.
-        consequence: The reaction of the runtime, such as `switched off`.
+        consequence: What the runtime does as a result, such as `switched off`.
     """
     emit(
         "error",
@@ -105,7 +105,7 @@ def tool_spoiled(session: str, tool: str, error: BaseException) -> None:
 
 @never_raising
 def memory_short(reuse: ReuseStats) -> None:
-    """Log that many sessions are rebuilt from their logs, because memory is too small for them. Logged once."""
+    """Log that many sessions are rebuilt from their logs, because memory is too small to keep them. Logged once."""
     advice = "raise limits.memory so that more sessions fit, or distribute the sessions over more processes"
     emit("warning", "memory_short", hits=reuse.hits, rebuilds=reuse.rebuilds, advice=advice)
 
@@ -143,7 +143,7 @@ def journal_available(seconds: float) -> None:
 def journal_damaged(reason: str, copy: str | None = None) -> None:
     """Log that a journal is damaged.
 
-    If the damaged file is opened without its last events, `copy` is the path of a copy that was saved before.
+    If the damaged file is opened without its last events, `copy` is the path of a copy that was saved first.
     """
     if copy is None:
         emit(
@@ -219,7 +219,7 @@ def retention_failed(error: BaseException) -> None:
 
 @never_raising
 def tool_left_out(toolset: str, tool: str, error: ActorsError) -> None:
-    """Log that a tool of a toolset is not offered to models, and the reason."""
+    """Log that a toolset's tool is not declared to models, and the reason."""
     emit("warning", "tool_left_out", toolset=toolset, tool=tool[:200], error=describe_error(error))
 
 
@@ -295,7 +295,10 @@ def slow_handler(actor: str, message: str, seconds: float) -> None:
 
 @never_raising
 def media_refused(session: str, binding: Binding, cause: Cause) -> None:
-    """Log that a provider rejected attachments. From now on, requests to it contain notes in their place."""
+    """Log that a provider rejected attachments.
+
+    From now on, requests to the provider contain notes in place of the attachments.
+    """
     emit("warning", "media_refused", session=session, binding=str(binding), http_status=cause.status)
 
 
@@ -421,13 +424,14 @@ def session_fenced(session: str, error: ActorsError) -> None:
 
 @never_raising
 def transcript_refused(refusal: Refusal) -> None:
-    """Log that a provider or the judge rejected a transcript for its structure, which is a bug of this package.
+    """Log that a provider or this package's own check (the judge) rejected a transcript because of its structure.
 
-    Calls are logged as `canonical id=wire id`, and long lists are truncated. The judge's message is logged. The message
-    of a provider may quote the request, so only `runtime.refusals` contains it.
+    The invalid structure is a bug in this package. Calls are logged as `canonical id=wire id`, and long lists are
+    truncated. The judge's message is logged. The message of a provider may quote the request, so only
+    `runtime.refusals` contains it.
     """
     report = refusal.report
-    # A render with tool calls as text emits no calls, so the second list may be empty.
+    # A render that sends tool calls as text emits no calls, so the second list may be empty.
     sent_as = zip_longest(report.calls, report.emitted_calls, fillvalue="")
     emit(
         "error",
@@ -447,7 +451,7 @@ def transcript_refused(refusal: Refusal) -> None:
 
 @never_raising
 def input_withheld(round_: str, reasons: Sequence[str]) -> None:
-    """Log that a provider hid invalid reasoning in a request from its model. This is a bug of this package."""
+    """Log that a provider hid invalid reasoning in a request from its model. This is a bug in this package."""
     emit("error", "input_withheld", round=round_, reasons=limit_names(sorted(set(reasons))))
 
 

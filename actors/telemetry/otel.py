@@ -2,7 +2,7 @@
 
     Runtime(tracing=Tracing())
 
-This needs `opentelemetry-api` (extra `otel`). There are three kinds of spans:
+Tracing needs `opentelemetry-api` (extra `otel`). There are three kinds of spans:
 
 - `invoke_agent`: an ask, as a child of the caller's span
 - `chat`: a request, as a child of `invoke_agent`
@@ -17,7 +17,7 @@ is an event `retry`, and `http.request.resend_count` is the number of retries. `
 class of the exception. If a call or an ask ended without an exception, `error.type` is its status (`refused`,
 `cancelled`).
 
-The spans are derived from the events of the ask's stream, so tracing costs nothing when it is switched off.
+The spans are derived from the events of the ask's stream, so a runtime without tracing has no extra cost.
 """
 
 from collections.abc import Iterable
@@ -143,7 +143,7 @@ class _Request(Struct):
 
 
 class AskSpans:
-    """The spans of one ask. They start and end according to the events of its stream."""
+    """The spans of one ask. Events of the ask's stream start and end the spans."""
 
     def __init__(self, tracing: Tracing, ask: "Span", session: str) -> None:
         self._tracing, self._ask, self._session = tracing, ask, session

@@ -3,7 +3,7 @@
     registry.register(PrometheusCollector(runtime.stats))
     generate_latest(registry)
 
-This needs `prometheus-client` (extra `prometheus`). The collector stores nothing between scrapes.
+The collector needs `prometheus-client` (extra `prometheus`). It stores nothing between scrapes.
 """
 
 from collections import Counter

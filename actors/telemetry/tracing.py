@@ -1,7 +1,7 @@
-"""Forward the events of asks to a tracer, and isolate the asks from errors of the tracer.
+"""Forward the events of asks to a tracer, and isolate the asks from errors that the tracer raises.
 
-The runtime uses this module. A tracer calls the program's span processors and exporters. Their first exception is
-logged and switches tracing off for this runtime.
+The runtime uses this module. A tracer calls the program's span processors and exporters. The first exception that they
+raise is logged, and switches tracing off for this runtime.
 """
 
 from contextvars import Context as Variables

@@ -1,6 +1,6 @@
 """Test programs that use this library: strict servers that replace providers, simulations and stress tests.
 
-A strict server rejects every request that the real provider would reject. Names are imported when they are first used,
+A strict server rejects every request that the real provider would reject. Each name is imported when it is first used,
 so importing this package is fast.
 """
 

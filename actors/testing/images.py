@@ -6,7 +6,7 @@ from base64 import b64encode
 
 
 def png(width: int = 1, height: int = 1, note: str = "") -> bytes:
-    """Return a PNG image whose header declares the given size, although it contains only a few pixels.
+    """Return a PNG image whose header declares the given size. The image itself has only a few pixels.
 
     `note` is a comment in the image. With different notes, images of equal size differ.
     """

@@ -7,9 +7,9 @@
     async with offline(SCRIPT) as runtime, runtime.open("openai:gpt-5.2", tools=[weather]) as session:
         ...
 
-A script lists the content of a model's answers in order. An answer ends with a `say`, or with the last of several
-adjacent `call`s. `answer` groups content explicitly. Each target keeps the dialect and the address of its provider.
-Only the transport differs: it sends the requests to the servers.
+A script lists the parts of a model's answers in order. An answer ends with a `say`, or with the last of several
+adjacent `call`s. To group parts differently, use `answer`. Each target keeps the dialect and the address of its
+provider. Only the transport differs: it sends the requests to the servers.
 """
 
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
@@ -36,22 +36,22 @@ _KEY = "offline"
 
 
 def say(text: str) -> ScriptPart:
-    """Return a text message of the model, which ends the answer."""
+    """Return a script part: the model sends `text` and ends its answer."""
     return Say(text)
 
 
 def think(text: str) -> ScriptPart:
-    """Return reasoning of the model. The server signs the reasoning if its dialect has signatures."""
+    """Return a script part: the model reasons. The server signs the reasoning if its dialect has signatures."""
     return Think(text)
 
 
 def call(name: str, /, **arguments: Json) -> ScriptPart:
-    """Return a tool call of the model. Adjacent calls form one answer and end it."""
+    """Return a script part: the model calls a tool. Adjacent calls form one answer and end it."""
     return Call(name, arguments)
 
 
 def answer(*parts: ScriptPart) -> ScriptPart:
-    """Return one answer of the model that consists of exactly these parts.
+    """Return a script part: the model gives one answer that consists of exactly these parts.
 
     Raises:
         ConfigError: A part is itself an answer.
@@ -67,12 +67,12 @@ async def offline(script: Mapping[str, Sequence[ScriptPart]], **options: Any) ->
     """Run a runtime whose targets are strict servers on this machine.
 
     Args:
-        script: The answers of each target `provider:model`, in order. After its last answer, a target answers `ok`.
+        script: The answers of each target (`provider:model`), in order. After its last answer, a target answers `ok`.
         options: Arguments of `Runtime` other than `config`, `environ` and `transport`.
 
     Raises:
-        ConfigError: The script is empty or has an invalid part, or the provider of a target has no address that is the
-            same for all customers.
+        ConfigError: The script is empty or has an invalid part, or a target's provider has a different address for each
+            customer.
         UnknownTarget: The script names an unknown provider.
     """
     config = load(None, _placeholder_keys())
@@ -137,7 +137,7 @@ def _placeholder_keys() -> dict[str, str]:
 
 
 class _LoopbackTransport:
-    """A transport that sends each request to the strict server for its endpoint and model.
+    """A transport that sends each request to the strict server for the request's endpoint and model.
 
     Args:
         routes: Each backend with its server.

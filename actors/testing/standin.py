@@ -2,7 +2,7 @@
 
 `actors simulate` and the stress test use this model, in any dialect. It generates the simplest arguments that the
 schema of the tool allows. If a request enables thinking, its answer contains reasoning, because some hosts reject later
-requests with an answer that lacks it (ANT-40, DSK-05).
+requests that repeat an answer without reasoning (ANT-40, DSK-05).
 """
 
 import json
@@ -16,7 +16,7 @@ from actors.strict.rules.compatible import HOSTS
 from actors.strict.script import Call, Say, Think, Turn
 
 Request = dict[str, Any]  # Any: a request body that the rules of its dialect have accepted
-Schema = Mapping[str, Any]  # Any: JSON Schema
+Schema = Mapping[str, Any]  # Any: schema keywords have many types
 
 _DEEPEST = 16
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")
@@ -26,7 +26,7 @@ _RESULTS = ("toolResult", "functionResponse")
 def model(dialect: str) -> Callable[[Request], Turn]:
     """Return a function that answers requests of one dialect.
 
-    If models of the dialect think by default, the answers contain reasoning by default.
+    If models of the dialect think by default, its answers contain reasoning unless a request disables thinking.
     """
     host = HOSTS.get(dialect)
     return partial(answer, thinks_by_default=host is not None and host.profile.thinking != "off")
@@ -92,7 +92,7 @@ def _last_input_kind(request: Request) -> str:
 
 
 def _input_kinds(message: Request) -> Iterator[str]:
-    """Yield the kind of each input in a message: `text` or `result`. Messages of the model yield nothing."""
+    """Yield the kind of each input in a message: `text` or `result`. A model's message yields nothing."""
     if message.get("role") == "tool" or message.get("type") in _OUTPUTS:
         yield "result"
     elif message.get("role") == "user":
@@ -115,7 +115,7 @@ def _forbids_tools(request: Request) -> bool:
     return choice in ("none", {"type": "none"}) or mode == "NONE"
 
 
-def sample_arguments(schema: Schema) -> dict[str, Any]:  # Any: JSON values
+def sample_arguments(schema: Schema) -> dict[str, Any]:  # Any: the schema decides the types of the values
     """Return minimal arguments that satisfy the schema of a tool."""
     value = _sample_value(schema, schema, 0)
     return value if is_object(value) else {}

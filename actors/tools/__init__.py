@@ -5,8 +5,8 @@ signature and docstring. Providers receive this schema. The model's arguments ar
 pydantic then converts them to the function's types. `Tool.from_schema` accepts an explicit schema. A `Toolset` is an
 ordered set of tools.
 
-The scheduler runs tools: it awaits async functions and runs the others in a worker thread. pydantic and the JSON Schema
-validator are imported when the first tool is defined.
+The scheduler runs tools: it awaits async functions, and runs sync functions in a worker thread. pydantic and the JSON
+Schema validator are imported when the first tool is defined.
 """
 
 from actors.core.log.call_events import Effects

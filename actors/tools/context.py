@@ -21,7 +21,7 @@ Deps = TypeVar("Deps")
 
 
 class Subagent(Protocol):
-    """A child session that a tool has opened. It has some of the methods of `Session`."""
+    """A child session that a tool has opened, with some of the methods of `Session`."""
 
     @property
     def id(self) -> str:
@@ -50,15 +50,18 @@ class Subagent(Protocol):
         output: Any = None,
         **settings: Unpack[AskSettings],
     ) -> AbstractAsyncContextManager[AsyncIterator[SessionEvent]]:
-        """Send a message, or results and decisions for a waiting turn, and stream the events. See `Session.stream`."""
+        """Send a message, or the results and decisions that a turn waits for, and stream the events.
+
+        See `Session.stream`.
+        """
         ...
 
     async def switch(self, target: str) -> SwitchOutcome:
-        """Send the following asks to `target`. See `Session.switch`."""
+        """Send later asks to `target`. See `Session.switch`."""
         ...
 
     async def cancel(self) -> bool:
-        """Cancel the ask in flight, and return True if there was one. See `Session.cancel`."""
+        """Cancel the ask in flight. Return True if an ask was in flight. See `Session.cancel`."""
         ...
 
     async def history(self) -> History:
@@ -67,15 +70,18 @@ class Subagent(Protocol):
 
 
 class SubagentOptions(Struct, frozen=True):
-    """Options of a child session, as in `Runtime.open`. Without a `target`, the child uses the target of its parent."""
+    """Options of a child session, as in `Runtime.open`. Without a `target`, the child uses its parent's target."""
 
     target: str | None = None
-    tools: Iterable[Any] = ()  # Any: as in `Runtime.open`
+    tools: Iterable[Any] = ()  # Any: entries of `tools=`, whose types this package cannot import
     system: str | None = None
 
 
 class SessionLink(Protocol):
-    """The interface through which a `ToolContext` uses its session. Any thread may use it, except for `subagent`."""
+    """The interface through which a `ToolContext` uses its session.
+
+    All members except `subagent` may be used from any thread.
+    """
 
     @property
     def is_cancelled(self) -> bool:
@@ -101,7 +107,7 @@ class SessionLink(Protocol):
 
 
 class NoSession:
-    """A replacement for the session in a `ToolContext` that was created without a session, for example by a test."""
+    """The `SessionLink` of a `ToolContext` that was created without a session, for example by a test."""
 
     is_cancelled = False
     history = NO_MESSAGES
@@ -117,14 +123,14 @@ class NoSession:
         )
 
 
-class _Done:
+class _CompletedAwaitable:
     """An awaitable that is already complete. `ToolContext.progress` returns it."""
 
     def __await__(self) -> Generator[None, None, None]:
         yield from ()
 
 
-_DONE = _Done()
+_COMPLETED = _CompletedAwaitable()
 _NO_SESSION = NoSession()
 
 
@@ -146,10 +152,10 @@ class ToolContext(Generic[Deps]):
         deps: The object that the program passed to `Runtime.open(deps=...)`.
         session_id: Id of the call's session.
         call_id: The canonical id of the call.
-        idempotency_key: A key for services that deduplicate requests. It is unique to this call, and the same each time
-            the call runs.
-        deadline: Time at which the call is ended, on the clock of `anyio.current_time()`; None if only cancellation
-            ends the call.
+        idempotency_key: A key for services that deduplicate requests. Each call has a different key, which stays the
+            same if the call runs again.
+        deadline: Time at which the call is stopped, on the clock of `anyio.current_time()`; None if only cancellation
+            stops the call.
     """
 
     deps: Deps = field(repr=False)
@@ -178,29 +184,29 @@ class ToolContext(Generic[Deps]):
         return self._link.history
 
     def progress(self, message: str = "", fraction: float | None = None) -> Awaitable[None]:
-        """Report the progress of the call in the ask's stream, as a `status` event `progress`.
+        """Report the call's progress: the ask's stream receives a `status` event named `progress`.
 
-        The report is published before this method returns. So a function that is not async can call it from a thread
-        without awaiting it. A slow reader may receive only the last of several reports.
+        The report is published before this method returns. So a sync function, which runs in a thread, need not await
+        it. A slow reader may receive only the last of several reports.
 
         Args:
             message: A short description, which is cut to 500 characters.
             fraction: The completed fraction, from 0 to 1.
         """
         self._link.progress(message, fraction)
-        return _DONE
+        return _COMPLETED
 
     def subagent(
         self,
         target: str | None = None,
         *,
-        tools: Iterable[Any] = (),  # Any: as in `Runtime.open`
+        tools: Iterable[Any] = (),  # Any: entries of `tools=`, whose types this package cannot import
         system: str | None = None,
     ) -> AbstractAsyncContextManager[Subagent]:
         """Open a child session: `async with context.subagent(system="...") as child`.
 
-        The child has its own log, ledger and lanes, and its parent's `deps` and approvals. Without an `approve`
-        function in the parent, calls that need approval are denied. The parent's stream also contains the events of the
+        The child has its own log, ledger and lanes, and its parent's `deps` and approvals. If the parent has no
+        `approve` function, calls that need approval are denied. The parent's stream also contains the events of the
         child's asks. The child is closed when the block ends, or when the call is about to end.
 
         Args:
@@ -208,7 +214,7 @@ class ToolContext(Generic[Deps]):
             tools: The tools that the child's model may call.
             system: The child's system prompt.
 
-        Entering the block raises the errors of `Runtime.open`, and `SubagentDepthExceeded` beyond
-        `limits.max_subagent_depth` levels of sessions. Only async tools can open a child session.
+        Entering the block raises the same errors as `Runtime.open`, and `SubagentDepthExceeded` if sessions would be
+        nested deeper than `limits.max_subagent_depth`. Only async tools can open a child session.
         """
         return self._link.subagent(SubagentOptions(target, tools, system))

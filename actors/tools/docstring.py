@@ -1,4 +1,4 @@
-"""Parse a tool's docstring, in Google or reST style, into a description and notes on the parameters."""
+"""Parse a tool's docstring, in Google or reST style, into descriptions of the tool and its parameters."""
 
 import inspect
 import re
@@ -13,8 +13,10 @@ _GOOGLE = re.compile(r"(\s+)\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.*)$")
 _REST = re.compile(r":param\s+(?:[^:]*\s)?(\w+):\s*(.*)$")
 
 
-def parse_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:  # Any: functions of any type
-    """Return the description in a function's docstring, and the notes on its parameters, by parameter name.
+def parse_docstring(
+    function: Callable[..., Any],
+) -> tuple[str, dict[str, str]]:  # Any: tool signatures differ
+    """Return the description in a function's docstring, and the descriptions of its parameters by name.
 
     The description ends at the first section, such as `Args:`.
     """
@@ -24,7 +26,7 @@ def parse_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
 
 
 def _parameter_notes(lines: Iterable[str]) -> dict[str, str]:
-    """Return the notes on parameters, by parameter name, from the lines of a docstring."""
+    """Return the parameter descriptions in the lines of a docstring, by parameter name."""
     notes: dict[str, str] = {}
     current, indent, is_open = "", 0, False
     for line in lines:

@@ -18,7 +18,8 @@ class Handover(Struct, frozen=True, eq=False, kw_only=True):
     Args:
         target: The new target: a backend or a pool.
         system: The new system prompt; None removes it. By default, it does not change.
-        tools: The new tools, as in `Runtime.open`. By default, they do not change. Every handoff reads the list again.
+        tools: The new tools, as in `Runtime.open`. By default, they do not change. The list is read again at each
+            handoff.
 
     Raises:
         ConfigError: `target` or `system` is not a string, or `tools` is not a sequence.

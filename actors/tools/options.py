@@ -24,11 +24,11 @@ class ToolOptions(TypedDict, total=False):
     """Options of a tool in addition to its schema. Names and defaults are the same as in `Tool`.
 
     Args:
-        approval: `allow`, the default, runs a call at once. `ask` waits for a decision, and `deny` never runs a call. A
-            function may return one of these values for the arguments of each call.
+        approval: `allow`, the default, runs a call without asking. `ask` waits for a decision, and `deny` never runs a
+            call. A function may return one of these values for the arguments of each call.
         timeout: Seconds that one call may take. None, the default, means no limit.
-        effects: The effects of a call on the outside world: `pure` means none, and `idempotent` that a call may run
-            again. With `once`, the default, a call never runs again.
+        effects: The effects of a call on the outside world: `pure` means none, and `idempotent` means that a call may
+            run again. With `once`, the default, a call never runs again.
         resources: Names of the resources that a call writes to, or a function that returns these names for the
             arguments of a call; none by default. Calls of a session that write to the same resource run one after
             another, in call order.

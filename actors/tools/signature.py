@@ -40,8 +40,9 @@ class Parameters(Struct, frozen=True):
     @classmethod
     def from_function(
         cls, function: Callable[..., Any], name: str, notes: Mapping[str, str]
-    ) -> "Parameters":  # Any: functions of any type
-        """Return the parameters of the function of the tool `name`. `notes` contains descriptions by parameter name.
+    ) -> "Parameters":  # Any: tool signatures differ
+        """Return a function's parameters. `name` is the tool's name, and `notes` contains descriptions by parameter
+        name.
 
         Raises:
             ToolDefinitionError: A parameter cannot be passed by name, or its type has no JSON Schema.
@@ -53,7 +54,7 @@ class Parameters(Struct, frozen=True):
         parameters = {key: each for key, each in _named_parameters(function, name).items() if key != context}
         fields: dict[str, Any] = {}  # Any: `create_model` expects pairs of a type and a FieldInfo
         for number, (key, parameter) in enumerate(parameters.items()):
-            info: dict[str, Any] = {"alias": key}  # Any: arguments of `Field`
+            info: dict[str, Any] = {"alias": key}  # Any: `Field` arguments differ in type
             if note := notes.get(key):
                 info["description"] = note
             fields[f"p{number}"] = (hints.get(key, Any), Field(**info, **_default_arguments(parameter)))
@@ -93,12 +94,12 @@ def is_async(function: object) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
 
-def unwrap_partial(function: Callable[..., Any]) -> Callable[..., Any]:  # Any: functions of any type
+def unwrap_partial(function: Callable[..., Any]) -> Callable[..., Any]:  # Any: tool signatures differ
     """Return the function that a `functools.partial` wraps, or any other function unchanged."""
     return unwrap_partial(function.func) if isinstance(function, partial) else function
 
 
-def context_parameter(function: Callable[..., Any], name: str) -> str | None:  # Any: functions of any type
+def context_parameter(function: Callable[..., Any], name: str) -> str | None:  # Any: tool signatures differ
     """Return the name of the parameter that is annotated with `ToolContext`; None if there is none.
 
     Raises:
@@ -138,7 +139,7 @@ def schema_and_converter(
     annotation: Any,
 ) -> tuple[
     dict[str, Any], Callable[[JsonValue], tuple[Any] | list[ArgumentError]]
-]:  # Any: a type, its JSON Schema, and values of the type
+]:  # Any: the type is known only at run time
     """Return the JSON Schema of a type, and a function that converts JSON to a value of the type.
 
     The function returns a tuple with the value, or a list of errors.
@@ -172,7 +173,7 @@ def schema_and_converter(
 
 def _named_parameters(
     function: Callable[..., Any], name: str
-) -> Mapping[str, inspect.Parameter]:  # Any: functions of any type
+) -> Mapping[str, inspect.Parameter]:  # Any: tool signatures differ
     """Return the parameters that a model can pass to a tool's function, and the context parameter.
 
     Raises:
@@ -227,7 +228,7 @@ def _type_hints(
     )
 
 
-def _default_arguments(parameter: inspect.Parameter) -> dict[str, Any]:  # Any: arguments of `Field`
+def _default_arguments(parameter: inspect.Parameter) -> dict[str, Any]:  # Any: `Field` takes many types
     """Return the default of a parameter as keyword arguments for pydantic's `Field`.
 
     The schema contains the default only if JSON can express it. A call always uses the function's own default.
@@ -243,11 +244,11 @@ def _default_arguments(parameter: inspect.Parameter) -> dict[str, Any]:  # Any: 
 _DATA = frozenset({"default", "const", "enum", "examples"})
 
 
-def _clean_generated_schema(schema: Any) -> Any:  # Any: parsed JSON
+def _clean_generated_schema(schema: Any) -> Any:  # Any: JSON values have many types
     """Return a generated schema without titles, and without patterns that our regular-expression engine rejects.
 
-    pydantic generates such patterns (for Decimal, for example). When pydantic converts a value, it enforces them
-    itself.
+    pydantic generates such patterns (for Decimal, for example). When pydantic converts a value, it enforces these
+    patterns itself.
     """
     if is_array(schema):
         return [_clean_generated_schema(item) for item in schema]

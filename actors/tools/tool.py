@@ -47,13 +47,13 @@ class Tool(Generic[P, R]):
         name: The name for the model: letters, digits, `_` and `-`, at most 64 characters.
         description: The description for the model.
         parameters: JSON Schema of the arguments, an object.
-        function: Called with one keyword argument for each field of the arguments.
-        approval: `allow` runs a call at once, `ask` waits for a decision, and `deny` never runs a call. A function may
-            return one of these values for the arguments of each call.
+        function: Called with the fields of the call's arguments as keyword arguments.
+        approval: `allow` runs a call without asking, `ask` waits for a decision, and `deny` never runs a call. A
+            function may return one of these values for the arguments of each call.
         timeout: Seconds that one call may take; None means no limit.
         effects: The effects of a call on the outside world. `pure` means none, so a call may run again, or receive the
-            result of an equal call. `idempotent` means that repeated runs with the same idempotency key have the effect
-            of one run. With `once`, a call never runs again.
+            result of an identical call. `idempotent` means that repeated runs with the same idempotency key have the
+            effect of one run. With `once`, a call never runs again.
         resources: Names of the resources that a call writes to, or a function that returns these names for the
             arguments of a call. Calls of a session that write to the same resource run one after another, in call
             order.
@@ -160,7 +160,7 @@ class Tool(Generic[P, R]):
         said = self.approval if isinstance(self.approval, str) else self.approval(arguments)
         return said if said in ("allow", "ask", "deny") else "deny"
 
-    def keys_of(self, arguments: dict[str, JsonValue]) -> tuple[str, ...]:
+    def resource_keys(self, arguments: dict[str, JsonValue]) -> tuple[str, ...]:
         """Return the names of the resources that a call with these arguments writes to.
 
         If `resources` is a function, its exceptions propagate.
@@ -175,7 +175,10 @@ class Tool(Generic[P, R]):
 
     @property
     def schema(self) -> dict[str, JsonValue]:
-        """The parameters as parsed JSON. Each read returns a new value, which the caller may change."""
+        """The JSON Schema of the parameters, as parsed JSON.
+
+        Each read returns a new value, which the caller may change.
+        """
         value = parse(self.parameters)
         assert isinstance(value, dict)
         return value
@@ -216,13 +219,13 @@ def _property_names(schema: Mapping[str, JsonValue]) -> Collection[object]:
 
 
 def _raise_external(**arguments: object) -> Never:
-    """Raise `KernelError`. External tools have this function, because they must never be called."""
+    """Raise `KernelError`. This is the function of external tools, which are never called."""
     raise KernelError(
         "An external tool cannot be called, because it has no function; pass its result to `Session.ask`"
     )
 
 
-def _definition_errors(tool: Tool[..., Any]) -> Iterator[str]:  # Any: a tool with any function
+def _definition_errors(tool: Tool[..., Any]) -> Iterator[str]:  # Any: tool signatures differ
     """Yield the errors in a tool's definition, each as one line."""
     name: object = tool.name  # `object`, because an untrusted server may send any value
     about: object = tool.description
@@ -243,8 +246,8 @@ def _definition_errors(tool: Tool[..., Any]) -> Iterator[str]:  # Any: a tool wi
     )
 
 
-def is_tool(value: object) -> TypeGuard[Tool[..., Any]]:  # Any: a tool with any function
-    """Return True for a `Tool`. Unlike `isinstance`, this gives type checkers a complete type."""
+def is_tool(value: object) -> TypeGuard[Tool[..., Any]]:  # Any: tool signatures differ
+    """Return True for a `Tool`. Unlike `isinstance`, this also tells type checkers the type parameters."""
     return isinstance(value, Tool)
 
 
@@ -303,7 +306,7 @@ def tool(
 
 def with_function(
     tool: Tool[..., Any], *, name: str, function: Callable[..., Any]
-) -> Tool[..., Any]:  # Any: functions of any type
+) -> Tool[..., Any]:  # Any: tool signatures differ
     """Return a copy of a tool with another name and function, without compiling the schema again."""
     new = replace(tool, name=name, function=function)
     new.__dict__["_check"] = tool._check

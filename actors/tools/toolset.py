@@ -21,8 +21,8 @@ class Toolset:
 
     def __init__(
         self, tools: Iterable[Tool[..., Any] | Callable[..., Any]] = ()
-    ) -> None:  # Any: functions of any type
-        self._tools: dict[str, Tool[..., Any]] = {}  # Any: functions of any type
+    ) -> None:  # Any: tool signatures differ
+        self._tools: dict[str, Tool[..., Any]] = {}  # Any: tool signatures differ
         for item in tools:
             added = item if is_tool(item) else tool(item)
             if added.name in self._tools:
@@ -30,7 +30,7 @@ class Toolset:
             _ = added._check  # compile the schema now, so that an invalid schema does not fail during a turn
             self._tools[added.name] = added
 
-    def __iter__(self) -> Iterator[Tool[..., Any]]:  # Any: functions of any type
+    def __iter__(self) -> Iterator[Tool[..., Any]]:  # Any: tool signatures differ
         return iter(self._tools.values())
 
     def __len__(self) -> int:
@@ -39,7 +39,7 @@ class Toolset:
     def __contains__(self, name: object) -> bool:
         return name in self._tools
 
-    def __getitem__(self, name: str) -> Tool[..., Any]:  # Any: functions of any type
+    def __getitem__(self, name: str) -> Tool[..., Any]:  # Any: tool signatures differ
         if found := self._tools.get(name):
             return found
         close = nearest(name, self._tools)
@@ -54,7 +54,7 @@ class Toolset:
         """The names of the tools, in order."""
         return tuple(self._tools)
 
-    def find(self, name: str) -> Tool[..., Any] | None:  # Any: functions of any type
+    def find(self, name: str) -> Tool[..., Any] | None:  # Any: tool signatures differ
         """Return the tool with this name, or None if there is none."""
         return self._tools.get(name)
 

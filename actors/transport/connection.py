@@ -54,7 +54,7 @@ class Connection:
     """An open connection to an origin or a proxy.
 
     Attributes:
-        is_kept: Whether the connection has completed an exchange before.
+        is_kept: Whether the connection has already completed an earlier exchange.
         is_heard: Whether any byte of the current response has arrived.
         is_over: Whether the current response is complete.
     """
@@ -133,7 +133,7 @@ class Connection:
         return b"".join(parts)
 
     async def receive(self) -> None:
-        """Wait for more data of the response.
+        """Wait until more of the response arrives.
 
         Raises:
             ConnectionLost: The connection broke, or ended before the response began.
@@ -173,8 +173,9 @@ class Connection:
         return monotonic() - self._idle_since > MAX_IDLE
 
     def is_alive(self) -> bool:
-        """Return True if the connection can be reused. It must not have expired, and the server must neither have sent
-        data nor closed the connection while it was idle.
+        """Return True if the connection can be reused.
+
+        A connection cannot be reused if it has expired, or if the server sent data or closed it while it was idle.
         """
         return not self.has_expired() and not _is_readable(self._socket)
 

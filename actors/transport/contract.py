@@ -81,12 +81,12 @@ class Transport(Protocol):
     ) -> AbstractAsyncContextManager[Response]:
         """POST the segments as one JSON body and yield the response.
 
-        Leaving the context before the end of the body closes the connection.
+        Exiting the context before the end of the body closes the connection.
 
         Raises:
             ProviderFailed: No connection could be opened, or the connection broke before the status and headers
                 arrived.
-            ConfigError: The URL, a header or the environment's proxy is invalid.
+            ConfigError: The URL, a header, or the proxy in the environment is invalid.
         """
         ...
 

@@ -1,7 +1,7 @@
-"""Limit the waits of one exchange. Exchanges and pools set the limit of each wait here.
+"""Limit how long one exchange waits. Exchanges and pools set the limit of each wait here.
 
 One cancel scope covers all steps from the pool to the response's head, because a scope per step would cost more than
-the step. Each wait for more of the body has a separate scope. The scopes are the event loop's native ones, because
+the step. Each wait for more of the body has a separate scope. The scopes are the event loop's native scopes, because
 detecting the loop through anyio costs as much as the wait.
 """
 
@@ -13,7 +13,7 @@ from actors.kernel.event_loop import event_loop
 
 
 class DeadlineExceeded(Exception):
-    """A wait of an exchange took too long. The message names the wait."""
+    """A step of an exchange waited too long. The message names the step."""
 
 
 class ExchangeDeadlines:
@@ -38,7 +38,7 @@ class ExchangeDeadlines:
         self._scope.deadline = min(self._end, self._here.now() + seconds)
 
     def limit_again(self, wait_name: str, seconds: float) -> Self:
-        """Return this object as a context manager for one more wait. The arguments are those of `limit_wait`."""
+        """Return this object as a context manager for one more wait. The arguments are the same as for `limit_wait`."""
         self._what, self._seconds = wait_name, seconds
         self._scope = self._here.scope(deadline=min(self._end, self._here.now() + seconds))
         return self
@@ -50,7 +50,7 @@ class ExchangeDeadlines:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave the cancel scope.
+        """Exit the cancel scope.
 
         Raises:
             DeadlineExceeded: A wait took too long.

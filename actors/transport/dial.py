@@ -1,7 +1,7 @@
 """Open a stream to an origin, directly or through a proxy: TCP, and TLS for https.
 
-Connection pools use this module. TLS trusts the system's certificates, or those named by `SSL_CERT_FILE` and
-`SSL_CERT_DIR`; the certificate must match the requested host. anyio races IPv4 and IPv6 addresses.
+Connection pools use this module. TLS trusts the system's certificates, or the certificates that `SSL_CERT_FILE` and
+`SSL_CERT_DIR` name; the certificate must match the requested host. anyio races IPv4 and IPv6 addresses.
 """
 
 import os
@@ -55,8 +55,9 @@ async def dial(origin: Origin, proxy: Proxy | None, trust: Trust) -> anyio.abc.B
 
 
 async def _wrap_tls(stream: anyio.abc.ByteStream, origin: Origin, trust: Trust) -> anyio.abc.ByteStream:
-    """Wrap the stream in TLS if the origin uses https. TLS's closing handshake is skipped, because HTTP marks the end
-    of a response.
+    """Wrap the stream in TLS if the origin uses https.
+
+    The closing handshake of TLS is skipped, because HTTP marks the end of a response.
     """
     if origin.scheme == "http":
         return stream

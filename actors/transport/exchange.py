@@ -110,8 +110,9 @@ class ClientExchange:
                 return chunk
 
     async def _fetch_head(self) -> Head:
-        """Send the request and return the head of its response. Send it once more if the server had closed a kept
-        connection.
+        """Send the request and return the head of its response.
+
+        Send it once more if the server had closed a kept connection.
         """
         self._connection = connection = await self._pool.acquire(self._deadlines, self._timeouts)
         try:
@@ -134,8 +135,9 @@ class ClientExchange:
         return await connection.read_head()
 
     async def _write(self, connection: Connection, pieces: Iterator[bytes]) -> None:
-        """Send a request. A lost connection is ignored here, because the response may explain it. If there is no
-        response, reading raises the error.
+        """Send a request. A lost connection is ignored here, because the response may explain why.
+
+        If there is no response, reading it raises the error.
         """
         with suppress(ConnectionLost):
             for piece in pieces:
@@ -144,8 +146,9 @@ class ClientExchange:
         self._limit_wait(connection, "waiting for an answer", self._timeouts.first_byte)
 
     def _limit_wait(self, connection: Connection, wait_name: str, seconds: float) -> None:
-        """Limit the next wait. Do nothing if the head has arrived, or if the request is sent again over another
-        connection.
+        """Limit the next wait.
+
+        Do nothing if the head has arrived, or if the request is sent again over another connection.
         """
         if connection is self._connection and not self._is_answered:
             self._deadlines.limit_wait(wait_name, seconds)

@@ -1,4 +1,4 @@
-"""Manage the connections to one origin, the queue of requests that wait for one, and the idle connections.
+"""Manage the connections to one origin, the requests that wait for a connection, and the idle connections.
 
 Exchanges take connections from a pool and return them. A request takes the most recently used idle connection. If there
 is none, the request opens a connection, or waits in a queue if the limit is reached. The other connections are not
@@ -22,7 +22,7 @@ Dial = Callable[[], Awaitable[anyio.abc.ByteStream]]
 
 @dataclass(eq=False, slots=True)
 class _Waiter:
-    """A request that waits for a connection or for permission to open one. Permission leaves `connection` None."""
+    """A request that waits for a connection or for permission to open one. With permission, `connection` stays None."""
 
     served: anyio.Event = field(default_factory=anyio.Event)
     connection: Connection | None = None
@@ -34,8 +34,8 @@ class ConnectionPool:
     Args:
         dial: Opens a stream to the origin.
         connections: Maximum number of connections.
-        connecting: Maximum number of connections that are opened at the same time. Thousands at once would overflow the
-            server's accept queue and time out.
+        connecting: Maximum number of connections that are opened at the same time. Thousands of simultaneous attempts
+            would overflow the server's accept queue and time out.
         forwarder: The proxy to which the connections lead, if it forwards requests instead of opening tunnels.
         on_idle: Called when a connection becomes idle.
     """
@@ -59,7 +59,7 @@ class ConnectionPool:
 
     @property
     def free_slots(self) -> int:
-        """Number of connections that may be opened in addition to the existing ones."""
+        """Number of connections that may be opened in addition to the existing connections."""
         return self._free
 
     async def acquire(self, deadlines: ExchangeDeadlines, timeouts: Timeouts) -> Connection:
@@ -112,7 +112,7 @@ class ConnectionPool:
         return bool(self._idle)
 
     async def drop(self, connection: Connection) -> None:
-        """Close a connection. Another connection may be opened in its place at once."""
+        """Close a connection. Another connection may be opened in its place immediately."""
         self._release_slot()
         await connection.close()
 

@@ -1,4 +1,4 @@
-"""Choose the proxy of a request from the environment, and open tunnels through proxies.
+"""Choose the proxy for a request from the environment, and open tunnels through proxies.
 
 `client` and `dial` use this module. `HTTPS_PROXY` names the proxy for https URLs, and `HTTP_PROXY` the proxy for http
 URLs. `ALL_PROXY` names the proxy for a scheme whose own variable is not set. `NO_PROXY` lists the hosts that are
@@ -75,8 +75,9 @@ def _proxy_variable(name: str, environ: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _environment_variable(name: str, environ: Mapping[str, str]) -> str | None:
-    """Return the value of an environment variable, or None if it is not set. `name` is in lower case; the upper-case
-    variable is read only if the lower-case one is not set.
+    """Return the value of an environment variable, or None if it is not set.
+
+    `name` is in lower case; the upper-case variable is read only if the lower-case variable is not set.
     """
     if name in environ:
         return environ[name].strip()

@@ -41,7 +41,7 @@ from actors.testing.simulation import Mode, SimulationPlan, loop
 from actors.testing.simulation.journal import SimulatedJournal
 from actors.testing.simulation.model import Model
 from actors.testing.simulation.observer import Observer
-from actors.testing.simulation.plan import Ask, Move, PlanInputs, Talk, make_plan
+from actors.testing.simulation.plan import PlanInputs, PlannedAction, PlannedAsk, SessionPlan, make_plan
 from actors.testing.simulation.report import play_plan
 from actors.testing.simulation.shrinking import shrink
 from actors.testing.simulation.world import TARGETS, World
@@ -315,12 +315,12 @@ def test_the_printed_line_of_a_simulation_report_replays_the_run() -> None:
 
 
 def test_a_failing_plan_is_shrunk_to_its_cause() -> None:
-    moves = tuple(Move(f"{{}}.m{at}", "switch", at) for at in range(3))
-    talks = tuple(
-        Talk(number, "either", True, tuple(_ask(f"{number}.{turn}", moves) for turn in range(6)))
+    actions = tuple(PlannedAction(f"{{}}.m{at}", "switch", at) for at in range(3))
+    session_plans = tuple(
+        SessionPlan(number, "either", True, tuple(_ask(f"{number}.{turn}", actions) for turn in range(6)))
         for number in range(9)
     )
-    whole = SimulationPlan(0, "safety", PlanInputs(9, 6, Odds()), talks)
+    whole = SimulationPlan(0, "safety", PlanInputs(9, 6, Odds()), session_plans)
     needed = {"4.2", "4.2.m1", "7.5", "7.5.m2"}
     tried: list[int] = []
 
@@ -335,9 +335,9 @@ def test_a_failing_plan_is_shrunk_to_its_cause() -> None:
     assert len(tried) <= 5
 
 
-def _ask(name: str, moves: tuple[Move, ...]) -> Ask:
-    own = tuple(Move(move.name.format(name), move.kind, move.after) for move in moves)
-    return Ask(name, 1.0, False, (), (), own)
+def _ask(name: str, actions: tuple[PlannedAction, ...]) -> PlannedAsk:
+    own = tuple(PlannedAction(action.name.format(name), action.kind, action.after) for action in actions)
+    return PlannedAsk(name, 1.0, False, (), (), own)
 
 
 if __name__ == "__main__":

@@ -271,7 +271,7 @@ async def test_a_child_that_does_not_end_does_not_block_its_groups_restart() -> 
         raise ValueError("late")
 
     released = anyio.Event()
-    async with checked_system(patience=0.02) as system:
+    async with checked_system(child_timeout=0.02) as system:
         group = Group(system, AT_ONCE)
         one, two = (system.spawn(Probe, name, group=group) for name in ("one", "two"))
         await one.send(Do(lambda probe: probe.context.start(stay)))
@@ -530,7 +530,7 @@ async def test_a_child_that_does_not_end_delays_a_stop_by_a_limited_time() -> No
 
     release = anyio.Event()
     notes: list[object] = []
-    async with checked_system(patience=0.02) as system:
+    async with checked_system(child_timeout=0.02) as system:
         ref = system.spawn(Probe, "probe")
         system.watch(ref, partial(notes.append, "probe stopped"))
         await ref.send(Do(lambda probe: probe.context.start(stay)))
@@ -589,7 +589,7 @@ async def test_draining_an_actor_system_rejects_new_messages_and_finishes_runnin
 
 async def test_draining_an_actor_system_stops_work_that_outlasts_the_grace_period() -> None:
     """A31."""
-    async with checked_system(patience=0.02) as system:
+    async with checked_system(child_timeout=0.02) as system:
         ref = system.spawn(Probe, "probe")
         await hold_actor(ref)
         await ref.send(Note("unhandled"))

@@ -9,7 +9,7 @@ import pytest
 from anyio.abc import ObjectReceiveStream, ObjectSendStream
 
 from actors.errors import KernelError
-from actors.kernel import Actor, Context, Lost, MailboxFull, Ref, Subscription, System
+from actors.kernel import Actor, Context, LostItems, MailboxFull, Ref, Subscription, System
 from tests.kernel.kernel_probe import Do, GetNotes, LowProbe, Note, Probe, Probed, checked_system, hold_actor
 
 pytestmark = pytest.mark.anyio
@@ -76,10 +76,10 @@ async def test_an_overflowing_subscription_reports_its_loss_as_an_item() -> None
     for number in range(5):
         stream.put(number)
     stream.close()
-    seen: list[int | Lost] = []
+    seen: list[int | LostItems] = []
     with anyio.fail_after(60):
         await consume(stream, seen)
-    assert seen == [Lost(3, resync=False), 0, 1]
+    assert seen == [LostItems(3, resync=False), 0, 1]
 
 
 async def test_closing_an_address_does_not_affect_the_actor_or_other_clones() -> None:

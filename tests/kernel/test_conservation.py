@@ -140,7 +140,7 @@ class Walk:
 async def test_every_message_is_handled_or_queued_or_becomes_a_dead_letter(seed: int) -> None:
     """A8, A9."""
     with anyio.fail_after(60):
-        async with System(seed=seed, patience=0.05) as system:
+        async with System(seed=seed, child_timeout=0.05) as system:
             async with anyio.create_task_group() as tasks:
                 walk = Walk(seed, system, tasks)
                 for _ in range(250):

@@ -9,7 +9,7 @@ import pytest
 
 from actors.errors import ActorFailed
 from actors.kernel import Actor, Context, Query, Restart, System
-from actors.kernel.contained import ContainedTask, Dropped
+from actors.kernel.contained import ContainedTask, TaskDropped
 from actors.kernel.tasks import Work
 
 pytestmark = pytest.mark.anyio
@@ -262,7 +262,7 @@ async def test_exiting_an_actor_system_does_not_wait_for_host_code_that_never_en
             ends = Ends()
             start(system, work, ends)
             await anyio.lowlevel.checkpoint()
-        assert isinstance(ends[0], Dropped | RuntimeError)
+        assert isinstance(ends[0], TaskDropped | RuntimeError)
     await assert_nothing_else_runs()
 
 

@@ -7,7 +7,7 @@ import anyio
 import pytest
 from anyio.abc import ObjectReceiveStream
 
-from actors.kernel import Lost, Subscription
+from actors.kernel import LostItems, Subscription
 
 pytestmark = pytest.mark.anyio
 
@@ -22,9 +22,9 @@ def subscription(capacity: int) -> Subscription[int]:
     return Subscription(capacity, droppable=is_odd)
 
 
-async def read_to_end(stream: Subscription[int]) -> list[int | Lost]:
+async def read_to_end(stream: Subscription[int]) -> list[int | LostItems]:
     """Read to the end."""
-    items: list[int | Lost] = []
+    items: list[int | LostItems] = []
     with anyio.fail_after(60), suppress(anyio.EndOfStream):
         while True:
             items.append(await stream.receive())
@@ -48,7 +48,7 @@ async def test_a_subscription_keeps_the_order_of_its_items() -> None:
 async def test_a_subscription_is_an_object_receive_stream() -> None:
     """A35."""
     stream = subscription(4)
-    reading: ObjectReceiveStream[int | Lost] = stream
+    reading: ObjectReceiveStream[int | LostItems] = stream
     stream.put(1)
     stream.put(2)
     stream.close()
@@ -79,7 +79,7 @@ async def test_a_reader_with_a_native_timeout_loses_no_items() -> None:
     """A35: timeouts that coincide with the send."""
     stream = subscription(512)
     loop = asyncio.get_running_loop()
-    got: list[int | Lost] = []
+    got: list[int | LostItems] = []
     for number in range(200):
         loop.call_later(0.001, stream.put, number)
         try:
@@ -151,7 +151,7 @@ async def test_a_slow_subscriber_learns_how_many_items_it_missed() -> None:
     for number in (1, 3, 5, 7, 9):
         stream.put(number)
     with anyio.fail_after(60):
-        assert await stream.receive() == Lost(count=2, resync=False)
+        assert await stream.receive() == LostItems(count=2, resync=False)
         assert [await stream.receive() for _ in range(3)] == [1, 3, 5]
 
 
@@ -161,7 +161,7 @@ async def test_required_items_displace_droppable_ones() -> None:
     for number in (1, 2, 3, 4):
         stream.put(number)
     stream.close()
-    assert await read_to_end(stream) == [Lost(count=2, resync=False), 2, 4]
+    assert await read_to_end(stream) == [LostItems(count=2, resync=False), 2, 4]
 
 
 async def test_a_subscriber_that_missed_required_items_must_resync() -> None:
@@ -169,9 +169,9 @@ async def test_a_subscriber_that_missed_required_items_must_resync() -> None:
     stream = subscription(2)
     for number in (2, 4, 6, 7):
         stream.put(number)
-    assert await stream.receive() == Lost(count=2, resync=True)
+    assert await stream.receive() == LostItems(count=2, resync=True)
     assert await stream.receive() == 2
     stream.put(8)
     stream.put(9)
-    assert await stream.receive() == Lost(count=1, resync=False)
+    assert await stream.receive() == LostItems(count=1, resync=False)
     assert [await stream.receive() for _ in range(2)] == [4, 8]

@@ -26,7 +26,9 @@ class RuntimeChecks(Observer):
         self._world = world
         self._problems = world.problems
         self.witness = Witness(world.problems, world.members)
-        self.features = FeatureInvariants(self.witness, world.members, world.own_tools, world.model.wish_of)
+        self.features = FeatureInvariants(
+            self.witness, world.members, world.own_tools, world.model.feature_of
+        )
 
     @property
     def counts(self) -> Mapping[str, int]:

@@ -63,7 +63,7 @@ def test_an_approval_rule_that_returns_an_unknown_value_denies(said: Any) -> Non
 def test_resources_are_named_or_derived_from_the_arguments(
     resources: Any, keys: tuple[str, ...]
 ) -> None:  # Any: each form of the option
-    assert tool(resources=resources)(write).keys_of({"path": "/tmp"}) == keys
+    assert tool(resources=resources)(write).resource_keys({"path": "/tmp"}) == keys
 
 
 @pytest.mark.parametrize(

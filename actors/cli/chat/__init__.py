@@ -5,13 +5,13 @@ import argparse
 import anyio
 
 from actors.cli.approvals import Approvals
-from actors.cli.arguments import add_conversation
+from actors.cli.arguments import add_conversation_options
 from actors.cli.chat.loop import Chat
 from actors.cli.chat.questions import Questions
 from actors.cli.chat.state import ChatState
 from actors.cli.chat.terminal import Terminal
 from actors.cli.chat.view import ChatView
-from actors.cli.conversation import ask_settings, conversation
+from actors.cli.conversation import ask_settings, open_conversation
 from actors.cli.exits import Exit
 from actors.cli.parser import Parser
 from actors.cli.screen import screen
@@ -23,7 +23,7 @@ EXAMPLES = (
 
 
 def add_arguments(parser: Parser) -> None:
-    add_conversation(parser)
+    add_conversation_options(parser)
     parser.add_argument("--hide-thinking", action="store_true", help="do not show the model's thinking")
 
 
@@ -37,7 +37,7 @@ async def _run_chat(options: argparse.Namespace) -> Exit:
     questions = Questions(terminal)
     approve = Approvals(options.approve, questions.approve)
     try:
-        async with conversation(options, approve) as (session, config):
+        async with open_conversation(options, approve) as (session, config):
             view = ChatView(terminal, anyio.current_time, config, thinking=not options.hide_thinking)
             approve.while_asking = view.mark_waiting
             state = ChatState(session, config, terminal, ask_settings(options))

@@ -1,4 +1,4 @@
-"""The commands of a chat, which start with a slash. `/help` prints `COMMANDS`."""
+"""Define and run the slash commands of a chat, such as `/switch`. `/help` lists them."""
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ _NEWEST = 200
 
 @dataclass(frozen=True, slots=True)
 class SlashCommand:
-    """One command: the name of its argument, its line in `/help`, and the function that runs it."""
+    """A slash command: the name of its argument, its line in `/help`, and the function that runs it."""
 
     argument: str
     summary: str

@@ -1,11 +1,11 @@
 """Run a chat: read lines, and run turns and commands, until the person leaves.
 
 A line answers the open question, runs a command, or is queued as the next message. Turns run one after the other. Lines
-are read during a turn too, so that the person can switch or cancel.
+are read even during a turn, so that the person can switch or cancel.
 
-Ctrl-C cancels the current turn, which closes its calls; queued lines are asked afterwards. A second Ctrl-C during the
-cancellation ends the process at once. Between turns, Ctrl-C ends the chat. Ctrl-D, /quit, SIGTERM and a closed terminal
-end it at any time.
+Ctrl-C cancels the current turn, which closes its calls; queued lines are sent afterwards. A second Ctrl-C during the
+cancellation ends the process immediately. Between turns, Ctrl-C ends the chat. Ctrl-D, /quit, SIGTERM and a closed
+terminal end it at any time.
 """
 
 import os
@@ -74,7 +74,7 @@ class Chat:
         return self._state.code or Exit.OK
 
     async def _print_introduction(self) -> None:
-        """Print the number of turns of a continued conversation, and the failure of its last turn."""
+        """If the conversation is continued, print its number of turns and why its last turn failed."""
         before = [
             event.result
             async for event in self._session.events(follow=False)
@@ -155,7 +155,7 @@ class Chat:
             self._terminal.show_prompt(PROMPT)
 
     async def _run_turn(self, stream: _Stream | None) -> None:
-        """Show a turn to its end. Ask the person for each approval and result that the turn waits for.
+        """Show a turn until it ends. Ask the person for each approval and result that the turn waits for.
 
         Args:
             stream: The stream of a new turn. None continues a turn that is already waiting.
@@ -182,7 +182,7 @@ class Chat:
                 self._view.show_event(event)
 
     async def _resolve_call(self, pending: PendingCall) -> _Stream | None:
-        """Ask the person about a call, and return the rest of the turn as a stream.
+        """Ask the person about a call, and return a stream of the turn's remaining events.
 
         Return None if the turn is cancelled first.
         """
@@ -229,7 +229,10 @@ class Chat:
             self._cancel.set()
 
     async def _cancel_turns(self) -> None:
-        """Cancel the current turn whenever the person asks for it. Lines are still read by another task."""
+        """Cancel the current turn whenever the person asks for it.
+
+        Runs in its own task, so that lines are still read.
+        """
         while True:
             await self._cancel.wait()
             self._cancel = anyio.Event()
@@ -252,6 +255,9 @@ class Chat:
 
 
 async def _cancel_when_set(event: anyio.Event, scope: anyio.CancelScope) -> None:
-    """Cancel a scope when an event is set. Two of these tasks in one group wait for the first of two events."""
+    """Cancel a scope when an event is set.
+
+    To wait for the first of two events, start two of these tasks in one group.
+    """
     await event.wait()
     scope.cancel()

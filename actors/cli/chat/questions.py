@@ -1,4 +1,7 @@
-"""Ask the person for approvals and external results during a turn. The next line that is entered is the answer."""
+"""Ask the person for approvals and external results during a turn.
+
+The next line that the person enters is the answer.
+"""
 
 import anyio
 
@@ -52,5 +55,5 @@ class Questions:
         return True
 
     def _close_question(self) -> None:
-        if self.asked.is_set():  # an unset event stays, because a task may already wait for it
+        if self.asked.is_set():  # keep an event that is not set, because a task may already wait for it
             self.asked = anyio.Event()

@@ -11,7 +11,10 @@ from actors.cli.screen import Screen, Style, align_columns
 
 
 class Terminal:
-    """Standard input and output, with a prompt. Callers must escape text from models and tools before they write it."""
+    """Reads standard input and writes standard output, with a prompt.
+
+    Callers must first escape text from models and tools.
+    """
 
     def __init__(self, screen: Screen) -> None:
         self.is_interactive: bool = sys.stdin.isatty()
@@ -50,7 +53,7 @@ class Terminal:
             self.is_mid_line = not text.endswith("\n")
 
     def end_line(self) -> None:
-        """Write a newline if the last line has none yet."""
+        """Write a newline unless the output already ends with one."""
         if self.is_mid_line:
             self.write("\n")
 

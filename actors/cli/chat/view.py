@@ -36,7 +36,7 @@ class ChatView:
 
     Args:
         clock: Returns seconds; their origin does not matter.
-        config: Used for the suggested fix of a failure.
+        config: Used to suggest a fix for a failure.
         thinking: True to show the model's thinking.
     """
 
@@ -99,7 +99,10 @@ class ChatView:
 
     @contextmanager
     def mark_waiting(self, call_id: CallId) -> Generator[None]:
-        """Mark a call as waiting for the person inside the block. Its duration is counted from the end of the block."""
+        """Mark a call as waiting for the person inside the block.
+
+        The time in the block does not count towards its duration.
+        """
         self._waiting.add(call_id)
         try:
             yield

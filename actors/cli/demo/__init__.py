@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 import anyio
 
-from actors.cli.arguments import add_backend
+from actors.cli.arguments import add_backend_option
 from actors.cli.demo import script
 from actors.cli.demo.show import LEGEND, DemoPrinter, ExchangePrinter
 from actors.cli.exits import Exit
@@ -65,7 +65,7 @@ EXPECTED_WITH_ALL: Counts = EXPECTED | {
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("--all", action="store_true", help="continue through every dialect")
-    add_backend(parser)
+    add_backend_option(parser)
 
 
 def run(options: argparse.Namespace) -> Exit:
@@ -213,7 +213,7 @@ def _number_of_call(event: SessionEvent) -> int:
 
 
 def _final_counts(exchange_printer: ExchangePrinter, ledger: Ledger) -> Counts:
-    """Return the counts for the summary, from the exchanges of the servers and the calls in the ledger."""
+    """Return the counts for the summary, from the servers' exchanges and the calls in the ledger."""
     exchanges = [exchange for server in exchange_printer.servers.values() for exchange in server.requests]
     known = ledger.interactions()
     return {
@@ -229,7 +229,7 @@ def _final_counts(exchange_printer: ExchangePrinter, ledger: Ledger) -> Counts:
 
 
 def _show_refusals(printer: DemoPrinter, servers: Mapping[str, LoopbackServer]) -> None:
-    """Print the error with which each server refuses the broken history if it is sent unchanged."""
+    """Send the broken history to each server unchanged, and print the error with which the server refuses it."""
     printer.start_scene("A history that another program left broken, sent unchanged")
     for name, request in script.unrepaired_requests().items():
         refusal = servers[name].judge(request)

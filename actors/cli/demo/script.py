@@ -2,8 +2,8 @@
 
 `gpt` is an OpenAI Chat Completions server that restarts its call ids in every response. `claude` is an Anthropic
 Messages server that binds the signature of its thinking to the messages before it. `STOPS` has one server for each
-other dialect, whose model thinks and calls the weather tool for a city. All servers refuse the same requests as the
-real ones.
+other dialect, whose model thinks and calls the weather tool for a city. Each server refuses the same requests as the
+real provider.
 """
 
 import json
@@ -36,7 +36,7 @@ from actors.tools import Tool, tool
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class DemoStop:
     """A dialect that the demo visits with `--all`, and the city whose weather its model asks for.
 
     Args:
@@ -56,28 +56,28 @@ class Stop:
 
 
 STOPS = (
-    Stop("openai_responses", "Lima", "19 C, fog"),
-    Stop("gemini", "Quito", "15 C, rain"),
-    Stop("vertex", "Havana", "28 C, sunny"),
-    Stop("gemini_2", "Boston", "9 C, wind"),
-    Stop("bedrock", "Reykjavik", "2 C, snow"),
-    Stop("vertex_anthropic", "Dakar", "26 C, breeze"),
-    Stop("bedrock_anthropic", "Hanoi", "24 C, showers"),
-    Stop("mistral", "Paris", "13 C, clear"),
-    Stop("kimi", "Kyoto", "17 C, clear"),
-    Stop("deepseek", "Hangzhou", "20 C, rain"),
-    Stop("openrouter", "Lagos", "31 C, humid"),
-    Stop("xai", "Austin", "27 C, sunny"),
-    Stop("qwen", "Shanghai", "18 C, haze"),
-    Stop("glm", "Beijing", "12 C, dry"),
-    Stop("minimax", "Nairobi", "23 C, clear"),
-    Stop("groq", "Perth", "25 C, sunny"),
-    Stop("vllm", "Cairo", "30 C, dust"),
-    Stop("open_models", "Denver", "8 C, clear"),
-    Stop("azure", "Seattle", "10 C, drizzle"),
-    Stop("llama_cpp", "Sofia", "11 C, clear"),
-    Stop("ollama", "Toronto", "6 C, sleet"),
-    Stop("openai_compatible", "Delhi", "33 C, dry"),
+    DemoStop("openai_responses", "Lima", "19 C, fog"),
+    DemoStop("gemini", "Quito", "15 C, rain"),
+    DemoStop("vertex", "Havana", "28 C, sunny"),
+    DemoStop("gemini_2", "Boston", "9 C, wind"),
+    DemoStop("bedrock", "Reykjavik", "2 C, snow"),
+    DemoStop("vertex_anthropic", "Dakar", "26 C, breeze"),
+    DemoStop("bedrock_anthropic", "Hanoi", "24 C, showers"),
+    DemoStop("mistral", "Paris", "13 C, clear"),
+    DemoStop("kimi", "Kyoto", "17 C, clear"),
+    DemoStop("deepseek", "Hangzhou", "20 C, rain"),
+    DemoStop("openrouter", "Lagos", "31 C, humid"),
+    DemoStop("xai", "Austin", "27 C, sunny"),
+    DemoStop("qwen", "Shanghai", "18 C, haze"),
+    DemoStop("glm", "Beijing", "12 C, dry"),
+    DemoStop("minimax", "Nairobi", "23 C, clear"),
+    DemoStop("groq", "Perth", "25 C, sunny"),
+    DemoStop("vllm", "Cairo", "30 C, dust"),
+    DemoStop("open_models", "Denver", "8 C, clear"),
+    DemoStop("azure", "Seattle", "10 C, drizzle"),
+    DemoStop("llama_cpp", "Sofia", "11 C, clear"),
+    DemoStop("ollama", "Toronto", "6 C, sleet"),
+    DemoStop("openai_compatible", "Delhi", "33 C, dry"),
 )
 CITIES = {
     "Oslo": "4 C, clear",
@@ -90,7 +90,7 @@ MODELS = {"gpt": "gpt-5.2", "claude": "claude-sonnet-5"}
 FAST, UNSTOPPABLE = HOTELS[0], HOTELS[4]
 
 # A history that a crashed program left behind: a duplicate result, a call without a result, a result without a call.
-BROKEN: list[dict[str, Any]] = [  # Any: wire messages
+BROKEN: list[dict[str, Any]] = [  # Any: message fields have many types
     {"role": "user", "content": "Find me a warm city and a train."},
     {
         "role": "assistant",
@@ -133,7 +133,7 @@ CLAUDE_TURNS = (
 
 @dataclass(slots=True)
 class Gates:
-    """Events that block tools of the demo until a certain point, so that every run has the same order.
+    """Events that make tools of the demo wait until a certain point, so that every run has the same order.
 
     `outage` is true while `gpt` answers every request with an error.
     """
@@ -155,7 +155,7 @@ class Gates:
 
 
 def unrepaired_requests() -> dict[str, HttpRequest]:
-    """Return the broken history as a request to each of the two servers, translated block by block without repair."""
+    """Return requests to the two servers with the broken history, translated block by block without repair."""
     gpt = {"model": MODELS["gpt"], "messages": BROKEN}
     called, *answers = BROKEN[1:]
     calls: list[dict[str, Any]] = [
@@ -180,9 +180,9 @@ def unrepaired_requests() -> dict[str, HttpRequest]:
 
 
 def servers(gates: Gates, *, all_dialects: bool) -> dict[str, LoopbackServer]:
-    """Return the servers by backend name, not yet running.
+    """Return the servers by backend name. They are not running yet.
 
-    These are `gpt` and `claude`, and with `all_dialects` one server for each other dialect.
+    The servers are `gpt` and `claude`. With `all_dialects`, there is one server for each other dialect too.
     """
     strict = AnthropicSettings(profile=AnthropicProfile(prefix_bound=True))
     return {
@@ -212,7 +212,7 @@ def _backend_settings(name: str, server: LoopbackServer) -> BackendSettings:
     )
 
 
-def tools(gates: Gates) -> list[Tool[..., Any]]:  # Any: the tool's result
+def tools(gates: Gates) -> list[Tool[..., Any]]:  # Any: tools differ in result type
     """Return the three tools of the demo: `weather`, `price` and `book`."""
 
     @tool

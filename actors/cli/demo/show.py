@@ -1,4 +1,4 @@
-"""Print the demo: each request with its shape and the report of its render, each answer and each switch."""
+"""Print the demo: each request with its shape and the changes that rendering made, each answer, and each switch."""
 
 import textwrap
 from collections.abc import Iterable, Mapping
@@ -44,8 +44,8 @@ class SentRequest:
 
     Args:
         status: HTTP status of the answer.
-        same: Number of messages that are the same as in the last request to this provider.
-        new: One word for each of the other messages (see `actors.cli.shape`).
+        same: Number of messages at the start that are the same as in the last request to this provider.
+        new: One word for each message after these (see `actors.cli.shape`).
         sent: The session's event about the request, which contains its sizes and the report of its rendering.
         is_retry: True if the request repeats the last one.
     """
@@ -62,7 +62,7 @@ class SentRequest:
 class ExchangePrinter:
     """A printer of a session's events and of the requests that the servers received, in the order of the log.
 
-    A request is printed when its answer has arrived, because only then is the number of its repetitions known.
+    A request is printed when its answer has arrived, because only then is the number of its retries known.
     """
 
     servers: Mapping[str, LoopbackServer]
@@ -110,7 +110,7 @@ class ExchangePrinter:
             self.printer.print_message(message, error)
 
     def _print_open_request(self) -> None:
-        """Print the last rendered request and its repetitions, because it has been answered."""
+        """Print the last rendered request and its retries, because it has been answered."""
         sent, self._open = self._open, None
         if sent is None:
             return
@@ -219,7 +219,7 @@ class DemoPrinter:
         )
 
     def _print_held_request(self, answer: str = "") -> None:
-        """Print the request that a compact scene has held back, and the text of its answer."""
+        """In a compact scene, print the request that was held back, and the text of its answer."""
         if self._held:
             self.screen.write_line(
                 f"{self._held} {one_line(answer, self.screen.width - _LABEL - self._names + 7)}"
@@ -250,7 +250,7 @@ def _name_label(screen: Screen, name: str, width: int) -> str:
 
 
 def _report_entries(report: Report) -> Iterable[tuple[str, str]]:
-    """Yield the changes made by a render, each as a label and a text, such as `synthetic` and `R10 R11 (cancelled)`."""
+    """Yield a label and a text for each change made by rendering, such as `synthetic` and `R10 R11 (cancelled)`."""
     if report.synthetic:
         yield "synthetic", _group_by_reason(report.synthetic)
     if report.dedupe:

@@ -1,11 +1,12 @@
-"""Simulate the complete runtime in virtual time. One seed decides all events.
+"""Simulate the complete runtime in virtual time. A single seed decides everything that happens.
 
     report = simulate(17)
     assert not report.problems, report
 
-Sessions talk to strict servers of several dialects at once. The seed decides when sessions switch, when callers cancel
-or leave, when providers fail, when tools misbehave and when actors crash. The simulation checks everything that
-callers, tools and providers observe. Equal seeds give equal runs, to the last byte, in every process.
+Sessions talk to strict servers of several dialects concurrently. The seed decides when sessions switch, when callers
+cancel or stop waiting, when providers fail, when tools misbehave and when actors crash. The simulation checks
+everything that callers, tools and providers observe. Runs with the same seed are identical to the last byte, in every
+process.
 """
 
 from collections.abc import Collection, Sequence
@@ -27,7 +28,7 @@ def simulate(
     turns: int = 10,
     mode: Mode = "safety",
     odds: Odds | None = None,
-    tools: Sequence[Tool[..., Any]] = (),  # Any: tools with any signature
+    tools: Sequence[Tool[..., Any]] = (),  # Any: tool signatures differ
     only: Collection[str] | None = None,
 ) -> SimulationReport:
     """Run the runtime in virtual time and report the invariants that were broken.
@@ -39,10 +40,10 @@ def simulate(
         mode: With `safety`, faults happen until the end. With `liveness`, faults stop, and then every session must
             answer.
         odds: Probabilities of faults and other events.
-        tools: Your own tools. The models also call them, with arguments generated from their schemas. These tools may
-            wait only for the event loop (`anyio.sleep`). A tool that is not async runs in the event loop instead of a
-            thread. It runs in a single step, at a time that the seed decides.
-        only: Names of the parts of the plan to run, from a shrunk report; by default, all parts.
+        tools: Your own tools. The models call them too, with arguments generated from their schemas. These tools may
+            wait only in the event loop (`anyio.sleep`). A sync tool runs in the event loop instead of a thread, in a
+            single step, at a time that the seed decides.
+        only: Names of the parts of the plan to run, as a shrunk report lists them; by default, all parts.
 
     Raises:
         ConfigError: trio is not installed, the mode is unknown, or a number is below 1.
@@ -56,7 +57,7 @@ def checked_plan(
     turns: int,
     mode: Mode,
     odds: Odds | None,
-    tools: Sequence[Tool[..., Any]],  # Any: tools with any signature
+    tools: Sequence[Tool[..., Any]],  # Any: tool signatures differ
     only: Collection[str] | None,
 ) -> SimulationPlan:
     """Validate the arguments of `simulate` and return the plan.

@@ -17,17 +17,17 @@ from actors.testing.simulation.observer import Problems
 from actors.tools import Tool
 from actors.tools.toolsets import ToolSource
 
-Offering: TypeAlias = Sequence[Tool[..., Any]]  # Any: tools with any signature
+Offering: TypeAlias = Sequence[Tool[..., Any]]  # Any: tool signatures differ
 LIVES = 60.0
 """Mean seconds until an open toolset loses its connection or changes its tools."""
 LOST = 0.5
 """Probability that the toolset loses its connection instead of changing its tools."""
-PATIENCE = 3.0
+OPEN_TIMEOUT = 3.0
 """Maximum seconds to open a toolset."""
 
 
 class SharedToolset:
-    """The open shared toolset. At first, it offers only the first of its tools."""
+    """The shared toolset while it is open. At first, it offers only the first of its tools."""
 
     def __init__(self, tools: Offering, random: Random, counts: Counter[str]) -> None:
         self.tools: Sequence[Tool[..., Any]] = tools[:1]
@@ -53,7 +53,7 @@ class SimulatedToolsets:
 
     Attributes:
         tools: The tools of the shared toolset. It always offers the first tool, and the other tools only at times.
-        counts: Numbers of events, for the report.
+        counts: Counts of events for the report, by name.
     """
 
     def __init__(self, random: Random, problems: Problems) -> None:
@@ -64,9 +64,9 @@ class SimulatedToolsets:
         )
         self._open = 0
         self._sources = {
-            "toolset": ToolSource(self._open_shared_toolset, "bench", waiting=PATIENCE),
-            "broken toolset": ToolSource(self._failing_toolset(fails=True), "broken", opening=PATIENCE),
-            "slow toolset": ToolSource(self._failing_toolset(fails=False), "slow", opening=PATIENCE),
+            "toolset": ToolSource(self._open_shared_toolset, "bench", waiting=OPEN_TIMEOUT),
+            "broken toolset": ToolSource(self._failing_toolset(fails=True), "broken", opening=OPEN_TIMEOUT),
+            "slow toolset": ToolSource(self._failing_toolset(fails=False), "slow", opening=OPEN_TIMEOUT),
         }
 
     def source(self, kind: str) -> ToolSource:
@@ -74,7 +74,7 @@ class SimulatedToolsets:
         return self._sources[kind]
 
     def record_call(self, key: str) -> None:
-        """Record that a call of the shared toolset's tools begins, and check that the toolset is open."""
+        """Record that a call of a shared toolset's tool begins, and check that the toolset is open."""
         self.counts["toolset_calls"] += 1
         if not self._open:
             self._problems.add("a toolset is open while its tools are called", key)

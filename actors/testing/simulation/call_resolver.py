@@ -1,8 +1,8 @@
 """Simulate the program that resolves pending calls: it sends results of external tools and approval decisions.
 
-While a turn waits, the program checks the session at random intervals, so switches, cancels, crashes and queued asks
-happen in between. Some of its input is invalid: unknown ids, repeated results, results for cancelled calls, and edited
-arguments that do not match the schema of the tool.
+While a turn waits, the program checks the session at random intervals, so switches, cancellations, crashes and queued
+asks happen in between. Some of its input is invalid: unknown ids, repeated results, results for cancelled calls, and
+edited arguments that do not match the schema of the tool.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ class CallResolver:
         session: The session.
         random: Decides the input.
         problems: Receives broken invariants.
-        on_result: Called with the name of an ask and its state or result.
+        on_result: Called with the name of an ask and its current or final result.
         before_input: Called with a description of the pending calls before input is sent.
     """
 
@@ -54,12 +54,13 @@ class CallResolver:
         self.scope: anyio.CancelScope = anyio.CancelScope()
 
     def start_checks(self) -> None:
-        """Start to check the session at intervals. Call this when a turn of the session begins to wait."""
+        """Start to check the session repeatedly. Call this when a turn of the session begins to wait."""
         self._asked.set()
 
     async def run(self) -> None:
-        """Resolve pending calls until there are none, then wait for the next call of `start_checks`. Repeat until
-        cancelled.
+        """Resolve pending calls until there are none, then wait for the next call of `start_checks`.
+
+        Repeat until cancelled.
         """
         with self.scope:
             while True:
@@ -112,7 +113,10 @@ class CallResolver:
         return f"<<{pending.call.arguments.get('key')}>> from outside"
 
     async def _send_decisions(self, calls: Sequence[PendingCall]) -> None:
-        """Approve or deny pending calls, sometimes with changed arguments, and check which decisions are rejected."""
+        """Approve or deny pending calls, sometimes with changed arguments.
+
+        Check that invalid decisions are rejected.
+        """
         for each in calls:
             verdict: Verdict = "allow" if self._random.random() < 0.75 else "deny"
             edited = (
@@ -136,7 +140,7 @@ class CallResolver:
                     self._problems.add("invalid arguments are rejected", f"{self._session.id}: {edited}")
 
     def _edit_arguments(self, pending: PendingCall) -> dict[str, JsonValue]:
-        """Return changed arguments for a pending call. Some of them are invalid."""
+        """Return changed arguments for a pending call, which are sometimes invalid."""
         if self._random.random() < 0.3:
             return {**pending.call.arguments, "manner": MISTAKE, "seconds": "soon"}
         return {**pending.call.arguments, "seconds": round(self._random.random(), 5)}

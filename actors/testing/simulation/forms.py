@@ -25,7 +25,7 @@ class OutputFormat(NamedTuple):
         value: Returns the value that the caller receives for that answer.
     """
 
-    output: Any  # Any: a type, or a JSON Schema
+    output: Any  # Any: annotations have no common type
     answer: Callable[[str], Json]
     value: Callable[[str], object]
 
@@ -66,5 +66,5 @@ def valid_answer(output_format: str, ask: str) -> str:
 
 
 def explains_rejection(feedback: bytes) -> bool:
-    """Return True if the feedback to the model shows that its previous answer was rejected."""
+    """Return True if the feedback tells the model that its previous answer was rejected."""
     return b"Your answer" in feedback

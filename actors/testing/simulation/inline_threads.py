@@ -1,9 +1,10 @@
-"""Run thread work of a simulation in the event loop, at times that the seed decides.
+"""Run a simulation's work for threads in the event loop, at times that the seed decides.
 
-Real threads do not use virtual time, and a seed cannot schedule them. The runtime passes some work to threads: tools
-and approvals that are not async, and the reading of large results. A simulation calls this work in the event loop after
-a delay, in one step that takes no virtual time. Other effects of threads remain. The work may begin after its call was
-cancelled or closed, so its result is late. Pending work occupies a thread slot.
+Real threads do not use virtual time, and a seed cannot schedule them. The runtime passes some work to threads: sync
+tools and approval functions, and the conversion of large results. A simulation calls this work in the event loop after
+a
+delay, in one step that takes no virtual time. Two effects of threads are kept: the work may begin after its call was
+cancelled or closed, so that its result is late, and pending work occupies a thread slot.
 """
 
 from collections import Counter
@@ -23,7 +24,7 @@ LONG = 8.0
 
 @asynccontextmanager
 async def inline_threads(random: Random, running: Counter[str]) -> AsyncGenerator[None]:
-    """Run the work of threads in the event loop during the block. Work that has not begun by its end never begins.
+    """Run work for threads in the event loop until the block ends. Work that has not begun by then never begins.
 
     Args:
         random: Decides the delays.

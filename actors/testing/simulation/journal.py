@@ -47,7 +47,7 @@ class SimulatedJournal(MemoryStorage):
         return self._ended.get(session, ())
 
     def session_of(self, task: str) -> str:
-        """Return the id of the subagent session that received a task."""
+        """Return the id of the subagent session that received the task named `task`."""
         return self._sessions[task]
 
     def _track_event(self, session: str, event: LogEvent) -> None:

@@ -1,9 +1,10 @@
-"""Run trio with a virtual clock and a seeded scheduler, so that equal seeds give equal orders of steps.
+"""Run trio with a virtual clock and a seeded scheduler, so that runs with the same seed execute the same steps in the
+same order.
 
 Time advances only when no task can run; it then jumps to the next deadline. trio shuffles the runnable tasks. Here the
-shuffle uses a random generator with the given seed, and starts from an order that is equal in every process. A sleep is
-a timer of the clock. This takes a third of the time of trio's sleep, which opens a cancel scope. The garbage collector
-is paused, because the time of a collection depends on earlier work of the process.
+shuffle uses a random generator with the given seed, and starts from an order that is the same in every process. A sleep
+is a timer of the clock, which takes a third of the time of trio's own sleep, because trio opens a cancel scope. The
+garbage collector is paused, because the time at which it runs depends on what the process did before.
 """
 
 import gc
@@ -67,7 +68,7 @@ def run(seed: int, main: Callable[[], Awaitable[T]], max_seconds: float) -> T:
 class _VirtualClock:
     """A clock that stands still while a task can run, and otherwise jumps to the next deadline or timer.
 
-    trio's `MockClock` does the same, but each jump takes two more iterations of the event loop.
+    trio's `MockClock` does the same, but needs two more iterations of the event loop for each jump.
     """
 
     def __init__(self, core: "ModuleType", sleep: Callable[[float], Awaitable[None]]) -> None:

@@ -1,4 +1,4 @@
-"""Simulate the model of all servers: it follows the plan and may correct a rejected call."""
+"""Simulate the model behind all servers: it follows the plan, and may correct a rejected call."""
 
 import json
 import re
@@ -14,13 +14,13 @@ from actors.testing.simulation.forms import WRONG, explains_rejection, valid_ans
 from actors.testing.simulation.plan import (
     DELEGATE,
     HANDOFFS,
-    Ask,
+    Feature,
+    FeatureKind,
+    PlannedAsk,
     PlannedCall,
     PlannedRound,
+    SessionPlan,
     SimulationPlan,
-    Talk,
-    Wish,
-    WishKind,
     subagent_task,
 )
 from actors.testing.simulation.saying import is_task, task_text
@@ -48,14 +48,14 @@ def last_ask(body: bytes) -> str | None:
 
 @dataclass(slots=True)
 class Progress:
-    """The progress of one ask, as its servers have seen it.
+    """The progress of one ask, according to the requests that servers have received.
 
     Args:
         requests: Number of requests for the ask.
         round: Index of the next round.
         answers: Number of answers that have begun. The names of calls contain this number, so that they are unique.
         tries: Number of answers with wrong calls in the current round.
-        last: Number of final answers so far. The first ones may be in a wrong output format.
+        last: Number of final answers so far. The first answers may have a wrong output format.
         blanks: Number of answers without content at each position in the ask.
     """
 
@@ -68,7 +68,7 @@ class Progress:
 
     @property
     def place(self) -> tuple[int, int]:
-        """The position in the ask: the index of the round, and the number of wrong answers since it began."""
+        """The position in the ask: the index of the round, and the number of wrong answers in this round."""
         return self.round, self.tries + self.last
 
 
@@ -104,15 +104,21 @@ class Model:
     corrections: Mapping[bool, Corrections] = field(
         default_factory=lambda: {True: Corrections(), False: Corrections()}
     )
-    _asks: dict[str, tuple[Talk, Ask]] = field(default_factory=dict[str, tuple[Talk, Ask]])
+    _asks: dict[str, tuple[SessionPlan, PlannedAsk]] = field(
+        default_factory=dict[str, tuple[SessionPlan, PlannedAsk]]
+    )
 
     def __post_init__(self) -> None:
-        self._asks = {ask.name: (talk, ask) for talk in self.plan.talks for ask in talk.asks}
-        for talk, ask in tuple(self._asks.values()):
+        self._asks = {
+            ask.name: (session_plan, ask)
+            for session_plan in self.plan.session_plans
+            for ask in session_plan.asks
+        }
+        for session_plan, ask in tuple(self._asks.values()):
             for call in (call for round_ in ask.rounds for call in round_.calls if call.tool == DELEGATE):
-                self._asks[call.key] = talk, subagent_task(call, talk)
+                self._asks[call.key] = session_plan, subagent_task(call, session_plan)
 
-    def _find_plan(self, name: str | None) -> tuple[Talk, Ask] | None:
+    def _find_plan(self, name: str | None) -> tuple[SessionPlan, PlannedAsk] | None:
         """Return the plan of an ask, or of a task that a tool call gave to a subagent; None if the name is unknown.
 
         The name of a task is the key of the tool call, followed by `a` and the number of the model's answer.
@@ -129,27 +135,28 @@ class Model:
         self.progress.setdefault(self.now or "", Progress()).requests += not self.summarises
 
     def planned_fault(self) -> object:
-        """Return the planned fault of the request that was read last, or None."""
+        """Return the planned fault for the most recently read request, or None."""
         if self.summarises or (known := self._find_plan(self.now)) is None:
             return None
         at = self.progress[self.now or ""].requests - 1
         return next((each.fault for each in known[1].faults if each.request == at), None)
 
     def current_answer(self) -> Turn:
-        """Return the answer to the request that was read last. Repeated calls return the same answer until `advance` is
-        called.
+        """Return the answer to the most recently read request.
+
+        Repeated calls return the same answer until `advance` is called.
         """
         known, progress = self._find_plan(self.now), self.progress.get(self.now or "", Progress())
         if self.summarises or known is None:
             about = f"That is all about {self.now}." if self.now else "The program did something."
             return Turn(Say(about), usage=self._usage)
-        talk, ask = known
+        session_plan, ask = known
         if self._is_blank(ask, progress):
-            return Turn(*([Think("Let me see.")] if talk.heeds else []), usage=self._usage)
+            return Turn(*([Think("Let me see.")] if session_plan.reads_errors else []), usage=self._usage)
         if progress.round >= len(ask.rounds):
-            return Turn(Say(self._final_text(talk, ask, progress)), fragment=60, usage=self._usage)
+            return Turn(Say(self._final_text(session_plan, ask, progress)), fragment=60, usage=self._usage)
         round_ = ask.rounds[progress.round]
-        calls = self._next_calls(talk, round_, progress)
+        calls = self._next_calls(session_plan, round_, progress)
         chance = self._round_random(round_, progress)
         parts: list[TurnPart] = [Think("Let me see.")] if chance.random() < 0.3 else []
         if chance.random() < 0.5:
@@ -163,22 +170,22 @@ class Model:
         known, progress = self._find_plan(self.now), self.progress.get(self.now or "")
         if known is None or progress is None:
             return
-        talk, ask = known
+        session_plan, ask = known
         if self._is_blank(ask, progress):
             progress.blanks[progress.place] += 1
             return
         if progress.round >= len(ask.rounds):
             progress.last += 1
             return
-        if self._makes_mistakes(talk, ask.rounds[progress.round], progress):
-            count = self.corrections[talk.heeds]
+        if self._makes_mistakes(session_plan, ask.rounds[progress.round], progress):
+            count = self.corrections[session_plan.reads_errors]
             count.invalid += 1
             count.rounds += progress.tries == 0
             progress.tries += 1
         else:
             progress.round, progress.tries = progress.round + 1, 0
 
-    def _is_blank(self, ask: Ask, progress: Progress) -> bool:
+    def _is_blank(self, ask: PlannedAsk, progress: Progress) -> bool:
         """Return True if the next answer must have no content. This happens at most twice at each position."""
         place = progress.place
         chance = Random(f"{self.plan.seed}/{ask.name}/{place}/blank").random()  # noqa: S311  must be reproducible
@@ -186,41 +193,44 @@ class Model:
 
     @property
     def _usage(self) -> tuple[int, int]:
-        """The token usage of an answer: the size of the request, and a few output tokens."""
+        """The token usage of an answer: the request's size as input tokens, and a few output tokens."""
         return self.size // BYTES, 7
 
-    def _final_text(self, talk: Talk, ask: Ask, progress: Progress) -> str:
-        """Return the final text of an ask. Its output format is wrong if the plan demands this."""
-        wish = ask.wish("output")
-        if wish is None:
+    def _final_text(self, session_plan: SessionPlan, ask: PlannedAsk, progress: Progress) -> str:
+        """Return the final text of an ask. If the plan says so, its output format is wrong."""
+        feature = ask.feature("output")
+        if feature is None:
             return f"That is all about {self.now}."
         knows = (
-            progress.last and talk.heeds and explains_rejection(self.feedback) and wish.wrong <= CORRECTIONS
+            progress.last
+            and session_plan.reads_errors
+            and explains_rejection(self.feedback)
+            and feature.wrong <= CORRECTIONS
         )
-        if progress.last >= wish.wrong or knows:
-            return valid_answer(wish.what, self.now or ask.name)
+        if progress.last >= feature.wrong or knows:
+            return valid_answer(feature.what, self.now or ask.name)
         return WRONG[(len(ask.name) + progress.last) % len(WRONG)]
 
-    def wish_of(self, ask: str, kind: WishKind) -> Wish | None:
-        """Return the special feature of this kind that the plan of an ask contains, or None."""
-        return self._asks[ask][1].wish(kind) if ask in self._asks else None
+    def feature_of(self, ask: str, kind: FeatureKind) -> Feature | None:
+        """Return the special feature of this kind in the plan of an ask, or None."""
+        return self._asks[ask][1].feature(kind) if ask in self._asks else None
 
     def _round_random(self, round_: PlannedRound, progress: Progress) -> Random:
         return Random(f"{self.plan.seed}/{round_.name}/{progress.tries}")  # noqa: S311  must be reproducible
 
-    def _makes_mistakes(self, talk: Talk, round_: PlannedRound, progress: Progress) -> bool:
+    def _makes_mistakes(self, session_plan: SessionPlan, round_: PlannedRound, progress: Progress) -> bool:
         """Return True if the model's next calls in a round are wrong."""
         if not any(call.blunder for call in round_.calls) or progress.tries >= CORRECTIONS:
             return False
         if progress.tries == 0:
             return True
-        if talk.heeds and all(_explains_mistake(self.feedback, call) for call in round_.calls):
+        if session_plan.reads_errors and all(_explains_mistake(self.feedback, call) for call in round_.calls):
             return False
         return self._round_random(round_, progress).random() > GUESS
 
-    def _next_calls(self, talk: Talk, round_: PlannedRound, progress: Progress) -> list[Call]:
+    def _next_calls(self, session_plan: SessionPlan, round_: PlannedRound, progress: Progress) -> list[Call]:
         """Return the calls of a round. After the first attempt, return only the calls that were rejected."""
-        is_wrong = self._makes_mistakes(talk, round_, progress)
+        is_wrong = self._makes_mistakes(session_plan, round_, progress)
         calls = [call for call in round_.calls if progress.tries == 0 or call.blunder]
         progress.answers += 1
         return [self._write_planned_call(call, progress.answers, is_wrong=is_wrong) for call in calls]

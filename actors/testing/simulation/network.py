@@ -1,7 +1,7 @@
 """Connect a simulation to strict servers without sockets, through a transport in the same process.
 
-The server objects are the same that otherwise listen on ports, with equal rules, faults and bytes. An answer arrives in
-chunks of random size, after delays that the seed decides.
+The servers are the same objects that otherwise listen on ports, so rules, faults and bytes are the same. An answer
+arrives in chunks of random size, after delays that the seed decides.
 """
 
 import math
@@ -82,7 +82,7 @@ class _SimulatedResponse:
         self._timeouts = timeouts
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the body in chunks of random size, then stall or fail if the simulated fault requires it."""
+        """Yield the body in chunks of random size. Then stall or fail if the simulated fault says so."""
         for chunk in _split_body(self._answer, self._random):
             if self._random.random() < LATER:
                 await _wait_or_time_out(self._random.expovariate(10.0), self._timeouts)
@@ -106,7 +106,7 @@ def _split_body(answer: LoopbackAnswer, random: Random) -> Iterator[bytes]:
 
 
 async def _wait_or_time_out(seconds: float, timeouts: Timeouts, *, first: bool = False) -> None:
-    """Sleep for `seconds`. Raise a timeout error instead if the timeout is shorter.
+    """Sleep for `seconds`. If the timeout is shorter, raise a timeout error after the timeout.
 
     `first` is True for the wait for the first byte.
     """

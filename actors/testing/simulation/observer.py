@@ -1,7 +1,7 @@
-"""Observe a simulation: the simulation calls an observer for log events, requests, tool calls and results of asks.
+"""Define observers, which a simulation calls for log events, requests, tool calls and results of asks.
 
 `simulate` reports only problems that a caller, a tool or a provider can observe. The tests of this project attach an
-observer that also compares the logs and the actors with the promises of the runtime (`tests.simulation`).
+observer that also checks the logs and the actors against the runtime's promises (`tests.simulation`).
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ class Observer:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Numbers for the report of the simulation, by name."""
+        """Counts for the simulation's report, by name."""
         return {}
 
     def on_event(self, session: str, event: LogEvent) -> None:

@@ -1,8 +1,8 @@
 """Generate the plan of a simulation from a seed: sessions, asks, the model's answers, tool calls, and faults.
 
 A plan is data. Every part that can be removed has a name: an ask `3.7` (the eighth of the fourth session), and its
-rounds of calls `3.7.r0`, faults `3.7.f1` and moves `3.7.m2`. Removing a part does not change other parts, so a failing
-plan can be shrunk (`actors.testing.simulation.shrinking`).
+rounds of calls `3.7.r0`, faults `3.7.f1`, actions `3.7.m2` and features `3.7.w0`. Removing a part does not change other
+parts, so a failing plan can be shrunk (`actors.testing.simulation.shrinking`).
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -35,7 +35,7 @@ Kind: TypeAlias = Literal[
     "switch", "cancel", "abandon", "crash", "busy", "compact", "configure", "call_tool", "rewind"
 ]
 
-WishKind: TypeAlias = Literal["output", "parts", "settings"]
+FeatureKind: TypeAlias = Literal["output", "parts", "settings"]
 
 FAULTS: tuple[InjectedFault, ...] = (
     RATE_LIMITED,
@@ -127,7 +127,7 @@ CHANGES = (
     "broken toolset",
     "slow toolset",
 )
-"""Names of the configuration changes that a move may make."""
+"""Names of the configuration changes that an action may make."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class PlannedCall:
         manner: The behaviour of the tool, one of `MANNERS`.
         seconds: The duration of the call.
         blunder: The model's mistake in its first attempt.
-        below: The rounds of the subagent that the call starts.
+        subagent_rounds: The rounds of the subagent that the call starts.
         faults: The faults of the subagent's requests.
     """
 
@@ -149,8 +149,8 @@ class PlannedCall:
     manner: str
     seconds: float
     blunder: Blunder = ""
-    below: tuple["PlannedRound", ...] = ()
-    faults: tuple["FaultAt", ...] = ()
+    subagent_rounds: tuple["PlannedRound", ...] = ()
+    faults: tuple["PlannedFault", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class PlannedRound:
 
 
 @dataclass(frozen=True, slots=True)
-class FaultAt:
+class PlannedFault:
     """A fault of the server in one request of an ask. `request` is the index of the request, from 0."""
 
     name: str
@@ -171,8 +171,8 @@ class FaultAt:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
-    """An action during an ask, `after` seconds from the start of the ask.
+class PlannedAction:
+    """An action that happens during an ask, `after` seconds from the start of the ask.
 
     `target` depends on the kind: the target of a switch, the actor to crash, the configuration change, the tool to run,
     or the number of turns to rewind.
@@ -185,25 +185,25 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Feature:
     """A special feature of an ask.
 
     Args:
         name: The name of this part of the plan.
         kind: `output` for a typed answer, `parts` for attachments in the message, `settings` for settings of the ask.
         what: The output format, the kind of attachments, or the settings.
-        wrong: The number of invalid answers that the model gives first.
+        wrong: The number of invalid answers that the model gives before a valid one.
     """
 
     name: str
-    kind: WishKind
+    kind: FeatureKind
     what: str
     wrong: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """A user message with its planned rounds, faults, moves and wishes.
+class PlannedAsk:
+    """The plan of one ask: its rounds, faults, actions and special features.
 
     Args:
         name: The name of the ask.
@@ -211,38 +211,38 @@ class Ask:
         streamed: Whether the caller reads the events of the ask, instead of only its result.
         rounds: The model's answers with tool calls.
         faults: The faults of the ask's requests.
-        moves: The actions during the ask.
-        wishes: The special features of the ask.
+        actions: The actions that happen during the ask.
+        features: The special features of the ask.
     """
 
     name: str
     pause: float
     streamed: bool
     rounds: tuple[PlannedRound, ...]
-    faults: tuple[FaultAt, ...]
-    moves: tuple[Move, ...]
-    wishes: tuple[Wish, ...] = ()
+    faults: tuple[PlannedFault, ...]
+    actions: tuple[PlannedAction, ...]
+    features: tuple[Feature, ...] = ()
 
-    def wish(self, kind: WishKind) -> Wish | None:
+    def feature(self, kind: FeatureKind) -> Feature | None:
         """Return the special feature of this kind, or None."""
-        return next((each for each in self.wishes if each.kind == kind), None)
+        return next((each for each in self.features if each.kind == kind), None)
 
 
-WishLookup: TypeAlias = Callable[[str, WishKind], Wish | None]
-"""A function that returns the wish of a given kind in the ask with a given name, or None."""
+FeatureLookup: TypeAlias = Callable[[str, FeatureKind], Feature | None]
+"""A function that returns the feature of a given kind in the ask with a given name, or None."""
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
+class SessionPlan:
     """The plan of one session.
 
-    `heeds` is True if the session's model corrects an invalid call by reading the error message.
+    `reads_errors` is True if the session's model reads an error message to correct an invalid call.
     """
 
     number: int
     target: str
-    heeds: bool
-    asks: tuple[Ask, ...]
+    reads_errors: bool
+    asks: tuple[PlannedAsk, ...]
     budget: Budget | None = None
     tenant: str = ""
 
@@ -262,16 +262,15 @@ class Odds:
         cancel: The ask is cancelled.
         abandon: The task that waits for the ask is cancelled.
         crash: An actor of the session crashes.
-        busy: So many asks are sent at once that one of them is rejected, because the queue is full.
-        blunder: The model makes a mistake, per call. With 0, it also gives no invalid answer to an ask for a typed
-            answer.
+        busy: So many asks are sent at once that one is rejected because the queue is full.
+        blunder: The model makes a mistake, per call. With 0, the model's typed answers are always valid too.
         compact: The history is compacted during the ask.
         rewind: The history is rewound during the ask.
         configure: The system prompt or the tools change during the ask.
         call_tool: The program runs a tool of the session during the ask.
         output: The ask requires a typed answer.
         parts: The message contains attachments.
-        settings: The ask has settings of its own.
+        settings: The ask has its own settings.
         budget: The session has a budget, per session.
         tenant: A session without a budget shares the budget of a tenant, per session.
     """
@@ -306,36 +305,48 @@ class PlanInputs:
 
 @dataclass(frozen=True, slots=True)
 class SimulationPlan:
-    """The plan of one simulation. `is_whole` is False if parts were removed."""
+    """The plan of one simulation. `is_complete` is False if parts were removed."""
 
     seed: int
     mode: Mode
-    made: PlanInputs
-    talks: tuple[Talk, ...]
-    is_whole: bool = True
+    inputs: PlanInputs
+    session_plans: tuple[SessionPlan, ...]
+    is_complete: bool = True
 
     @property
     def names(self) -> list[str]:
         """The names of all removable parts. The name of an ask precedes the names of its parts."""
-        return [name for talk in self.talks for ask in talk.asks for name in _part_names(ask)]
+        return [
+            name
+            for session_plan in self.session_plans
+            for ask in session_plan.asks
+            for name in _part_names(ask)
+        ]
 
     def only(self, names: Collection[str]) -> "SimulationPlan":
-        """Return the plan reduced to the parts with these names."""
+        """Return a plan that contains only the parts with these names."""
         kept = frozenset(names)
-        talks = (replace(talk, asks=tuple(_select_asks(talk.asks, kept))) for talk in self.talks)
-        return replace(self, talks=tuple(talk for talk in talks if talk.asks), is_whole=False)
+        session_plans = (
+            replace(session_plan, asks=tuple(_select_asks(session_plan.asks, kept)))
+            for session_plan in self.session_plans
+        )
+        return replace(
+            self,
+            session_plans=tuple(session_plan for session_plan in session_plans if session_plan.asks),
+            is_complete=False,
+        )
 
 
 def make_plan(
     seed: int, sessions: int, turns: int, targets: Sequence[str], tools: Sequence[str], mode: Mode, odds: Odds
 ) -> SimulationPlan:
-    """Generate the plan of a seed. `tools` contains the names of the user's tools."""
+    """Generate the plan for a seed. `tools` contains the names of the user's tools."""
     names = [(*OWN_TOOLS, *(extra,) * 3, OF_A_TOOLSET, *tools, *tools) for extra in EXTRAS]
-    talks = tuple(
+    session_plans = tuple(
         _PlanAuthor(seed, number, targets, names[number % len(EXTRAS)], odds).plan_session(turns)
         for number in range(sessions)
     )
-    return SimulationPlan(seed, mode, PlanInputs(sessions, turns, odds, tuple(tools)), talks)
+    return SimulationPlan(seed, mode, PlanInputs(sessions, turns, odds, tuple(tools)), session_plans)
 
 
 def subagent_form(session: int) -> str:
@@ -348,27 +359,27 @@ def extra_tool(session: int) -> str:
     return EXTRAS[session % len(EXTRAS)]
 
 
-def subagent_task(call: PlannedCall, talk: Talk) -> Ask:
+def subagent_task(call: PlannedCall, session_plan: SessionPlan) -> PlannedAsk:
     """Return the ask that a call sends to its subagent. Some models first answer in a wrong output format."""
-    form = subagent_form(talk.number)
-    wishes = (Wish(f"{call.key}.w", "output", form, int(call.seconds * 8) % 2),) if form else ()
-    return Ask(call.key, 0.0, False, call.below, call.faults, (), wishes)
+    form = subagent_form(session_plan.number)
+    features = (Feature(f"{call.key}.w", "output", form, int(call.seconds * 8) % 2),) if form else ()
+    return PlannedAsk(call.key, 0.0, False, call.subagent_rounds, call.faults, (), features)
 
 
-def _part_names(ask: Ask) -> Iterator[str]:
+def _part_names(ask: PlannedAsk) -> Iterator[str]:
     yield ask.name
-    yield from (part.name for parts in (ask.rounds, ask.faults, ask.moves, ask.wishes) for part in parts)
+    yield from (part.name for parts in (ask.rounds, ask.faults, ask.actions, ask.features) for part in parts)
 
 
-def _select_asks(asks: Sequence[Ask], names: frozenset[str]) -> Iterator[Ask]:
+def _select_asks(asks: Sequence[PlannedAsk], names: frozenset[str]) -> Iterator[PlannedAsk]:
     for ask in asks:
         if ask.name in names:
             yield replace(
                 ask,
                 rounds=tuple(part for part in ask.rounds if part.name in names),
                 faults=tuple(part for part in ask.faults if part.name in names),
-                moves=tuple(part for part in ask.moves if part.name in names),
-                wishes=tuple(part for part in ask.wishes if part.name in names),
+                actions=tuple(part for part in ask.actions if part.name in names),
+                features=tuple(part for part in ask.features if part.name in names),
             )
 
 
@@ -384,9 +395,9 @@ class _PlanAuthor:
         self._tools = tools
         self._odds = odds
 
-    def plan_session(self, turns: int) -> Talk:
+    def plan_session(self, turns: int) -> SessionPlan:
         """Generate the plan of the session."""
-        target, heeds = self._random.choice(self._targets), self._number % 2 == 0
+        target, reads_errors = self._random.choice(self._targets), self._number % 2 == 0
         asks = tuple(self._plan_ask(f"{self._number}.{turn}") for turn in range(turns))
         apart = self._independent_random(str(self._number), "budget")
         budget = apart.choice(BUDGETS) if apart.random() < self._odds.budget else None
@@ -394,27 +405,27 @@ class _PlanAuthor:
             budget is None
             and self._independent_random(str(self._number), "tenant").random() < self._odds.tenant
         )
-        return Talk(self._number, target, heeds, asks, budget, TENANT if shares else "")
+        return SessionPlan(self._number, target, reads_errors, asks, budget, TENANT if shares else "")
 
     def _happens(self, chance: float) -> bool:
         """Return True with the probability `chance`."""
         return self._random.random() < chance
 
-    def _plan_ask(self, name: str) -> Ask:
+    def _plan_ask(self, name: str) -> PlannedAsk:
         random = self._random
         rounds = tuple(self._plan_round(f"{name}.r{at}") for at in range(random.choice((0, 1, 1, 2, 3))))
         at = [request for request in range(len(rounds) + 3) if self._happens(self._odds.fault)]
         faults = tuple(
-            FaultAt(f"{name}.f{number}", at, random.choice(FAULTS)) for number, at in enumerate(at)
+            PlannedFault(f"{name}.f{number}", at, random.choice(FAULTS)) for number, at in enumerate(at)
         )
-        return Ask(
+        return PlannedAsk(
             name,
             random.expovariate(0.5),
             self._happens(0.5),
             rounds,
             faults,
-            tuple(self._plan_moves(name)),
-            tuple(self._plan_wishes(name)),
+            tuple(self._plan_actions(name)),
+            tuple(self._plan_features(name)),
         )
 
     def _plan_round(self, name: str) -> PlannedRound:
@@ -429,7 +440,7 @@ class _PlanAuthor:
             return PlannedCall(key, tool, manner, seconds, "", *self._plan_subagent(key))
         return PlannedCall(key, tool, manner, seconds, random.choice(BLUNDERS) if is_wrong else "")
 
-    def _plan_subagent(self, key: str) -> tuple[tuple[PlannedRound, ...], tuple[FaultAt, ...]]:
+    def _plan_subagent(self, key: str) -> tuple[tuple[PlannedRound, ...], tuple[PlannedFault, ...]]:
         """Generate the rounds and the faults of the subagent that a call starts."""
         apart = self._independent_random(key, DELEGATE)
         rounds: list[PlannedRound] = []
@@ -441,25 +452,25 @@ class _PlanAuthor:
             )
             rounds.append(PlannedRound(f"{key}.b{at}", tuple(calls)))
         met = [at for at in range(len(rounds) + 1) if apart.random() < self._odds.fault]
-        return tuple(rounds), tuple(FaultAt(f"{key}.f{at}", at, apart.choice(FAULTS)) for at in met)
+        return tuple(rounds), tuple(PlannedFault(f"{key}.f{at}", at, apart.choice(FAULTS)) for at in met)
 
-    def _plan_wishes(self, name: str) -> Iterator[Wish]:
+    def _plan_features(self, name: str) -> Iterator[Feature]:
         apart = self._independent_random(name, "output")
         if apart.random() < self._odds.output:
             wrong = apart.choice((0, 0, 0, 1, 2, 5)) if self._odds.blunder else 0
-            yield Wish(f"{name}.w0", "output", apart.choice(tuple(FORMS)), wrong)
+            yield Feature(f"{name}.w0", "output", apart.choice(tuple(FORMS)), wrong)
         apart = self._independent_random(name, "parts")
         if apart.random() < self._odds.parts:
-            yield Wish(f"{name}.w1", "parts", apart.choice(("image", "document", "both")))
+            yield Feature(f"{name}.w1", "parts", apart.choice(("image", "document", "both")))
         apart = self._independent_random(name, "settings")
         if apart.random() < self._odds.settings:
-            yield Wish(f"{name}.w2", "settings", apart.choice(ASK_SETTINGS))
+            yield Feature(f"{name}.w2", "settings", apart.choice(ASK_SETTINGS))
 
     def _independent_random(self, name: str, feature: str) -> Random:
         """Return a separate random generator for one feature, so that new features do not change existing plans."""
         return Random(f"{self._seed}/{name}/{feature}")  # noqa: S311  must be reproducible
 
-    def _plan_moves(self, name: str) -> Iterator[Move]:
+    def _plan_actions(self, name: str) -> Iterator[PlannedAction]:
         odds, random, number = self._odds, self._random, 0
         chances: tuple[tuple[Kind, float, Sequence[str]], ...] = (
             ("switch", odds.switch, self._targets),
@@ -471,7 +482,7 @@ class _PlanAuthor:
         )
         for kind, chance, among in chances:
             if self._happens(chance):
-                yield Move(f"{name}.m{number}", kind, random.expovariate(0.4), random.choice(among))
+                yield PlannedAction(f"{name}.m{number}", kind, random.expovariate(0.4), random.choice(among))
                 number += 1
         further: tuple[tuple[Kind, float, Sequence[str]], ...] = (
             ("compact", odds.compact, ("",)),
@@ -482,5 +493,5 @@ class _PlanAuthor:
         for kind, chance, among in further:
             apart = self._independent_random(name, kind)
             if apart.random() < chance:
-                yield Move(f"{name}.m{number}", kind, apart.expovariate(0.4), apart.choice(among))
+                yield PlannedAction(f"{name}.m{number}", kind, apart.expovariate(0.4), apart.choice(among))
                 number += 1

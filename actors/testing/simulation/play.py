@@ -1,7 +1,7 @@
-"""Execute a plan: the caller of each session asks, switches, cancels, leaves, and waits for the end."""
+"""Execute a plan: the caller of each session asks, switches, cancels, abandons asks, and waits for the end."""
 
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
 from functools import partial
 from random import Random
@@ -29,7 +29,7 @@ from actors.kernel import Command, Ref
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
 from actors.testing.simulation.call_resolver import CallResolver
-from actors.testing.simulation.plan import EXTRAS, MANNERS, Ask, Move, Talk
+from actors.testing.simulation.plan import EXTRAS, MANNERS, PlannedAction, PlannedAsk, SessionPlan
 from actors.testing.simulation.saying import PlannedMessage, ask_text, planned_message, prompt
 from actors.testing.simulation.world import World
 
@@ -47,7 +47,7 @@ CROWD = 3
 
 
 class UnknownCommand(Command, frozen=True):
-    """A command that no actor accepts, so that its receiver crashes."""
+    """A command that no actor knows, so its receiver crashes."""
 
 
 class Reader:
@@ -87,37 +87,40 @@ class Player:
     async def play(self) -> None:
         """Execute the plan. Return when every session is idle."""
         async with anyio.create_task_group() as background_tasks:
-            await self._play_talks(background_tasks)
+            await self._play_sessions(background_tasks)
 
-    async def _play_talks(self, background_tasks: TaskGroup) -> None:
+    async def _play_sessions(self, background_tasks: TaskGroup) -> None:
         async with anyio.create_task_group() as tasks:
-            for talk in self._world.plan.talks:
-                tasks.start_soon(self._play_session, talk, background_tasks)
+            for session_plan in self._world.plan.session_plans:
+                tasks.start_soon(self._play_session, session_plan, background_tasks)
         if self._world.plan.mode == "liveness":
             self._world.faultless = True
         async with anyio.create_task_group() as tasks:
-            for talk in self._world.plan.talks:
-                tasks.start_soon(self._wait_until_idle, talk)
+            for session_plan in self._world.plan.session_plans:
+                tasks.start_soon(self._wait_until_idle, session_plan)
 
-    async def _play_session(self, talk: Talk, background_tasks: TaskGroup) -> None:
-        """Execute the plan of one session. Every third session has a function that decides on approvals; in the other
-        sessions, a `CallResolver` decides.
+    async def _play_session(self, session_plan: SessionPlan, background_tasks: TaskGroup) -> None:
+        """Execute the plan of one session.
+
+        Every third session has a function that decides on approvals; in the other sessions, a `CallResolver` decides.
         """
-        approve = self._world.toolbox.approve if talk.number % 3 == 0 else None
-        tools, names = self._world.tools_for(talk.id, "toolset" if talk.number % 7 == 3 else "all tools")
-        system = prompt(talk.id) if talk.number // len(EXTRAS) % 2 else None
-        self._world.observer.on_opening(talk.id, names)
+        approve = self._world.toolbox.approve if session_plan.number % 3 == 0 else None
+        tools, names = self._world.tools_for(
+            session_plan.id, "toolset" if session_plan.number % 7 == 3 else "all tools"
+        )
+        system = prompt(session_plan.id) if session_plan.number // len(EXTRAS) % 2 else None
+        self._world.observer.on_opening(session_plan.id, names)
         session = await self._runtime.open(
-            talk.target,
-            id=talk.id,
+            session_plan.target,
+            id=session_plan.id,
             tools=tools,
             system=system,
             approve=approve,
-            budget=talk.budget,
-            tenant=talk.tenant,
+            budget=session_plan.budget,
+            tenant=session_plan.tenant,
         )
-        random = Random(f"{self._world.plan.seed}/{talk.id}/outside")  # noqa: S311  must be reproducible
-        outsider = self._resolvers[talk.id] = CallResolver(
+        random = Random(f"{self._world.plan.seed}/{session_plan.id}/outside")  # noqa: S311  must be reproducible
+        outsider = self._resolvers[session_plan.id] = CallResolver(
             session,
             random,
             self._world.problems,
@@ -125,14 +128,14 @@ class Player:
             partial(self._maybe_hibernate, session),
         )
         background_tasks.start_soon(outsider.run)
-        for ask in talk.asks:
+        for ask in session_plan.asks:
             await anyio.sleep(ask.pause)
             self._maybe_hibernate(session, ask.name)
             with suppress(SessionClosed):  # the session has crashed too often
                 await self._run_ask(session, ask)
 
     def _maybe_hibernate(self, session: Session, occasion: str) -> None:
-        """Hibernate an idle session at random. Check that the properties that its caller sees do not change."""
+        """Hibernate an idle session at random. Check that its public properties do not change."""
         chance = Random(f"{self._world.plan.seed}/{session.id}/{occasion}").random()  # noqa: S311  must be reproducible
         lifecycle, before = session._lifecycle, (session.target, session.busy, session.pending)
         if chance >= SLEEPING or not lifecycle.passivate() or lifecycle.is_over:
@@ -143,17 +146,17 @@ class Player:
         if (session.target, session.busy, session.pending) != before or lifecycle.holding.total:
             self._world.problems.add("hibernation does not change a session", f"{session.id}: {occasion}")
 
-    async def _run_ask(self, session: Session, ask: Ask) -> None:
+    async def _run_ask(self, session: Session, ask: PlannedAsk) -> None:
         say = partial(
             self._stream_ask if ask.streamed else self._ask_without_stream, session, planned_message(ask)
         )
-        if not ask.moves:
+        if not ask.actions:
             await self._count_error(say, session)
             return
         caller = anyio.CancelScope()
         async with anyio.create_task_group() as tasks:
-            for move in ask.moves:
-                tasks.start_soon(self._make_move, session, move, caller)
+            for action in ask.actions:
+                tasks.start_soon(self._take_action, session, action, caller)
             with caller:
                 await self._count_error(say, session)
         self.counts["abandoned"] += caller.cancelled_caught
@@ -198,57 +201,57 @@ class Player:
     async def _compact_session(self, session: Session) -> None:
         self.counts["compacted"] += (await session.compact()).messages > 0
 
-    async def _rewind_session(self, session: Session, move: Move) -> None:
-        """Rewind turns that have ended. The rewind may fail, because another rewind or a summary removed the turns."""
+    async def _rewind_session(self, session: Session, action: PlannedAction) -> None:
+        """Rewind turns that have ended. The rewind may fail if another rewind or a summary has removed the turns."""
         ended = self._world.journal.ended_turns(session.id)
-        back = len(ended) if move.target == "all" else int(move.target)
+        back = len(ended) if action.target == "all" else int(action.target)
         with suppress(ConfigError):
             self.counts["turns_taken_back"] += (
                 await session.rewind(ended[-1 - back] if back < len(ended) else 0) > 0
             )
 
-    async def _make_move(self, session: Session, move: Move, caller: anyio.CancelScope) -> None:
-        await anyio.sleep(move.after)
-        self.counts[move.kind] += 1
-        match move.kind:
+    async def _take_action(self, session: Session, action: PlannedAction, caller: anyio.CancelScope) -> None:
+        await anyio.sleep(action.after)
+        self.counts[action.kind] += 1
+        match action.kind:
             case "switch":
-                await self._count_error(partial(session.switch, move.target), session)
+                await self._count_error(partial(session.switch, action.target), session)
             case "cancel":
                 await self._count_error(partial(self._cancel_session, session), session)
             case "abandon":
                 caller.cancel()
             case "crash":
                 with suppress(ActorsError):  # the session has no actors while it hibernates
-                    await self._crash_actor(session, move.target)
+                    await self._crash_actor(session, action.target)
             case "compact":
                 await self._count_error(partial(self._compact_session, session), session)
             case "rewind":
-                await self._count_error(partial(self._rewind_session, session, move), session)
+                await self._count_error(partial(self._rewind_session, session, action), session)
             case "configure":
-                await self._count_error(partial(self._configure, session, move), session)
+                await self._count_error(partial(self._configure, session, action), session)
             case "call_tool":
-                await self._count_error(partial(self._run_tool, session, move), session)
+                await self._count_error(partial(self._run_tool, session, action), session)
             case "busy":
-                await self._ask_concurrently(session, move.name)
+                await self._ask_concurrently(session, action.name)
 
-    async def _run_tool(self, session: Session, move: Move) -> None:
-        manner = MANNERS[len(MANNERS) - 1 - int(move.after) % len(MANNERS)]
+    async def _run_tool(self, session: Session, action: PlannedAction) -> None:
+        manner = MANNERS[len(MANNERS) - 1 - int(action.after) % len(MANNERS)]
         arguments: dict[str, JsonValue] = {
-            "key": move.name,
+            "key": action.name,
             "manner": manner,
-            "seconds": round(move.after, 3),
+            "seconds": round(action.after, 3),
         }
-        result = await session.call_tool(move.target, arguments)
-        self._world.observer.on_program_call(session.id, move.name, result)
+        result = await session.call_tool(action.target, arguments)
+        self._world.observer.on_program_call(session.id, action.name, result)
 
-    async def _configure(self, session: Session, move: Move) -> None:
-        """Configure another system prompt, other tools, or both."""
-        change: dict[str, Any] = {}  # Any: fields of `configure`
+    async def _configure(self, session: Session, action: PlannedAction) -> None:
+        """Change the system prompt, the tools, or both."""
+        change: dict[str, Any] = {}  # Any: the arguments of `configure` have different types
         wants: dict[str, object] = {}
-        if move.target in ("system", "no system", "both"):
-            wants["system"] = change["system"] = None if move.target == "no system" else prompt(move.name)
-        if move.target.endswith(("tools", "both", "toolset")):
-            kit = "some tools" if move.target == "both" else move.target
+        if action.target in ("system", "no system", "both"):
+            wants["system"] = change["system"] = None if action.target == "no system" else prompt(action.name)
+        if action.target.endswith(("tools", "both", "toolset")):
+            kit = "some tools" if action.target == "both" else action.target
             change["tools"], wants["tools"] = self._world.tools_for(session.id, kit)
         outcome = await session.configure(**change)
         self._world.observer.on_configured(session.id, outcome, wants)
@@ -265,12 +268,12 @@ class Player:
         }
         await actors[actor].send(UnknownCommand())
 
-    async def _ask_concurrently(self, session: Session, move_name: str) -> None:
+    async def _ask_concurrently(self, session: Session, action_name: str) -> None:
         """Send several asks at once, so that one of them is rejected because the queue is full."""
         async with anyio.create_task_group() as tasks:
             for number in range(CROWD):
                 # The names for ask `3.7` are `3.790`, `3.791` and so on, which the plan does not contain.
-                ask = f"{move_name.partition('.m')[0]}9{number}"
+                ask = f"{action_name.partition('.m')[0]}9{number}"
                 tasks.start_soon(
                     self._count_error,
                     partial(self._ask_without_stream, session, PlannedMessage(ask, ask_text(ask))),
@@ -279,7 +282,7 @@ class Player:
 
     async def _count_error(
         self,
-        action: Callable[[], Any],  # Any: an awaitable
+        action: Callable[[], Awaitable[object]],
         session: Session,
     ) -> None:
         """Run an action. If it is rejected, count the error by its type."""
@@ -290,18 +293,20 @@ class Player:
             if isinstance(error, OverBudget):
                 self._world.observer.on_over_budget(session.id)
 
-    async def _wait_until_idle(self, talk: Talk) -> None:
-        """Wait until a session is idle. In liveness mode, then require an answer."""
-        with self._stop_resolver(talk.id), suppress(SessionClosed):
-            session = self._runtime.session(talk.id)
-            with anyio.move_on_after(SETTLING) as patience:
+    async def _wait_until_idle(self, session_plan: SessionPlan) -> None:
+        """Wait until a session is idle. In liveness mode, it must then answer an ask."""
+        with self._stop_resolver(session_plan.id), suppress(SessionClosed):
+            session = self._runtime.session(session_plan.id)
+            with anyio.move_on_after(SETTLING) as limit:
                 while session.busy:
-                    self._start_checks(talk.id)  # an earlier notification may have been lost in a crash
+                    self._start_checks(
+                        session_plan.id
+                    )  # an earlier notification may have been lost in a crash
                     await anyio.sleep(1)
-                self._resolvers[talk.id].scope.cancel()
-                if self._world.faultless and talk.budget is None and not talk.tenant:
-                    await self._require_answer(session, talk)
-            if patience.cancelled_caught:
+                self._resolvers[session_plan.id].scope.cancel()
+                if self._world.faultless and session_plan.budget is None and not session_plan.tenant:
+                    await self._require_answer(session, session_plan)
+            if limit.cancelled_caught:
                 self._world.problems.add("every session becomes idle", session.id)
 
     @contextmanager
@@ -312,12 +317,12 @@ class Player:
         finally:
             self._resolvers[session_id].scope.cancel()
 
-    async def _require_answer(self, session: Session, talk: Talk) -> None:
+    async def _require_answer(self, session: Session, session_plan: SessionPlan) -> None:
         """Ask several times until there is an answer, because a circuit breaker may admit only one request at first."""
         why = ""
         for number in range(LAST_ASKS):
             await anyio.sleep(QUIET)
-            result = await session.ask(ask_text(f"{talk.number}.999{number}"), check=False)
+            result = await session.ask(ask_text(f"{session_plan.number}.999{number}"), check=False)
             if result.status == "complete":
                 return
             why = result.error

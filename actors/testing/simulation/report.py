@@ -25,11 +25,11 @@ class SimulationReport:
     """The result of one simulation.
 
     Args:
-        problems: One line per broken invariant, which begins with the name of the invariant.
+        problems: One line per broken invariant. Each line begins with the name of the invariant.
         digest: A digest of all request bodies and logs. Equal plans give equal digests in every process.
-        counts: Numbers of events. For models that use error messages, `invalid_with_feedback` counts answers with
-            wrong calls, and `rounds_with_feedback` counts rounds that began with wrong calls. The names with
-            `without_feedback` count the same for models that only guess the mistake.
+        counts: Counts of events by name. For models that read error messages, `invalid_with_feedback` counts answers
+            with wrong calls, and `rounds_with_feedback` counts rounds that began with wrong calls. The names that end
+            in `without_feedback` count the same for models that only guess their mistake.
     """
 
     _plan: SimulationPlan
@@ -42,11 +42,11 @@ class SimulationReport:
     @property
     def line(self) -> str:
         """One line of Python that reproduces this report. Your own tools appear by name."""
-        plan, made = self._plan, self._plan.made
-        sizes = f"sessions={made.sessions}, turns={made.turns}, mode={plan.mode!r}"
-        odds = "" if made.odds == Odds() else f", odds={made.odds}"
-        only = "" if plan.is_whole else f", only={' '.join(plan.names)!r}.split()"
-        tools = f", tools=[{', '.join(made.tools)}]" if made.tools else ""
+        plan, inputs = self._plan, self._plan.inputs
+        sizes = f"sessions={inputs.sessions}, turns={inputs.turns}, mode={plan.mode!r}"
+        odds = "" if inputs.odds == Odds() else f", odds={inputs.odds}"
+        only = "" if plan.is_complete else f", only={' '.join(plan.names)!r}.split()"
+        tools = f", tools=[{', '.join(inputs.tools)}]" if inputs.tools else ""
         return f"simulate({plan.seed}, {sizes}{odds}{tools}{only})"
 
     def shrunk(self, tries: int = 200) -> "SimulationReport":
@@ -67,7 +67,7 @@ class SimulationReport:
 
 
 def play_plan(plan: SimulationPlan, tools: Tools = (), observe: Observe | None = None) -> SimulationReport:
-    """Execute a plan and return the report. `observe` returns an additional observer of the simulation."""
+    """Execute a plan and return the report. `observe` returns the observer of a world."""
     return replace(play_in_world(World(plan, tools, observe), tools), _observe=observe)
 
 

@@ -1,4 +1,4 @@
-"""Generate the user messages of a simulation: a text that names the ask, attachments, and an output format."""
+"""Generate the user messages of a simulation, each with the name of its ask, attachments and an output format."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ from actors.core.values.content import Media
 from actors.session.user_input import UserInput
 from actors.testing.images import png
 from actors.testing.simulation.forms import FORMS
-from actors.testing.simulation.plan import Ask
+from actors.testing.simulation.plan import PlannedAsk
 
 PARTS: Mapping[str, tuple[str, ...]] = {
     "image": ("image/png",),
@@ -38,7 +38,7 @@ class PlannedMessage(NamedTuple):
 
     name: str
     words: UserInput
-    output: Any = None  # Any: a type, or a JSON Schema
+    output: Any = None  # Any: annotations have no common type
     settings: AskSettings = AskSettings()
 
 
@@ -48,7 +48,7 @@ def prompt(name: str) -> str:
 
 
 def tool_mark(name: str) -> str:
-    """Return the mark that the description of a tool contains."""
+    """Return the unique mark in the description of a tool."""
     return f"[tool {name}]"
 
 
@@ -81,9 +81,9 @@ def attachment_for(ask: str, media_type: str) -> Media:
     return Media.from_bytes(data, media_type)
 
 
-def planned_message(ask: Ask) -> PlannedMessage:
+def planned_message(ask: PlannedAsk) -> PlannedMessage:
     """Return the user message of a planned ask."""
-    form, parts, settings = ask.wish("output"), ask.wish("parts"), ask.wish("settings")
+    form, parts, settings = ask.feature("output"), ask.feature("parts"), ask.feature("settings")
     message: UserInput = ask_text(ask.name)
     if parts is not None:
         media = [attachment_for(ask.name, media_type) for media_type in PARTS[parts.what]]

@@ -2,7 +2,7 @@
 
 The algorithm is delta debugging (Zeller and Hildebrandt): it tries to remove halves, then smaller and smaller groups. A
 plan counts as failing while it breaks the same invariant. Each removal changes the order of all steps, so the shrunk
-plan may fail for a related reason. Its failure is deterministic.
+plan may fail for a different but related reason. Its failure is deterministic.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -24,7 +24,7 @@ def shrink(plan: SimulationPlan, fails: Fails, tries: int) -> SimulationPlan:
 
 
 class Shrinker:
-    """A failing plan that is being shrunk, with the number of remaining attempts."""
+    """Shrinks a failing plan, and counts the remaining attempts."""
 
     def __init__(self, plan: SimulationPlan, fails: Fails, tries: int) -> None:
         self.plan: SimulationPlan = plan
@@ -32,7 +32,7 @@ class Shrinker:
         self._tries = tries
 
     def remove_units(self, units: Callable[[SimulationPlan], list[Unit]]) -> None:
-        """Remove units from the plan until the failure needs each remaining unit, or no attempts remain.
+        """Remove units from the plan until none can be removed without losing the failure, or no attempts remain.
 
         `units` returns the removable units of a plan. A unit is a group of parts that are removed together.
         """

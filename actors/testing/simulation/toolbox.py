@@ -1,4 +1,4 @@
-"""Provide the tools of a simulation. The arguments of each call select the behaviour of the tool."""
+"""Provide the tools of a simulation. The arguments of a call select how the tool behaves."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
@@ -16,7 +16,7 @@ from actors.testing.simulation.plan import AT_TIMES, HANDOFFS, OF_A_TOOLSET, OUT
 from actors.testing.simulation.saying import attachment_for, prompt, tool_mark
 from actors.tools import Tool, tool
 
-AnyTool: TypeAlias = Tool[..., Any]  # Any: tools with any signature
+AnyTool: TypeAlias = Tool[..., Any]  # Any: tool signatures differ
 
 LIMIT = 5.0
 """Maximum seconds of one call."""
@@ -28,7 +28,7 @@ SHELVES = 2
 
 @dataclass(slots=True)
 class Toolbox:
-    """The tools of a simulation. The arguments of a call select the behaviour of the tool.
+    """The tools of a simulation, and a record of their calls.
 
     Args:
         random: Decides approvals.
@@ -60,8 +60,9 @@ class Toolbox:
         return [made, asks, outside, last]
 
     def _create_shared_tools(self) -> dict[str, AnyTool]:
-        """Create the tools that all sessions share. They are created once, because parsing signatures takes most of the
-        setup time.
+        """Create the tools that all sessions share.
+
+        They are created once, because parsing signatures takes most of the setup time.
         """
 
         async def work(key: str, manner: str, seconds: float) -> object:
@@ -121,7 +122,7 @@ class Toolbox:
         return self._make_result(key, manner)
 
     def _run_blocking_call(self, key: str, manner: str, seconds: float) -> object:
-        """Run a call of a blocking tool in one step. The call may already be closed at this time."""
+        """Run a call of a blocking tool in one step. The call may already be closed when this runs."""
         self.runs[key] += 1
         self.on_begin(key, {"key": key, "manner": manner, "seconds": seconds})
         if manner == "raises":
@@ -137,7 +138,7 @@ class Toolbox:
 
 
 def shelf(seconds: object) -> str:
-    """Return the name of the resource that a call writes to, derived from the duration of the call."""
+    """Return the name of the resource that a call writes to. The call's duration determines the name."""
     return f"shelf {round(seconds * 1000) % SHELVES}" if isinstance(seconds, int | float) else "shelf 0"
 
 

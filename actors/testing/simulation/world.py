@@ -49,7 +49,7 @@ KNOWN = {"openai_chat": 1_800}
 WINDOWS = {"gemini": 1_500}
 """Context windows in tokens that servers enforce without declaring them, while there are faults."""
 
-Tools: TypeAlias = Sequence[Tool[..., Any]]  # Any: tools with any signature
+Tools: TypeAlias = Sequence[Tool[..., Any]]  # Any: tool signatures differ
 
 _BACKEND = BackendLimits(first_byte_timeout=20, idle_timeout=10, timeout=90, attempts=3, concurrency=16)
 _SERVER = ServerLimits(recordings=1)
@@ -78,10 +78,10 @@ class World:
         observe: Returns the observer of this world.
 
     Attributes:
-        members: The names of the backends that each target stands for.
+        members: The names of the backends of each target.
         own_tools: The names of the user's own tools.
         limits: The limits of the runtime.
-        models: The model name to request from each server, by dialect; by default, `model`.
+        models: The model name to use in requests to each server, by dialect; `model` if a dialect is missing.
     """
 
     limits: ClassVar[RuntimeLimits] = RuntimeLimits(
@@ -125,7 +125,7 @@ class World:
     def tools_for(self, session: str, name: str) -> tuple[Sequence[ToolItem], tuple[str, ...]]:
         """Return tools for a session, and their names. The user's own tools are always included.
 
-        `name`: `all tools`, `some tools` for only the first tool, or the name of a toolset to add to all tools.
+        `name` is `all tools`, `some tools` for only the first tool, or the name of a toolset to add to all tools.
         """
         number = int(session[1:])
         made = self._made[extra_tool(number), subagent_form(number)]
@@ -179,7 +179,7 @@ class World:
         return server
 
     def disable_prompt_cache(self, server: LoopbackServer) -> None:
-        """Disable the prompt cache of a server, which would take a tenth of the time of a simulation."""
+        """Disable the prompt cache of a server, because simulating it would take a tenth of the simulation's time."""
         server._cache_prompt = _without_prompt_cache  # type: ignore[method-assign]  # only for this server object
 
     def _backend_settings(self, server: LoopbackServer) -> BackendSettings:
@@ -196,15 +196,17 @@ class World:
         )
 
     def _check_verdict(self, backend: str, exchange: Exchange) -> None:
-        """Report a problem if a server has rejected a request for its structure."""
+        """Report a problem if a server rejected a request because of its structure."""
         if (verdict := exchange.verdict) is not None:
             about = f"{backend}, ask {self.model.now}: {verdict.rule}: {verdict.message[:200]}"
             self.problems.add("no request is rejected for its structure", about)
 
-    def _choose_fault(self, name: str, request_number: int, request: Json) -> Any:  # Any: a fault or None
-        """Return the fault with which a server must answer a request, or None.
+    def _choose_fault(
+        self, name: str, request_number: int, request: Json
+    ) -> Any:  # Any: faults differ in type
+        """Return the fault that a server must inject into a request, or None.
 
-        Until faults stop, a request that exceeds the context window is rejected, even if the plan contains no fault.
+        Until faults stop, a request that exceeds the context window is rejected, even if the plan has no fault for it.
         """
         most = WINDOWS.get(name, self.model.size)
         is_large = not self.faultless and self.model.size > most * BYTES
@@ -223,7 +225,7 @@ class World:
         self.digest.update(body)
         self.model.read_request(body)
         if (ask := self.model.now) is None:
-            if not self.model.summarises:  # a request for a summary may contain only calls of the program
+            if not self.model.summarises:  # a request for a summary need not contain an ask
                 self.problems.add("a request contains the user's message", backend)
         else:
             session = self._asking = self.session_of(f"{ask}/" if is_task(ask) else ask)

@@ -40,10 +40,10 @@ class StressReport(Struct, frozen=True):
         switches: Number of switches.
         seconds: Duration of the run.
         latency: Seconds per completed ask, as percentiles `p50`, `p90` and `p99`.
-        refusals: Number of requests whose structure was rejected, by a provider or by this library's own check. Each is
-            a bug of this library.
+        refusals: Number of requests whose structure was rejected, by a provider or by this library's own check. Each of
+            them is a bug in this library.
         counters: Sums of the counters of all backends.
-        leaks: Number of tasks, threads and descriptors that remain after the run.
+        leaks: Number of tasks, threads and descriptors that are left over after the run.
     """
 
     asks: Mapping[str, int]
@@ -76,12 +76,13 @@ async def stress(
     """Run many concurrent sessions with your tools and backends, and report the results.
 
     Args:
-        target: The target of the sessions, as in `Runtime.open`. None starts strict servers for the run.
+        target: The target of the sessions, as in `Runtime.open`. With None, the stress test starts strict servers and
+            uses them.
         config: As in `Runtime`.
         tools: As in `Runtime.open`. The model of the built-in servers calls them in turn.
         approve: As in `Runtime.open`.
         faults: Faults that the built-in servers inject.
-        allow_network: Whether backends on other machines are allowed.
+        allow_network: True to allow backends on other machines.
         gc: As in `Runtime`.
         options: Fields of `Load`: `sessions`, `turns`, `switches`, `switching`, `cancelling`, `think`, `seconds`,
             `prompt`, `seed`.

@@ -16,12 +16,12 @@ from actors.kernel.event_loop import running_loop
 DESCRIPTORS = Path("/proc/self/fd")
 OF_THE_LOOP = ("asyncio_", "AnyIO worker", "Trio thread")
 """Name prefixes of threads that the event loop keeps for itself, for example for name resolution."""
-PATIENCE = 3.0
+CLOSE_TIMEOUT = 3.0
 """Maximum seconds to wait for threads and sockets that are still closing."""
 
 
 class ResourceCounts(Struct, frozen=True):
-    """The numbers of resources that a process uses. `descriptors` is -1 if the system does not provide the number."""
+    """The numbers of resources that a process uses. `descriptors` is -1 if the system does not report the number."""
 
     tasks: int
     threads: int
@@ -45,10 +45,11 @@ class ResourceCounts(Struct, frozen=True):
 
 
 async def find_leaks(before: ResourceCounts) -> dict[str, int]:
-    """Return the increase of each resource since `before`. Wait up to `PATIENCE` seconds for resources that are
-    closing.
+    """Return the increase of each resource since `before`.
+
+    Wait up to `CLOSE_TIMEOUT` seconds for resources that are closing.
     """
-    until = anyio.current_time() + PATIENCE
+    until = anyio.current_time() + CLOSE_TIMEOUT
     while ResourceCounts.now().exceeds(before) and anyio.current_time() < until:  # noqa: ASYNC110  no event reports their end
         await anyio.sleep(0.05)
     return ResourceCounts.now().increase_since(before)

@@ -50,7 +50,7 @@ def _is_loopback(url: str) -> bool:
 
 @asynccontextmanager
 async def run_built_in_servers(faults: InjectedFaults | None) -> AsyncGenerator[tuple[Config, Counter[str]]]:
-    """Run strict servers during the block. Yield a configuration with a pool of these servers, and a counter.
+    """Run strict servers until the block ends. Yield a configuration with a pool of these servers, and a counter.
 
     The counter contains the number of rejected requests for each rule. The model of the servers calls the tools of a
     request in turn, with arguments generated from the schemas.

@@ -104,7 +104,7 @@ class LoadTally:
         self.failures[type(error).__name__] += 1
 
     def percentile(self, share: float) -> float:
-        """Return a percentile of the latency of completed asks, in seconds; 0 without completed asks.
+        """Return a percentile of the latency of completed asks, in seconds; 0 if no ask has completed.
 
         `share` is a number from 0 to 1, such as 0.9 for the 90th percentile.
         """
@@ -113,7 +113,7 @@ class LoadTally:
 
 
 class LoadRunner:
-    """A load that runs on a runtime and counts the results."""
+    """Runs a load on a runtime, and counts the results."""
 
     def __init__(
         self, runtime: Runtime, load: Load, tools: Iterable[ToolLike], approve: Approve | None

@@ -37,8 +37,8 @@ def stdio(
     Args:
         command: The program, searched in `PATH`.
         args: Arguments of the program.
-        env: Environment variables for the program. Of the host's variables, it inherits only `PATH`, `HOME` and a few
-            more.
+        env: Environment variables for the program. Of the host's variables, the program inherits only `PATH`, `HOME`
+            and a few more.
         cwd: Working directory of the program.
         log: A file to which the program's standard error is appended. If the server cannot be opened, the error
             contains its last lines.
@@ -72,7 +72,7 @@ def http(
 
     Args:
         url: The server's endpoint, often `.../mcp`.
-        headers: Headers of each request, such as credentials. Errors and logs never contain them.
+        headers: Headers to send with each request, such as credentials. Errors and logs never contain them.
         name: The name in errors, and the prefix of a tool whose name is already in use; the URL's host by default.
         options: Fields of `McpOptions`.
 

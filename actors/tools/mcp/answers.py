@@ -3,9 +3,9 @@
 In:  the result of a request, as parsed JSON.
 Out: a result that the SDK's models accept. Invalid tools are dropped, and invalid blocks become text.
 
-The SDK rejects a complete list of tools because of one invalid tool. It also rejects a result that does not fit the
-tool's output schema, although the tool has already run. So this module drops output schemas, and builds results from
-the fields that it knows.
+The SDK rejects a complete list of tools if one tool is invalid. It also rejects a result that does not fit the tool's
+output schema, although the tool has already run. So this module drops output schemas, and builds results from the
+fields that it knows.
 """
 
 import json
@@ -14,13 +14,13 @@ from typing import Any, TypeAlias
 
 from actors.core.data.jsonio import is_array, is_object
 
-Fields: TypeAlias = dict[str, Any]  # Any: parsed JSON from a server
+Fields: TypeAlias = dict[str, Any]  # Any: a server may send any JSON
 OnDroppedTool: TypeAlias = Callable[[str, str], None]
 """Called with the name of a dropped tool and the reason."""
 
 TOOLS = 1000  # maximum number of tools of one server; no provider accepts more
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
-# Defaults of fields that the protocol of 2026 requires and that older servers do not send.
+# Defaults of fields that the 2026 protocol requires and older servers do not send.
 _LATER = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
 
@@ -115,7 +115,7 @@ def _clean_call_result(result: Fields) -> Fields:
     structured = result.get("structuredContent")
     if isinstance(structured, dict):
         cleaned["structuredContent"] = structured
-    elif structured is not None:  # before 2026, structured content must be an object, so send text
+    elif structured is not None:  # older protocols allow only objects here, so send text
         cleaned["content"].append(_text_block(structured))
     return cleaned
 

@@ -38,7 +38,7 @@ TAIL_LINES, TAIL_CHARS = 10, 800  # maximum lines and characters of standard err
 # Seconds to wait: until the input is flushed, until the process exits, and after each signal.
 FLUSH, GRACE, KILL = 0.5, 2.0, 2.0
 POLL = 0.01  # seconds between two checks for the exit
-# the id of a JSON-RPC message, which is searched in the start and in the end of a line
+# matches the id of a JSON-RPC message, at the start or the end of a long line
 _ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")')
 _LAST_ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")\s*(?:,\s*"jsonrpc"\s*:\s*"2.0"\s*)?\}\s*$')
 
@@ -51,7 +51,7 @@ class ChildServer:
     Args:
         command, args, env, cwd: As in `actors.mcp.stdio`.
         log: A file to which standard error is appended.
-        limits: Limits of the size of one line.
+        limits: Size limits for one line.
         name: The server's name in the log.
     """
 
@@ -151,7 +151,7 @@ async def _forward_messages(
 ) -> None:
     """Forward the messages of a server to the SDK's session.
 
-    When the session no longer listens, the rest of the output is read and dropped, so that the server can exit.
+    When the session no longer listens, the server's remaining output is read and dropped, so that the server can exit.
     """
     assert process.stdout is not None
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
@@ -272,9 +272,9 @@ class LineParser:
             return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request, error=error_))
 
     def _error_answers(self, start: bytes, end: bytes, problem: AnswerTooLarge) -> Iterator[Item]:
-        """Yield the error answer that replaces an answer that exceeds a limit.
+        """Yield the error answer that replaces an oversized answer.
 
-        If the request of the answer cannot be determined, yield an error answer for each pending request.
+        If it is unknown which request the line answers, yield an error answer for each pending request.
         """
         request = _request_id(start, end)
         waiting: tuple[RequestId, ...] = self._requests.ids
@@ -319,7 +319,7 @@ async def _stop_process(process: Process) -> None:
 async def _has_ended(process: Process, seconds: float) -> bool:
     """Return True if a process exits within `seconds`.
 
-    `Process.wait` would also wait for pipes that descendants of the process have open.
+    `Process.wait` would also wait until the descendants of the process close its pipes.
     """
     with anyio.move_on_after(seconds):
         while process.returncode is None:  # noqa: ASYNC110  anyio's backends offer no event for the exit alone
@@ -328,14 +328,17 @@ async def _has_ended(process: Process, seconds: float) -> bool:
 
 
 async def _close_stream(stream: anyio.abc.AsyncResource | None) -> None:
-    """Close a stream that may be None, and ignore errors of the connection."""
+    """Close a stream that may be None, and ignore connection errors."""
     if stream is not None:
         with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
             await stream.aclose()
 
 
 async def _drain(stream: ByteReceiveStream) -> None:
-    """Read and drop the rest of a stream, so that a writing server can exit. Return when the stream is closed."""
+    """Read and drop the remaining data of a stream, so that a server that is writing can exit.
+
+    Return when the stream is closed.
+    """
     with suppress(anyio.EndOfStream):
         while True:
             await stream.receive(CHUNK)

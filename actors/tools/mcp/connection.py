@@ -82,7 +82,7 @@ class ServerTools:
         self._client: Client | None = None
         self._changed = anyio.Event()
         self._is_lost = self._is_listing = False
-        self.tools: tuple[Tool[..., Any], ...] = ()  # Any: tools with any function
+        self.tools: tuple[Tool[..., Any], ...] = ()  # Any: tool signatures differ
 
     async def start(self, client: Client) -> None:
         """Set the client, and read the list of tools for the first time."""
@@ -107,7 +107,7 @@ class ServerTools:
             self._is_listing = False
 
     async def on_notification(self, message: IncomingMessage) -> None:
-        """Mark the tool list as changed if a notification of the server announces a change."""
+        """Mark the tool list as changed if a notification from the server announces a change."""
         if isinstance(message, ToolListChangedNotification):
             self._changed.set()
 
@@ -149,9 +149,9 @@ class ServerTools:
 
     def _build_tools(
         self, listed: Sequence[Listed]
-    ) -> tuple[Tool[..., Any], ...]:  # Any: functions of any type
+    ) -> tuple[Tool[..., Any], ...]:  # Any: tool signatures differ
         """Convert a list of tools. A tool that cannot be declared to a model is dropped and logged."""
-        tools: list[Tool[..., Any]] = []  # Any: functions of any type
+        tools: list[Tool[..., Any]] = []  # Any: tool signatures differ
         for name, each in assign_names(listed):
             try:
                 tools.append(self._build_tool(name, each))
@@ -159,7 +159,7 @@ class ServerTools:
                 logger.tool_left_out(self._server.name, each.name, error)
         return tuple(tools)
 
-    def _build_tool(self, name: str, listed: Listed) -> Tool[..., Any]:  # Any: functions of any type
+    def _build_tool(self, name: str, listed: Listed) -> Tool[..., Any]:  # Any: tool signatures differ
         """Convert one tool of the server. Raises `ToolDefinitionError` if the tool cannot be declared to a model."""
         effects = effects_of(listed)
         return Tool[..., Any].from_schema(
@@ -179,12 +179,12 @@ class ServerTools:
             rule = rule.get(name) or rule.get(REST)
         return rule or ("allow" if effects == "pure" else "ask")
 
-    def _make_function(self, name: str) -> Callable[..., Any]:  # Any: functions of any type
-        """Return the function of a tool, which sends its calls to the server."""
+    def _make_function(self, name: str) -> Callable[..., Any]:  # Any: tool signatures differ
+        """Return a tool's function. The function sends the tool's calls to the server."""
 
         async def call(
             _tool_context: ToolContext[object], **arguments: Any
-        ) -> object:  # Any: validated arguments
+        ) -> object:  # Any: the tool's schema decides the types of its arguments
             return await self._call(name, arguments, _tool_context)
 
         return call
@@ -193,7 +193,7 @@ class ServerTools:
         """Send a tool call to the server, report its progress, and return its output.
 
         Raises:
-            ToolsetDown: The connection is or was lost.
+            ToolsetDown: The connection was lost before or during the call.
             ServerToolError: The server rejected the call, or the tool failed.
         """
 
@@ -244,7 +244,7 @@ def _input_schema(listed: Listed) -> dict[str, JsonValue]:
 def assign_names(listed: Iterable[Listed]) -> Iterator[tuple[str, Listed]]:
     """Yield the tools of a server, each with a name that a model accepts.
 
-    A valid name is kept. An invalid name is changed. If two changed names are equal, a digest of the server's name is
+    A valid name is kept. An invalid name is changed. If two changed names are equal, a digest of the original name is
     appended to each. If the server lists a name twice, only one of the two tools can be called, so the other is
     dropped. The names do not depend on the order of the list.
     """

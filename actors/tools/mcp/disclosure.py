@@ -1,4 +1,4 @@
-"""Remove secrets from addresses and from standard error, before they become part of an error."""
+"""Remove secrets from URLs and from standard error, before they become part of an error message."""
 
 import os
 import re
@@ -11,7 +11,7 @@ HIDDEN = "***"
 
 
 def public_url(url: str) -> str:
-    """Return an address without user, password and query. Path segments that may be secrets are hidden."""
+    """Return a URL without its user, password and query. Path segments that may be secrets are hidden."""
     parts = urlsplit(url)
     path = "/".join(HIDDEN if may_be_secret(segment) else segment for segment in parts.path.split("/"))
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{path}"
@@ -40,7 +40,7 @@ def find_secrets(args: Iterable[str], env: Mapping[str, str]) -> tuple[str, ...]
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
-    """Return a string in which `***` replaces each of these secrets."""
+    """Return a string with each of the secrets replaced by `***`."""
     for secret in secrets:
         text = text.replace(secret, HIDDEN)
     return text

@@ -23,7 +23,7 @@ from actors.tools.mcp.limits import McpLimits
 from actors.tools.mcp.refusals import encode_error, error_answer
 
 _BLANK = re.compile(rb"\r\n\r\n|\n\n|\r\r|\r\n\n|\n\r\n")  # matches the blank line at the end of an event
-# Headers of the received body that do not fit the body that is passed on.
+# These headers describe the received body, not the body that is passed on.
 _FRAMING = ("content-length", "transfer-encoding", "content-encoding")
 
 
@@ -32,9 +32,10 @@ class GuardedTransport(AsyncBaseTransport):
 
     Args:
         inner: The transport that sends the requests.
-        limits: Limits of the size of one body or event.
+        limits: Size limits for one body or event.
         name: The server's name in the log.
-        query: The query to add to the address of each request. The SDK logs the address without it.
+        query: The query string, which is added to the URL of each request. The SDK does not receive it, because it logs
+            URLs.
     """
 
     def __init__(self, inner: AsyncBaseTransport, limits: McpLimits, name: str, query: str) -> None:
@@ -171,7 +172,7 @@ def _body_chunks(response: Response) -> AsyncIterator[bytes]:
 
 
 async def _close_answer(response: Response, chunks: AsyncIterator[bytes]) -> None:
-    """Close an answer, and exhaust the iterator of its body, because trio warns about unfinished generators."""
+    """Close an answer, and exhaust the iterator over its body, because trio warns about unfinished generators."""
     await response.aclose()
     with suppress(Exception):
         while True:
@@ -181,7 +182,7 @@ async def _close_answer(response: Response, chunks: AsyncIterator[bytes]) -> Non
 def _request_id(request: Request) -> RequestId | None:
     """Return the JSON-RPC id of a request, or None if the message expects no answer."""
     try:
-        message: Any = json.loads(request.content)  # Any: parsed JSON
+        message: Any = json.loads(request.content)  # Any: JSON values have many types
     except (RuntimeError, ValueError):  # the body is a stream, or is not JSON
         return None
     found = message.get("id") if is_object(message) and "method" in message else None

@@ -17,9 +17,9 @@ class McpLimits:
     """The limits of one message from a server.
 
     Args:
-        max_bytes: Maximum bytes of a line on standard output, of the body of an answer, or of an event of a stream.
-        max_blocks: Maximum content blocks of a result.
-        max_values: Approximate maximum of JSON values.
+        max_bytes: Maximum bytes of a line on standard output, of an answer's body, or of an event in a stream.
+        max_blocks: Maximum number of content blocks in a result.
+        max_values: Approximate maximum number of JSON values.
     """
 
     max_bytes: int = 8 * 1024 * 1024
@@ -54,7 +54,7 @@ class McpLimits:
 
 
 def too_large_error(setting: str, value: int, limit: int) -> AnswerTooLarge:
-    """Return the error for an answer whose `value` exceeds the `limit` of this setting, such as `max_bytes`."""
+    """Return the error for an answer whose `value` exceeds `limit`. `setting` is the name of the limit."""
     unit = setting.removeprefix("max_")
     message = (
         f"The answer of the server has {value:,} {unit}, more than {setting}={limit:,} allows; "

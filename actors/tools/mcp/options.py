@@ -40,13 +40,13 @@ Elicit: TypeAlias = Callable[[Elicitation], "Awaitable[ElicitationAnswer] | Elic
 
 @dataclass(frozen=True)
 class Sampling:
-    """A server's request for an answer from a model of the host.
+    """A server's request for an answer from one of the host's models.
 
     Args:
         server: The server's name.
         messages: The conversation that the model should continue.
         system: The requested system prompt, or None.
-        max_tokens: Maximum number of tokens of the answer.
+        max_tokens: Maximum number of tokens in the answer.
     """
 
     server: str
@@ -65,16 +65,16 @@ class McpOptions(TypedDict, total=False):
     Args:
         only: The tools to use, by the server's names; all by default. Names that the server does not have are ignored.
         approval: The approval for all tools, or by tool name, where `*` stands for the other tools. By default, tools
-            that the server declares as read-only run at once and the others need approval.
+            that the server declares as read-only run without approval, and all other tools need approval.
         timeout: Seconds that one call may take.
         elicit: A function that answers the server's requests for user input. Without it, the server learns that the
             host does not support them.
         sample: A function that answers the server's requests for a model's answer. Without it, the server learns that
             the host does not support them.
         max_bytes: Maximum bytes of one message (a line, a body or an event); 8 MiB by default.
-        max_blocks: Maximum content blocks of one result; 1,000 by default.
-        max_values: Maximum JSON values of one message, approximately; 100,000 by default. A message above a limit is
-            not parsed, and its call fails with `AnswerTooLarge`.
+        max_blocks: Maximum number of content blocks in one result; 1,000 by default.
+        max_values: Approximate maximum number of JSON values in one message; 100,000 by default. A message above a
+            limit is not parsed, and its call fails with `AnswerTooLarge`.
         shared, opening, waiting, closing, within_turn: As in `ToolSource`.
     """
 
@@ -95,7 +95,7 @@ class McpOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class McpServer:
-    """The validated options of one server. The fields are those of `McpOptions` and the following ones.
+    """The validated options of one server. It has the fields of `McpOptions` and these:
 
     Args:
         name: The server's name in errors and logs.
@@ -132,7 +132,7 @@ def check_options(name: str, options: McpOptions) -> tuple[Callable[[ToolsetOpen
     given = dict(options)
     lifetime: dict[str, Any] = {
         key: given.pop(key) for key in _SOURCE_OPTIONS if key in given
-    }  # Any: fields of `ToolSource`
+    }  # Any: the fields of `ToolSource` have different types
     limits = {key: given.pop(key) for key in _LIMIT_OPTIONS if key in given}
     unknown = given.keys() - {"only", "approval", "timeout", "elicit", "sample"}
     if unknown:

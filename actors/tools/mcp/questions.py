@@ -54,7 +54,7 @@ def elicitation_callback(server: McpServer) -> ElicitationFnT | None:
 
 
 def _log_failure(server: str, option: str, error: BaseException) -> ErrorData:
-    """Log an exception of the host's function, and return the JSON-RPC error for the server."""
+    """Log an exception that the host's function raised, and return the JSON-RPC error for the server."""
     logger.host_code_failed(f"{option}= of MCP server {server!r}", error, "answered with an error")
     return FAILED
 

@@ -1,7 +1,7 @@
-"""Encode the JSON-RPC error that replaces an answer above a limit, and decode this error again.
+"""Encode the JSON-RPC error that replaces an oversized answer, and decode it again.
 
 The transports create the error, so that the SDK ends the request normally. `results` and `connection` convert the error
-back to the exception of the call or of the opening.
+back to an exception, which the call or the opening then raises.
 """
 
 import json
@@ -35,6 +35,6 @@ def decode_error(error: ErrorData) -> AnswerTooLarge | None:
 
 
 def error_answer(request: RequestId, error: ErrorData) -> bytes:
-    """Return the JSON of an answer with an error."""
+    """Return a JSON-RPC answer with an error, as JSON."""
     answer = {"jsonrpc": "2.0", "id": request, "error": error.model_dump(exclude_none=True)}
     return json.dumps(answer).encode()

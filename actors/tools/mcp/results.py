@@ -1,4 +1,4 @@
-"""Convert the result of a server's tool to a result of this package.
+"""Convert the result of an MCP server's tool to texts and media.
 
 In:  the SDK's `CallToolResult`, or its error.
 Out: texts and media in the server's order; an error if the tool reports a failure.
@@ -29,7 +29,7 @@ from actors.tools.mcp.refusals import decode_error
 
 
 class ServerToolError(Exception):
-    """The error of a tool that failed on the server, with the server's message."""
+    """A tool failed on the server. Contains the server's message."""
 
 
 def tool_output(result: CallToolResult) -> object:
@@ -89,13 +89,13 @@ def _convert_resource(resource: TextResourceContents | BlobResourceContents) -> 
 
 
 def _is_repeated(structured: object, texts: list[str]) -> bool:
-    """Return True if the texts contain the structured content, or only its value if it is `{"result": value}`."""
+    """Return True if the texts contain the structured content, or the value if the content is `{"result": value}`."""
     wrapped = structured
     if is_object(structured) and structured.keys() == {"result"}:
         wrapped = structured["result"]
     if any(_is_text_of(text, structured) or _is_text_of(text, wrapped) for text in texts):
         return True
-    # The SDK's servers send each value of a list as a separate text.
+    # Servers built with the SDK send each value of a list as a separate text.
     return is_array(wrapped) and len(wrapped) == len(texts) > 0 and all(map(_is_text_of, texts, wrapped))
 
 

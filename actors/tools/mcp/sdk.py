@@ -58,7 +58,7 @@ class SdkImport:
             raise error
 
     def _add_waiter(self, notify: Callable[[BaseException | None], None]) -> None:
-        """Start the import unless it is running. The thread of the import calls `notify` when the import has ended."""
+        """Start the import unless it is running. The import thread calls `notify` when the import has ended."""
         with self._lock:
             self._waiting.append(notify)
             is_first = len(self._waiting) == 1

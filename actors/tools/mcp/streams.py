@@ -45,13 +45,13 @@ class OpenRequests:
 def wrap_streams(
     streams: TransportStreams, requests: OpenRequests, on_end: Callable[[], None], server: str
 ) -> TransportStreams:
-    """Wrap the streams of a transport, so that requests are recorded, answers are cleaned and `on_end` is called."""
+    """Wrap a transport's streams, so that requests are recorded, answers are cleaned and `on_end` reports the end."""
     incoming, outgoing = streams
     return IncomingStream(incoming, requests, on_end, server), OutgoingStream(outgoing, requests)
 
 
 class OutgoingStream(WriteStream[SessionMessage]):
-    """The stream of messages to a server, which records requests before it sends them."""
+    """The stream of messages to a server. It records each request before sending it."""
 
     def __init__(self, stream: WriteStream[SessionMessage], requests: OpenRequests) -> None:
         self._stream, self._requests = stream, requests
@@ -74,7 +74,10 @@ class OutgoingStream(WriteStream[SessionMessage]):
 
 
 class IncomingStream(ReadStream[SessionMessage | Exception]):
-    """The stream of messages from a server, which cleans answers and calls `on_end` when the stream has ended."""
+    """The stream of messages from a server.
+
+    It cleans each answer, and calls `on_end` when the server's messages end.
+    """
 
     def __init__(
         self,

@@ -32,8 +32,8 @@ READ_TIMEOUT = 300.0  # maximum seconds without data from a server while a reque
 class RemoteServer:
     """An MCP server at a URL.
 
-    The SDK and its HTTP client write addresses to logs and errors. So they receive the address without user, password
-    and query, and the transport below them adds the query to each request.
+    The SDK and its HTTP client write URLs to logs and errors. So they receive the URL without its user, password and
+    query, and the transport adds the query to each request.
     """
 
     def __init__(self, url: str, headers: Mapping[str, str], limits: McpLimits, name: str) -> None:
@@ -66,7 +66,7 @@ class RemoteServer:
 
 
 def _http_transport(url: str) -> AsyncHTTPTransport:
-    """Return a transport to an address, through a proxy if the environment names a proxy for this address."""
+    """Return a transport to a URL, through a proxy if the environment configures one for the URL."""
     found = proxy_for(parse_target(url).origin, os.environ)
     if found is None:
         return AsyncHTTPTransport()

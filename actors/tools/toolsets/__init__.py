@@ -1,7 +1,7 @@
 """Manage toolsets: tools that must be opened before use, and that stay open longer than one call.
 
 Sessions list toolsets in their `tools=`. The runtime's `Toolsets` opens each toolset once for all sessions that use it,
-and closes it after the last one. Toolsets are closed in reverse order of opening.
+and closes it after the last of these sessions. Toolsets are closed in reverse order of opening.
 """
 
 from collections.abc import Callable, Iterable
@@ -53,7 +53,7 @@ class Toolsets:
     async def open(self, items: Iterable[ToolItem], check: Callable[[Toolset], object]) -> SessionTools:
         """Open the toolsets among `items`, and return the tools of a session.
 
-        `check` is called with the tools, and raises an error if the session cannot have them. Sessions with the same
+        `check` is called with the tools, and raises an error if the session cannot use them. Sessions with the same
         tools share the result. If the caller is cancelled, toolsets that no other session uses are closed.
 
         Raises:
@@ -85,11 +85,14 @@ class Toolsets:
         return known
 
     def _shared_toolset(self, tools: Toolset) -> Toolset:
-        """Return the equal set of another session, to save memory. If there is none, return `tools`."""
+        """Return an equal set that another session already uses, to save memory. If there is none, return `tools`."""
         return self._toolsets.setdefault(tuple(map(id, tools)), tools)
 
     async def _resolve_item(self, item: ToolItem) -> AnyTool | ToolsetOwner:
-        """Convert an entry of `tools=` to a tool or to the owner of a toolset. Increment the users of the owner."""
+        """Convert an entry of `tools=` to a tool or to the owner of a toolset.
+
+        Increment the owner's number of users.
+        """
         if isinstance(item, str):
             item = self._configured(item)
         if (source := toolset_source(item)) is None:
@@ -115,7 +118,8 @@ class Toolsets:
         """End a session's use of these toolsets, and start to close the toolsets that no session uses any more.
 
         Returns:
-            An event that is set when the toolsets are closed or the time for closing is over. The caller need not wait.
+            An event that is set when the toolsets are closed or the time for closing has expired. The caller need not
+            wait.
         """
         unused: list[ToolsetOwner] = []
         for owner in owners:

@@ -1,10 +1,10 @@
 """Combine the tools of the host and of its toolsets into the tools of one session, in a stable order.
 
 In:  tools and owners of toolsets, in the order of `tools=`.
-Out: a `Toolset`, and a new one whenever a toolset has changed its tools.
+Out: a `Toolset`, and a new `Toolset` whenever a toolset has changed its tools.
 
 When the tools change, each remaining tool keeps its place and its name, and new tools are appended. So as much as
-possible of a provider's cached prefix stays valid. If two tools have the same name, the later one is renamed to
+possible of a provider's cached prefix stays valid. If two tools have the same name, the later tool is renamed to
 `TOOLSET__TOOL`.
 """
 
@@ -19,7 +19,7 @@ from actors.tools import Tool, Toolset
 from actors.tools.tool import with_function
 from actors.tools.toolsets.owner import ToolsetOwner
 
-AnyTool: TypeAlias = Tool[..., Any]  # Any: a tool with any function
+AnyTool: TypeAlias = Tool[..., Any]  # Any: tool signatures differ
 ToolKey: TypeAlias = tuple[int, str]
 """The index of an entry of `tools=`, and the name of a tool in that entry."""
 Arrangement: TypeAlias = tuple[tuple[int, ...] | None, dict[ToolKey, str], Toolset]
@@ -33,7 +33,7 @@ class SessionTools:
 
     Args:
         parts: Tools of the host and owners of toolsets, in the order of `tools=`.
-        share: Returns the equal set of another session, to save memory; if there is none, its argument.
+        share: Returns an equal set that another session already uses, to save memory; if there is none, its argument.
     """
 
     __slots__ = ("__weakref__", "_names", "_parts", "_share", "_versions", "owners", "tools")
@@ -150,7 +150,7 @@ def bind_tool(owner: ToolsetOwner, tool_name: str, declared_name: str, tool: Any
 
 def _session_function(
     owner: ToolsetOwner, name: str, tool: AnyTool
-) -> Callable[..., Any]:  # Any: functions of any type
+) -> Callable[..., Any]:  # Any: tool signatures differ
     """Return the function of a session's copy of a tool."""
     if tool.is_external:
         return tool.function
@@ -159,14 +159,14 @@ def _session_function(
 
 def _async_caller(
     owner: ToolsetOwner, name: str, tool: AnyTool
-) -> Callable[..., Any]:  # Any: functions of any type
+) -> Callable[..., Any]:  # Any: tool signatures differ
     """Return an async function that calls the current version of a tool.
 
     If the toolset is lost during a call, the call is repeated once, unless the tool's effects forbid that.
     """
 
     @wraps(tool.function)
-    async def call(**arguments: Any) -> object:  # Any: the function's own types
+    async def call(**arguments: Any) -> object:  # Any: the wrapped function decides the types
         function, opening = _current_function(tool, await owner.current_tool(name)), owner.openings
         try:
             return await function(**arguments)
@@ -182,21 +182,23 @@ def _async_caller(
 
 def _thread_caller(
     owner: ToolsetOwner, name: str, tool: AnyTool
-) -> Callable[..., Any]:  # Any: functions of any type
+) -> Callable[..., Any]:  # Any: tool signatures differ
     """Return a function that calls the current version of a tool. The function runs in a thread."""
 
     @wraps(tool.function)
-    def call(**arguments: Any) -> object:  # Any: the function's own types
+    def call(**arguments: Any) -> object:  # Any: the wrapped function decides the types
         return _current_function(tool, owner.current_tool_in_thread(name))(**arguments)
 
     return call
 
 
-def _current_function(checked: AnyTool, current: AnyTool) -> Callable[..., Any]:  # Any: functions of any type
+def _current_function(
+    checked: AnyTool, current: AnyTool
+) -> Callable[..., Any]:  # Any: tool signatures differ
     """Return the function of the tool `current`, which must have the same definition as the tool `checked`.
 
     Raises:
-        ToolChanged: The definitions differ. The call was validated and approved with the definition of `checked`.
+        ToolChanged: The definitions differ. The call was validated and approved against the definition of `checked`.
     """
     if current is checked or _definition(current) == _definition(checked):
         return current.function

@@ -1,9 +1,9 @@
 """Own one toolset: open it, keep it open, open it again after a loss, and close it.
 
-Each opening is one task, which enters the toolset's context manager, stays in it, and leaves it. So the task that
-entered the cancel scopes and task groups of the toolset also leaves them. A toolset is foreign code and runs contained:
-if it damages its task, the damage ends with the task. The owner itself has no task: its state changes when a task ends,
-or when a timer expires.
+For each opening, one task enters the toolset's context manager, stays inside, and exits. So cancel scopes and task
+groups of the toolset are entered and exited by the same task. A toolset is foreign code and runs contained: if it
+leaves its task in a broken state, no other task is affected. The owner itself has no task: its state changes when a
+task ends, or when a timer expires.
 
     opening --> up --> down --> up ...      after a loss: retries at growing intervals, sooner if a call waits
        |           |     |
@@ -48,7 +48,7 @@ class ToolsetOwner:
     def __init__(self, source: ToolSource, system: System) -> None:
         self.source = source
         self.state: State = "opening"
-        self.tools: Mapping[str, Tool[..., Any]] = {}  # Any: tools with any function
+        self.tools: Mapping[str, Tool[..., Any]] = {}  # Any: tool signatures differ
         """The current tools by name, in the toolset's order. While the toolset is down, the last known tools."""
         self.version: int = 0
         """Number of changes of `tools`; 0 before the first opening."""
@@ -56,7 +56,7 @@ class ToolsetOwner:
         """Number of sessions that use the toolset."""
         self.bound_tools: dict[
             tuple[str, str], tuple[Tool[..., Any], Tool[..., Any]]
-        ] = {}  # Any: tools with any function
+        ] = {}  # Any: tool signatures differ
         """Pairs of a tool and its copy for sessions, by the tool's name in the toolset and its name in the session."""
         self.openings: int = 0
         """Number of openings so far, including failed ones."""
@@ -105,7 +105,7 @@ class ToolsetOwner:
 
     async def current_tool(
         self, name: str, *, after_opening: int = 0
-    ) -> Tool[..., Any]:  # Any: functions of any type
+    ) -> Tool[..., Any]:  # Any: tool signatures differ
         """Return the current version of a tool. While the toolset is down, wait up to `source.waiting` seconds first.
 
         Args:
@@ -122,7 +122,7 @@ class ToolsetOwner:
                 await self._changes.wait_until(lambda: self._is_up(after_opening) or self.state == "closed")
         return self._find_tool(name, after_opening)
 
-    def current_tool_in_thread(self, name: str) -> Tool[..., Any]:  # Any: functions of any type
+    def current_tool_in_thread(self, name: str) -> Tool[..., Any]:  # Any: tool signatures differ
         """Return the current version of a tool, like `current_tool`, but block the tool's thread while waiting."""
         if self.state == "down":
             self._system.loop.soon(self._retry_soon)
@@ -133,7 +133,7 @@ class ToolsetOwner:
         """Return True if the toolset is open, and was opened after the opening with the number `after_opening`."""
         return self.state == "up" and self.openings > after_opening
 
-    def _find_tool(self, name: str, after_opening: int = 0) -> Tool[..., Any]:  # Any: functions of any type
+    def _find_tool(self, name: str, after_opening: int = 0) -> Tool[..., Any]:  # Any: tool signatures differ
         """Return a tool by its name, or raise `ToolsetDown` if the toolset or the tool is not available."""
         if not self._is_up(after_opening):
             raise ToolsetDown(
@@ -164,7 +164,7 @@ class ToolsetOwner:
         await self._changes.wait_until(lambda: self.state in ("closed", "failed"))
 
     def _start_opening(self) -> None:
-        """Start a task that opens the toolset and stays in it."""
+        """Start a task that opens the toolset and keeps it open."""
         self._timer = None
         self._began = self._system.now()
         self.openings += 1
@@ -175,7 +175,7 @@ class ToolsetOwner:
         self._system.containment.start(self._run_opening, self._on_end, name, self._system.variables.copy())
 
     async def _run_opening(self) -> None:
-        """Enter the toolset's context manager, stay in it until the toolset is closed or lost, and leave it."""
+        """Enter the toolset's context manager, stay inside until the toolset is closed or lost, and exit."""
         assert self._scope is not None
         with self._scope as scope:
             async with self.source.open() as opened:
@@ -183,7 +183,7 @@ class ToolsetOwner:
                 try:
                     with anyio.CancelScope() as self._watching:
                         await self._publish_until_closed(opened)
-                finally:  # leaving the block has a time limit, also after a loss
+                finally:  # exiting the block has a time limit, even after a loss
                     scope.deadline = self._system.now() + self.source.closing
         # every cancellation is a timeout, except that `close` cancels an opening that is in progress
         if scope.cancelled_caught and (self._was_up or not self._closing):
@@ -200,11 +200,14 @@ class ToolsetOwner:
         except BaseException as error:
             # A cancellation counts as a loss too, because an error inside the toolset's block may have caused it.
             if isinstance(error, Exception) or not self._closing:
-                self._mark_down()  # calls wait from now on, even before the task has left the block
+                self._mark_down()  # calls wait from now on, even before the task has exited the block
             raise
 
     async def _publish_changes(self, opened: OpenedTools) -> None:
-        """Update `tools` after each change, until cancelled. Raise if the toolset reports that it is lost."""
+        """Update `tools` after each change, until cancelled.
+
+        Raise if the toolset reports that its connection is lost.
+        """
         if not isinstance(opened, LiveTools):
             await anyio.sleep_forever()
             return
@@ -225,7 +228,7 @@ class ToolsetOwner:
         self.tools = tools
 
     def _on_end(self, error: BaseException | None) -> None:
-        """Choose the next state after the task of an opening has ended. This method must not raise."""
+        """Choose the next state after an opening's task has ended. This method must not raise."""
         self._scope = self._watching = None
         was_up, self._why = self._was_up, error
         self._was_up = False
@@ -285,14 +288,14 @@ class ToolsetOwner:
 
 def _is_same_for_model(
     one: Mapping[str, Tool[..., Any]], other: Mapping[str, Tool[..., Any]]
-) -> bool:  # Any: tools with any function
+) -> bool:  # Any: tool signatures differ
     """Return True if a model sees the same tools in both mappings. The order of the tools does not matter."""
     return one.keys() == other.keys() and all(
         _declaration(one[name]) == _declaration(other[name]) for name in one
     )
 
 
-def _declaration(tool: Tool[..., Any]) -> tuple[object, ...]:  # Any: functions of any type
+def _declaration(tool: Tool[..., Any]) -> tuple[object, ...]:  # Any: tool signatures differ
     """Return the fields of a tool that a model sees. A change of its other fields is invisible to the model."""
     return tool.description, tool.parameters, tool.approval, tool.timeout, tool.effects, tool.resources
 
@@ -305,7 +308,7 @@ def root_error(error: BaseException | None) -> BaseException | None:
 
 
 def failure_reason(failure: BaseException) -> str:
-    """Return one line that says why a toolset is not available, from the exception of its opening."""
+    """Return one line that says why a toolset is not available, from the exception that ended its opening."""
     error, text = root_error(failure), ""
     with suppress(Exception):  # `__str__` of a foreign exception may raise any exception
         text = " ".join(str(error).split())[:MAX_REASON]

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias, TypeGuard, runtime_checkable
 from actors.errors import ToolDefinitionError
 from actors.tools import Tool
 
-ToolLike: TypeAlias = Tool[..., Any] | Callable[..., Any]  # Any: functions of any type
+ToolLike: TypeAlias = Tool[..., Any] | Callable[..., Any]  # Any: tool signatures differ
 
 
 @runtime_checkable
@@ -54,8 +54,9 @@ class ToolSource:
     after the last. Several runtimes may use the same object; each opens its own toolset.
 
     Args:
-        open: Returns the async context manager that yields the tools. The function is called for each opening, also
-            after a loss. If a context manager can be entered only once, the function must return a new one each time.
+        open: Returns the async context manager that yields the tools. The function is called for each opening,
+            including those after a loss. If a context manager can be entered only once, the function must return a new
+            one each time.
         name: The name in errors, and the prefix of a tool whose name is already in use.
         shared: Whether sessions share the toolset. Otherwise each session opens its own toolset.
         opening: Seconds that opening may take.

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from actors.core.stream_events.results import AskResult
-from actors.testing.simulation.plan import WishLookup
+from actors.testing.simulation.plan import FeatureLookup
 from tests.simulation.invariants.answers import AnswerForms
 from tests.simulation.invariants.arguments import ToolArguments
 from tests.simulation.invariants.below import EndedSubagents
@@ -48,18 +48,18 @@ class FeatureInvariants:
         witness: Witness,
         members: Mapping[str, frozenset[str]],
         own: Collection[str],
-        wish_of: WishLookup,
+        feature_of: FeatureLookup,
     ) -> None:
         self.handing = HandoverTurns(witness, members)
         witness.is_handing = self.handing.is_handing
         self.configured = ConfiguredRequests(witness, own, self.handing.is_handing)
         self.below = EndedSubagents(witness)
         self.arguments = ToolArguments(witness)
-        self.answers, self.content = AnswerForms(witness, wish_of), AnswerContent(witness)
-        self.parts = OrderedParts(witness, wish_of)
+        self.answers, self.content = AnswerForms(witness, feature_of), AnswerContent(witness)
+        self.parts = OrderedParts(witness, feature_of)
         self.order = ResourceWriters(witness)
         self.program = ProgramCalls(witness)
-        self.limits = AskLimits(witness, wish_of)
+        self.limits = AskLimits(witness, feature_of)
         self.budgets, self.shared = SessionBudgets(witness), TenantBudget(witness)
         self.media, self.too_long = ResultMedia(witness), TooLongRequests(witness)
         self._of_bodies: tuple[Invariant, ...] = (self.configured, self.parts, self.limits, self.media)

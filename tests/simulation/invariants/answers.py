@@ -6,7 +6,7 @@ from actors.core.log import events
 from actors.core.stream_events.results import AskResult
 from actors.core.values.packed import unpack
 from actors.testing.simulation.forms import FORMS
-from actors.testing.simulation.plan import WishLookup
+from actors.testing.simulation.plan import FeatureLookup
 from tests.simulation.witness import Witness
 
 CORRECTIONS = 3
@@ -18,9 +18,9 @@ CORRECTED = "Your answer"
 class AnswerForms:
     """Checks the results of asks with an output format."""
 
-    def __init__(self, witness: Witness, wish_of: WishLookup) -> None:
+    def __init__(self, witness: Witness, feature_of: FeatureLookup) -> None:
         self._problems = witness.problems
-        self._wish_of = wish_of
+        self._feature_of = feature_of
         self._corrected = Counter[tuple[str, int]]()
         self.counts = Counter[str](answers_with_form=0, answers_corrected=0, answers_without_form=0)
         witness.subscribe(events.FormatRequested, self._on_instructed)
@@ -35,11 +35,11 @@ class AnswerForms:
 
     def check_result(self, session: str, ask: str, result: AskResult) -> None:
         """Check the result of an ask against its output format."""
-        wish = self._wish_of(ask, "output")
-        wanted = None if wish is None or result.status != "complete" else FORMS[wish.what].value(ask)
+        feature = self._feature_of(ask, "output")
+        wanted = None if feature is None or result.status != "complete" else FORMS[feature.what].value(ask)
         if result.output != wanted or type(result.output) is not type(wanted):
             about = f"{session}: {ask} is {result.status} with {result.output!r:.80}"
             self._problems.add("only complete answers have the requested format", about)
-        if wish is not None:
+        if feature is not None:
             self.counts["answers_with_form"] += result.status == "complete"
             self.counts["answers_without_form"] += "does not have the required format" in result.error

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from actors.core.history.compaction import SUMMARY
-from actors.testing.simulation.plan import WishLookup
+from actors.testing.simulation.plan import FeatureLookup
 from actors.testing.simulation.saying import PARTS, ask_text, attachment_for, closing_text
 from tests.simulation.witness import Witness
 
@@ -16,14 +16,14 @@ from tests.simulation.witness import Witness
 class OrderedParts:
     """Checks messages with several parts."""
 
-    def __init__(self, witness: Witness, wish_of: WishLookup) -> None:
+    def __init__(self, witness: Witness, feature_of: FeatureLookup) -> None:
         self._witness = witness
-        self._wish_of = wish_of
+        self._feature_of = feature_of
         self.counts = Counter[str](parts_in_requests=0, parts_noted=0)
 
     def request(self, session: str, ask: str, body: bytes) -> None:
         """Check a request body against the message of its ask."""
-        if (wish := self._wish_of(ask, "parts")) is None:
+        if (feature := self._feature_of(ask, "parts")) is None:
             return
         if (
             self._witness.seen[session].aside
@@ -32,7 +32,7 @@ class OrderedParts:
         ):
             return
         at = 0
-        for part, note in _expected_forms(ask, wish.what):
+        for part, note in _expected_forms(ask, feature.what):
             found = body.find(part, at)
             if found < 0 and note:
                 self.counts["parts_noted"] += 1

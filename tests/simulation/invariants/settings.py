@@ -7,7 +7,7 @@ import anyio
 
 from actors.core.log import call_events, events
 from actors.core.settings.asking import Asked
-from actors.testing.simulation.plan import WishLookup
+from actors.testing.simulation.plan import FeatureLookup
 from actors.testing.simulation.saying import SETTINGS, SHORT
 from tests.simulation.invariants.answers import CORRECTIONS
 from tests.simulation.invariants.content import WITHOUT_CONTENT
@@ -38,9 +38,9 @@ class _LimitedAsk:
 class AskLimits:
     """Checks the settings of asks."""
 
-    def __init__(self, witness: Witness, wish_of: WishLookup) -> None:
+    def __init__(self, witness: Witness, feature_of: FeatureLookup) -> None:
         self._problems = witness.problems
-        self._wish_of = wish_of
+        self._feature_of = feature_of
         self._running: dict[str, _LimitedAsk] = {}
         self.counts = Counter[str](asks_with_settings=0, round_limits=0, token_limits=0, time_limits=0)
         witness.subscribe(events.AskStarted, self._on_submitted)
@@ -98,8 +98,8 @@ class AskLimits:
         now = self._running.get(session)
         if now is None or now.aside:
             return
-        wish = self._wish_of(ask, "settings")
-        wanted = wish is not None and "max_tokens" in SETTINGS[wish.what]
+        feature = self._feature_of(ask, "settings")
+        wanted = feature is not None and "max_tokens" in SETTINGS[feature.what]
         if (b":%d" % SHORT in body) != wanted:
-            about = f"{session}: {ask} has {wish.what if wish else 'no settings'}"
+            about = f"{session}: {ask} has {feature.what if feature else 'no settings'}"
             self._problems.add("a setting applies only to the requests of its ask", about)

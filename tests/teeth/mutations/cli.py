@@ -48,7 +48,7 @@ MUTATIONS = (
     ),
     Mutation(
         "sessions: continuing a conversation creates a missing journal",
-        "actors/cli/conversation.py:conversation",
+        "actors/cli/conversation.py:open_conversation",
         "conversation_storage(options, config, create=not continues)",
         "conversation_storage(options, config, create=True)",
         ("tests/cli/test_sessions.py::test_continuing_in_a_mistyped_journal_creates_no_file",),

@@ -15,8 +15,8 @@ MUTATIONS = (
     Mutation(
         "command line: an option is missing in the reference",
         "actors/cli/models.py:add_arguments",
-        "add_config(parser)",
-        'add_config(parser)\nparser.add_argument("--verbose", action="store_true")',
+        "add_config_option(parser)",
+        'add_config_option(parser)\nparser.add_argument("--verbose", action="store_true")',
         (f"{LINE}::test_every_command_and_every_option_is_documented",),
     ),
     Mutation(

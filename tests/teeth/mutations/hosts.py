@@ -26,7 +26,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "hosts: an open turn continues in a dialect of another family",
-        "actors/config/__init__.py:Config.speaking",
+        "actors/config/__init__.py:Config.with_dialect",
         "known is None or known.family not in spoken",
         "known is None",
         (f"{OWN}::test_an_open_turn_fails_clearly_after_a_change_of_family",),

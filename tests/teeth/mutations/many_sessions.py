@@ -133,7 +133,7 @@ for oldest in ...:
     ),
     Mutation(
         "many sessions: actors run does not tune the collector",
-        "actors/cli/conversation.py:conversation",
+        "actors/cli/conversation.py:open_conversation",
         'Runtime(config, journal=storage, gc="tuned")',
         "Runtime(config, journal=storage)",
         (f"{COLLECTOR}::test_actors_run_tunes_the_collector",),
