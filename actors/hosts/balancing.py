@@ -13,7 +13,7 @@ PERIOD = 60.0
 
 
 def start_rebalancing(runtime: Runtime, period: float) -> None:
-    """Call `Runtime.rebalance` every `period` seconds, until the runtime is left. A draining runtime moves nothing."""
+    """Call `Runtime.rebalance` every `period` seconds, until the runtime exits. A draining runtime moves nothing."""
     runtime._running_host().start(partial(_rebalance, runtime, period), "hosts/rebalance")
 
 

@@ -28,7 +28,7 @@ class HostDirectory:
         self._hosts: Sequence[Host] = ()
         self._until: float | None = None
         self._reading = anyio.Lock()
-        self.is_current = False
+        self.is_current: bool = False
         """Whether the last attempt to read the journal succeeded."""
 
     async def hosts(self) -> Sequence[Host]:

@@ -31,7 +31,7 @@ class ResponseFilter:
 
     def __init__(self, session: str, send: Send) -> None:
         self.rejection: Rejection | None = None
-        self.is_started = False
+        self.is_started: bool = False
         self._session, self._send = session, send
         self._held, self._size = list[ASGIMessage](), 0
         self._is_event_stream = False

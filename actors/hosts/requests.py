@@ -52,7 +52,8 @@ class SessionRequest:
     """
 
     def __init__(self, session: str, scope: Scope, body: bytes, make_key: Callable[[], str]) -> None:
-        self.session, self.body = session, body
+        self.session: str = session
+        self.body: bytes = body
         self._scope = scope
         self.headers: RawHeaders = [(name.lower(), value) for name, value in scope["headers"]]
         names = {name for name, _ in self.headers}

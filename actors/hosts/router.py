@@ -99,7 +99,7 @@ class SessionRouter:
             runtime: The runtime of this host. Other hosts forward requests to its `address`, which is a URL.
             rate: Maximum number of sessions that leave per second, as for `Runtime.drain`.
             timeout: Seconds to wait for the turns in flight, and again for all sessions to leave. Sessions that are
-                still open after that are released when the runtime is left.
+                still open after that are released when the runtime exits.
             rebalance: Seconds between two calls of `Runtime.rebalance`, which moves idle sessions to hosts that have
                 fewer sessions; None for no calls.
         """

@@ -30,7 +30,7 @@ class HostSearch:
     ) -> None:
         self._session, self._table, self._directory, self._pause = session, table, directory, pause
         self._route = RequestRoute(session, here, table, anyio.current_time())
-        self.address = ""
+        self.address: str = ""
         """The address of the current host."""
 
     async def next_address(self) -> str:

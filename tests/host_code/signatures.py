@@ -16,6 +16,7 @@ from opentelemetry.trace import TracerProvider
 import actors
 from actors import mcp
 from actors.config import Config
+from actors.hosts import SessionRouter
 from actors.journal.storage import Storage
 from actors.provider import dumps
 from actors.runtime.journal_admin import JournalAdmin
@@ -31,8 +32,12 @@ PUBLIC = (
     prometheus.PrometheusCollector,
     Config,
     JournalAdmin,
+    SessionRouter,
 )
-"""The public callables: names of `actors`, and of the modules that its documentation imports from."""
+"""The public callables: names of `actors`, and of the modules that its documentation imports from.
+
+The functions that `RayHosts` takes run in Ray actors. `tests.commands.ray_hosts` covers them.
+"""
 
 SERVICES = (
     AbstractAsyncContextManager,
@@ -74,12 +79,18 @@ def parameters_of(owner: Any) -> Iterator[str]:  # Any: a class or a function
         yield from _accepting(owner.__name__, _hints(owner))
     elif isinstance(owner, type):
         yield from _accepting(owner.__name__, _hints(_constructor(owner)))
-        for name, member in vars(owner).items():
+        for name, member in _members(owner).items():
             function = getattr(member, "__func__", member)
             if not name.startswith("_") and isinstance(function, FunctionType):
                 yield from _accepting(f"{owner.__name__}.{name}", _hints(function))
     elif callable(owner) and hasattr(owner, "__name__"):
         yield from _accepting(owner.__name__, _hints(owner))
+
+
+def _members(kind: type) -> dict[str, object]:
+    """Return the members of a class, including those that it inherits from other classes of the package."""
+    bases = [each for each in reversed(kind.__mro__) if each.__module__.partition(".")[0] == "actors"]
+    return {name: member for each in (*bases, kind) for name, member in vars(each).items()}
 
 
 def _constructor(kind: type) -> Any:  # Any: a function, or a class with annotated fields

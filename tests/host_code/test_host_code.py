@@ -12,11 +12,11 @@ import trio
 
 from actors.kernel.event_loop import event_loop
 from actors.telemetry import logger
-from tests.host_code import environments, services, telemetry, tools
+from tests.host_code import environments, routers, services, telemetry, tools
 from tests.host_code.rows import ROWS, Bomb
 from tests.host_code.signatures import code_parameters, parameters_of
 
-PLAYS = (tools, telemetry, environments, services)
+PLAYS = (tools, telemetry, environments, services, routers)
 """The modules with the rows."""
 
 

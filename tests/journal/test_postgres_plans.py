@@ -53,7 +53,7 @@ BUCKET, TENANT, STATE, ENTRIES = (
 USER: Metadata = (("user", "u3"),)
 
 
-@pytest.mark.parametrize("used", [None, time() - 80 * 86_400])
+@pytest.mark.parametrize("used", [None, time() - 80 * 86_400], ids=["any_time", "recently"])
 @pytest.mark.parametrize(
     ("tenant", "state", "metadata", "indexes"),
     [
