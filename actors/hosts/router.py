@@ -164,9 +164,9 @@ class _RequestRouter:
             ClientDisconnected: The client closed the connection.
         """
         try:
-            request = await read_request(session, scope, receive, self._limits.body)
+            request = await read_request(session, scope, receive, self._limits.max_body)
         except BodyTooLarge:
-            text = f"The body of a request for a session is limited to {self._limits.body} bytes"
+            text = f"The body of a request for a session is limited to {self._limits.max_body} bytes"
             await _send_all(send, json_messages(413, {"error": text}, []))
             return
         if request.is_forwarded:

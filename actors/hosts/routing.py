@@ -88,7 +88,7 @@ class RoutingTable:
 
     def record_owner(self, session: str, address: str) -> None:
         """Remember the address of the session's owner."""
-        _store(self._owners, session, address, self.limits.owners)
+        _store(self._owners, session, address, self.limits.max_owners)
 
     def forget_owner(self, session: str, address: str) -> None:
         """Forget the owner of a session, if it is the host at this address."""
@@ -97,7 +97,7 @@ class RoutingTable:
 
     def record(self, address: str, rejection: Rejection, now: float) -> None:
         """Exclude a host that was unreachable from all tries, and a host that refused a session from placement."""
-        until = now + self.limits.exclusion
+        until = now + self.limits.exclusion_time
         if rejection.kind == "unreachable":
             _store(self._unreachable, address, until, EXCLUSIONS)
         elif rejection.kind == "refused":
@@ -170,7 +170,7 @@ class RequestRoute:
 
     def _is_exhausted(self) -> bool:
         limits = self._limits
-        return self._tries >= limits.tries or self._idle >= limits.deadline or self._ended >= ENDED
+        return self._tries >= limits.max_tries or self._idle >= limits.deadline or self._ended >= ENDED
 
     def _choose(self, hosts: Sequence[Host], now: float) -> str:
         """Return the address of the next host. Excluded hosts are chosen only if no other host is left."""
@@ -180,11 +180,11 @@ class RequestRoute:
         unreachable = table.unreachable(now)
         excluded = unreachable | table.refusing(now)
         for each in (excluded, unreachable):
-            if (address := place(self._session, hosts, each, self._limits.lag)) is not None:
+            if (address := place(self._session, hosts, each, self._limits.max_lag)) is not None:
                 return address
         if self._here not in unreachable:
             return self._here
-        return place(self._session, hosts, frozenset(), self._limits.lag) or self._here
+        return place(self._session, hosts, frozenset(), self._limits.max_lag) or self._here
 
     def _wait(self) -> Wait:
         seconds = min(self._limits.max_delay, FIRST_DELAY * 2 ** min(self._waits, 10))

@@ -80,7 +80,7 @@ async def main(journal: str, pids: str) -> None:
     async with serve(OpenAIServer(talks.answer)) as (server,):
         environ = {"OPENAI_API_KEY": "any", "OPENAI_BASE_URL": server.base_url}
         make = partial(make_runtime, environ, journal, pids)
-        hosts = RayHosts(NAMES, make, open_session, limits=RouterLimits(exclusion=0.5))
+        hosts = RayHosts(NAMES, make, open_session, limits=RouterLimits(exclusion_time=0.5))
         await hosts.wait_started()
         await talks.ask_all(hosts, 1)
         counts = {host.address: host.sessions for host in await hosts.hosts()}

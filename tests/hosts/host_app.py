@@ -27,5 +27,5 @@ async def lifespan(_: Starlette) -> AsyncGenerator[None]:
 app = SessionRouter(
     Starlette(lifespan=lifespan, routes=[Mount("", app=application)]),
     session_id,
-    limits=RouterLimits(exclusion=0.5),
+    limits=RouterLimits(exclusion_time=0.5),
 )

@@ -35,7 +35,7 @@ from tests.runtime_support import backend_at
 MakeStorage = Callable[[], Storage]
 SECONDS = 60.0
 """The longest duration of a test."""
-LIMITS = RouterLimits(exclusion=0.5)
+LIMITS = RouterLimits(exclusion_time=0.5)
 
 
 def open_storage(journal: str, lease: float) -> Storage:

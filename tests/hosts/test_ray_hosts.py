@@ -54,7 +54,7 @@ async def ray_hosts(folder: Path, *names: str) -> AsyncIterator[RayHosts]:
 
     with anyio.fail_after(60):
         async with serve(server):
-            hosts = RayHosts(names, make_runtime, open_session, limits=RouterLimits(exclusion=0.05))
+            hosts = RayHosts(names, make_runtime, open_session, limits=RouterLimits(exclusion_time=0.05))
             await hosts.wait_started()
             yield hosts
             await hosts.close()

@@ -227,7 +227,7 @@ async def test_a_client_that_disconnects_ends_the_forwarded_request(cluster: Rou
 async def test_a_body_above_the_limit_is_rejected_before_the_application_sees_it(
     cluster: RoutedCluster,
 ) -> None:
-    (host,) = await cluster.start(limits=RouterLimits(body=100))
+    (host,) = await cluster.start(limits=RouterLimits(max_body=100))
     url = f"{host.url}/sessions/one/ask"
     response = await cluster.client.post(url, json={"text": "x" * 100})
     assert response.status_code == 413

@@ -16,7 +16,7 @@ from actors.journal.storage.hosts import Host
 
 A, B, C = "http://a", "http://b", "http://c"
 ADDRESSES = (A, B, C)
-LIMITS = RouterLimits(tries=15, deadline=5.0, owners=4)
+LIMITS = RouterLimits(max_tries=15, deadline=5.0, max_owners=4)
 KINDS: tuple[RejectionKind, ...] = ("leased", "refused", "ended", "unreachable")
 
 
@@ -88,7 +88,7 @@ def test_every_request_ends_within_its_limits_and_obeys_the_rules(
         route.record(step.address, rejection(kind, owner), now)
     else:
         pytest.fail("the request does not end")
-    assert sum(tries.values()) <= LIMITS.tries
+    assert sum(tries.values()) <= LIMITS.max_tries
     assert waited <= LIMITS.deadline + LIMITS.max_delay
 
 

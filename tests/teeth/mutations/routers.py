@@ -79,15 +79,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "host router: the number of tries is not limited",
         f"{ROUTE}._is_exhausted",
-        "self._tries >= limits.tries or self._idle >= limits.deadline or self._ended >= ENDED",
+        "self._tries >= limits.max_tries or self._idle >= limits.deadline or self._ended >= ENDED",
         "self._idle >= limits.deadline or self._ended >= ENDED",
         (GENERATED,),
     ),
     Mutation(
         "host router: the deadline is ignored",
         f"{ROUTE}._is_exhausted",
-        "self._tries >= limits.tries or self._idle >= limits.deadline or self._ended >= ENDED",
-        "self._tries >= limits.tries or self._ended >= ENDED",
+        "self._tries >= limits.max_tries or self._idle >= limits.deadline or self._ended >= ENDED",
+        "self._tries >= limits.max_tries or self._ended >= ENDED",
         (f"{ROUTING}::test_only_time_without_a_working_host_counts_toward_the_deadline",),
     ),
     Mutation(
