@@ -181,7 +181,7 @@ def test_decoded_reasoning_keeps_its_content_but_drops_unknown_fields() -> None:
     assert again["content"] == content
 
 
-def test_withheld_reasoning_is_reported_except_at_the_end_of_a_turn() -> None:
+def test_reasoning_that_the_provider_removed_is_reported_unless_it_belongs_to_an_earlier_turn() -> None:
     reasons = ("prefix_mismatch", "turn_boundary", "model_mismatch")
     removed = [
         {"type": "reasoning", "action": "removed", "id": "rs_1", "reason": reason} for reason in reasons

@@ -115,7 +115,7 @@ def session() -> Simulated:
 
 
 @pytest.mark.requirement("REQ-915-026", "PROMISE-13")
-def test_a_shortened_result_is_sent_as_a_mark_and_stays_complete_in_the_ledger(
+def test_a_trimmed_result_is_sent_as_a_placeholder_and_stays_complete_in_the_ledger(
     session: Simulated,
 ) -> None:
     session.write(ResultsTrimmed(((mint(1), "large"),)))

@@ -85,7 +85,7 @@ def test_an_unknown_model_has_the_facts_of_the_newest_model_in_its_family(unknow
 
 
 @pytest.mark.parametrize("name", ["gpt-oss-120b", "qwen3-coder", "claude", "my-deployment", "llama-4", ""])
-def test_a_model_of_an_unknown_family_has_the_facts_of_its_host(name: str) -> None:
+def test_a_model_of_an_unknown_family_gets_the_default_facts_of_its_host(name: str) -> None:
     assert find_row(name, MAKERS) is None
     assert for_model(dialect("openai_chat"), name).model == ModelFacts()
 

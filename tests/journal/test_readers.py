@@ -373,7 +373,7 @@ def test_only_the_last_event_may_exceed_the_bytes_of_a_page(
         assert list(storage.page("one", 4).events) == large[3:6]
 
 
-def test_postgres_reads_only_the_large_values_that_fit_a_page(
+def test_postgres_reads_no_large_values_beyond_the_current_page_of_a_log(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts, blobs = list[int](), import_module("actors.journal.storage.postgres.reading")._referenced_values

@@ -156,7 +156,9 @@ async def test_a_waiting_message_is_delivered_although_its_address_was_closed() 
         assert await ref.ask(GetNotes()) == ("fills", "waited")
 
 
-async def test_a_message_sent_by_a_handler_arrives_although_its_address_was_closed() -> None:
+async def test_a_message_that_a_handler_sent_arrives_although_its_destination_address_was_closed_later() -> (
+    None
+):
     """A44, A13."""
     async with checked_system() as system:
         high, low = system.spawn(Probe, "high"), system.spawn(LowProbe, "low", capacity=1)

@@ -22,10 +22,10 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
             "test_an_unreachable_backend_is_retried_then_the_next_one_answers",
             "test_an_ask_of_an_unreachable_backend_fails_with_a_short_error",
         ),
-        "transport/test_faults.py": ("test_an_invalid_answer_is_a_typed_failure_and_frees_its_slot",),
+        "transport/test_faults.py": ("test_an_invalid_answer_raises_a_typed_error_and_frees_its_slot",),
         "transport/test_tls.py": (
             "test_a_bad_certificate_is_refused_and_nothing_is_sent",
-            "test_a_connection_that_ends_in_the_handshake_is_a_typed_failure",
+            "test_a_connection_that_ends_in_the_handshake_raises_a_typed_error",
         ),
     },
     "provider: no first byte, stall between bytes": {

@@ -40,7 +40,7 @@ async def test_a_pinned_upstream_serves_all_requests_and_keeps_reasoning(tmp_pat
 
 
 @pytest.mark.requirement("PROMISE-1")
-async def test_a_change_of_upstream_costs_one_refused_request_and_only_the_reasoning() -> None:
+async def test_after_a_change_of_upstream_one_request_is_refused_and_only_reasoning_is_lost() -> None:
     """Scenario 50: reasoning from one upstream is omitted for the next, and every call keeps its result."""
     gate = Gate()
     gate.open("a")

@@ -127,7 +127,7 @@ STANDARDS: list[tuple[str, Json, ServerSettings, ServerSettings]] = [
 
 
 @pytest.mark.parametrize(("dialect", "body", "taking", "refusing"), STANDARDS)
-def test_hosts_do_not_share_accepted_fragments(
+def test_a_fragment_of_a_request_that_one_host_accepted_is_checked_again_by_another(
     dialect: str, body: Json, taking: ServerSettings, refusing: ServerSettings
 ) -> None:
     with taken_apart():
@@ -138,7 +138,7 @@ def test_hosts_do_not_share_accepted_fragments(
         assert validate(dump(body), dialect, settings=taking) is None
 
 
-def test_apis_do_not_share_accepted_fragments() -> None:
+def test_a_fragment_of_a_request_that_one_api_accepted_is_checked_again_by_another() -> None:
     with taken_apart():
         assert validate(dump(WITH_IDS), "gemini_2") is None
         older = GeminiSettings(GeminiProfile(signatures=False, call_ids=False), vertex=True)
@@ -152,7 +152,7 @@ def test_apis_do_not_share_accepted_fragments() -> None:
         assert refused.rule == "OAC-12"
 
 
-def test_only_fragments_that_were_accepted_are_skipped_in_later_requests() -> None:
+def test_only_accepted_fragments_of_a_request_are_not_checked_again_in_later_requests() -> None:
     with taken_apart():
         (message,) = parse(b'{"messages":[{"role":"user"}]}')["messages"]
         (again,) = parse(b'{"n":1,"messages":[{"role":"user"}]}')["messages"]

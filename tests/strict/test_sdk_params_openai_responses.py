@@ -253,7 +253,7 @@ def test_requests_accepted_in_recorded_traffic_are_accepted() -> None:
         ("OAR-S02: Missing required parameter: 'input[1].tools'.", [{"type": "tool_search_output"}]),
     ],
 )
-def test_structure_faults_next_to_other_items_are_rejected(rule: str, items: list[Json]) -> None:
+def test_a_malformed_or_unpaired_item_is_rejected_next_to_a_valid_item(rule: str, items: list[Json]) -> None:
     assert rejection_of(USER, *items) == rule
 
 

@@ -84,7 +84,7 @@ def test_every_model_row_of_the_servers_matches_a_sample_of_the_encoders_table()
 
 
 @pytest.mark.parametrize("name", ["gpt", "claude", "m", "qwen3-coder", "gpt-oss-120b", "my-deployment"])
-def test_an_unspecific_model_name_has_no_row_in_the_servers_table(name: str) -> None:
+def test_a_generic_or_custom_model_name_has_no_row_in_the_strict_servers_table(name: str) -> None:
     assert served_model(name) is None
 
 

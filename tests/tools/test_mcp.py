@@ -130,7 +130,7 @@ async def test_options_of_the_program_override_approvals_and_select_tools_of_an_
 
 @ERAS
 @pytest.mark.usefixtures("protocol_mode")
-async def test_mcp_results_contain_text_media_and_structured_content_once() -> None:
+async def test_mcp_results_contain_text_and_media_and_do_not_repeat_structured_content() -> None:
     async with open_tools(in_process_source()) as offer:
         assert await call(offer, "add", one=1, other=2) == "3"
         assert await call(offer, "picture") == [

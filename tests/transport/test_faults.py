@@ -147,7 +147,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-async def test_an_invalid_answer_is_a_typed_failure_and_frees_its_slot(name: str) -> None:
+async def test_an_invalid_answer_raises_a_typed_error_and_frees_its_slot(name: str) -> None:
     bad = BAD[name]
     transport = HttpTransport(connections=1)
     async with raw(server_sending(bad.said, bad.then)) as server:

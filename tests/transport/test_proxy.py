@@ -190,7 +190,7 @@ async def test_proxy_credentials_are_sent_only_to_the_proxy() -> None:
         (b"HTTP/1.1 200 OK\r\n\r\n" + GOOD, "the proxy sent unexpected data after its response to CONNECT"),
     ],
 )
-async def test_a_refused_tunnel_is_a_typed_failure_without_a_request(refusal: bytes, why: str) -> None:
+async def test_a_refused_tunnel_raises_a_typed_error_and_sends_no_request(refusal: bytes, why: str) -> None:
     async with run_forwarding_proxy(refusal) as proxy:
         transport = HttpTransport(
             connections=1, environ={"HTTPS_PROXY": proxy.url.replace("//", "//me:sk-word@")}
@@ -204,7 +204,7 @@ async def test_a_refused_tunnel_is_a_typed_failure_without_a_request(refusal: by
 
 
 @EVERYWHERE
-async def test_an_unreachable_or_silent_proxy_is_a_typed_failure() -> None:
+async def test_an_unreachable_or_silent_proxy_raises_a_typed_error() -> None:
     async with raw(Peer.wait_closed) as silent:
         for port, why in (
             (1, "the proxy 127.0.0.1:1 cannot be reached: connection refused"),

@@ -139,7 +139,7 @@ def _self_signed(folder: Path) -> ssl.SSLContext:
     return made
 
 
-async def test_a_server_that_does_not_speak_tls_is_a_typed_failure() -> None:
+async def test_a_server_that_does_not_speak_tls_raises_a_typed_error() -> None:
     async def answer(peer: Peer) -> None:
         await peer.say(GOOD)
         await peer.wait_closed()
@@ -152,7 +152,7 @@ async def test_a_server_that_does_not_speak_tls_is_a_typed_failure() -> None:
 
 
 @pytest.mark.parametrize("reset", [False, True], ids=["closed", "reset"])
-async def test_a_connection_that_ends_in_the_handshake_is_a_typed_failure(reset: bool) -> None:
+async def test_a_connection_that_ends_in_the_handshake_raises_a_typed_error(reset: bool) -> None:
     async def answer(peer: Peer) -> None:
         await peer.stream.receive()
         if reset:
@@ -178,7 +178,7 @@ async def test_a_hanging_handshake_times_out() -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 20, len(GOOD) - 1])
-async def test_an_answer_cut_off_inside_tls_is_a_typed_failure(cut: int, authority: trustme.CA) -> None:
+async def test_an_answer_cut_off_inside_tls_raises_a_typed_error(cut: int, authority: trustme.CA) -> None:
     async def answer(peer: Peer) -> None:
         await peer.request()
         await peer.say(GOOD[:cut])

@@ -84,7 +84,7 @@ MUTATIONS = (
         f"{LANES}:_lane_after_shortening",
         '_mark_stale(lane, "compaction")',
         "lane",
-        (f"{CORE}::test_a_shortened_result_is_sent_as_a_mark_and_stays_complete_in_the_ledger",),
+        (f"{CORE}::test_a_trimmed_result_is_sent_as_a_placeholder_and_stays_complete_in_the_ledger",),
     ),
     Mutation(
         "compaction: a summary request enters its lane",
@@ -104,7 +104,7 @@ MUTATIONS = (
         "actors/core/render/choose.py:trimmed_answer",
         'f"The result of {tool} was left out here, {len(words) - 2} bytes{beside}"',
         'f"The result of {tool} was left out here, 0 bytes{beside}"',
-        (f"{CORE}::test_a_shortened_result_is_sent_as_a_mark_and_stays_complete_in_the_ledger",),
+        (f"{CORE}::test_a_trimmed_result_is_sent_as_a_placeholder_and_stays_complete_in_the_ledger",),
     ),
     Mutation(
         "compaction: the renderer is not notified",

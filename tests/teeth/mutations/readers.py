@@ -76,7 +76,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/journal/storage/postgres/reading.py:_first_page",
         "size >= PAGE_BYTES",
         "False",
-        (f"{TESTS}::test_postgres_reads_only_the_large_values_that_fit_a_page",),
+        (f"{TESTS}::test_postgres_reads_no_large_values_beyond_the_current_page_of_a_log",),
     ),
     Mutation(
         "readers: an export blocks the event loop until a page is written",

@@ -54,7 +54,7 @@ MUTATIONS = (
         f"{_ITEMS}:_check_pairs",
         "answered not in in_container and (not allows_unknown_calls)",
         "False",
-        (f"{RESPONSES_PARAMS}::test_structure_faults_next_to_other_items_are_rejected",),
+        (f"{RESPONSES_PARAMS}::test_a_malformed_or_unpaired_item_is_rejected_next_to_a_valid_item",),
     ),
     Mutation(
         "responses: a conversation does not grow",
