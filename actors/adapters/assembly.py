@@ -147,14 +147,16 @@ class MessageBuilder:
         served = self.binding.upstream or self.upstream
         return replace(self.binding, upstream=served) if served else self.binding
 
-    def reconcile_text(self, part: PartialText | PartialCall, *texts: str | Long) -> None:
-        """Reconcile a part with its complete text, which the provider repeats at the end.
+    def complete_text(self, part: PartialText | PartialCall, *final_texts: str | Long) -> None:
+        """Complete a part from its complete text, which the provider repeats at the end, in one or more pieces.
 
         If the repetition begins with the part's text, the missing remainder is added. Otherwise, arguments are replaced
         by the repetition, unless the repetition is empty or `{}`.
         """
         said = part.pieces
-        rest: Iterable[str | Long] | None = filter(None, texts) if said.is_empty else said.remainder_of(texts)
+        rest: Iterable[str | Long] | None = (
+            filter(None, final_texts) if said.is_empty else said.remainder_of(final_texts)
+        )
         if isinstance(part, PartialText):
             for text in rest or ():
                 self.add_text(part, text)
@@ -163,7 +165,7 @@ class MessageBuilder:
                 self.add_arguments(part, text)
         else:
             final = Pieces()
-            for text in texts:
+            for text in final_texts:
                 final.add_long(text)
             if final.stripped(len("{}")) not in ("", "{}"):
                 part.pieces = final

@@ -62,8 +62,8 @@ class ConverseWriter(BaseWriter):
         super().__init__(dialect, last_role)
         self._nothing = quote(dialect.turns.empty_result or "")
 
-    def write_text(self, json: Json) -> None:
-        self.write_block(b'{"text":', json, b"}")
+    def write_text(self, text_json: Json) -> None:
+        self.write_block(b'{"text":', text_json, b"}")
 
     def write_thinking(self, block: Thinking) -> None:
         """Write signed or redacted reasoning verbatim. The renderer passes no other reasoning to this writer."""

@@ -80,8 +80,8 @@ class GeminiWriter(BaseWriter):
         self._flush_signature()
         return super().take_pieces()
 
-    def write_text(self, json: Json) -> None:
-        self.write_block(b'{"text":', json)
+    def write_text(self, text_json: Json) -> None:
+        self.write_block(b'{"text":', text_json)
 
     def write_thinking(self, block: Thinking) -> None:
         """Keep a signature for the next part. The signature of blank text is written at once, as a separate part."""

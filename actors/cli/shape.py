@@ -116,16 +116,17 @@ def _message_word(message: Wire, labels: CallLabels) -> str:
     thought = ["T"] if any(message.get(key) for key in _REASONING) else []
     blocks = [*thought, *_block_words(message.get("content"), labels)]
     blocks += [labels.next_call(call["id"]) for call in message.get("tool_calls") or ()]
-    return _join_word(_ROLES.get(message["role"], "?"), blocks)
+    return _format_message(_ROLES.get(message["role"], "?"), blocks)
 
 
 def _content_word(content: Wire, labels: CallLabels) -> str:
-    return _join_word(
+    return _format_message(
         "A" if content["role"] == "model" else "U", [_part_words(part, labels) for part in content["parts"]]
     )
 
 
-def _join_word(role: str, blocks: list[str]) -> str:
+def _format_message(role: str, blocks: list[str]) -> str:
+    """Return the word of a message from the letter of its role and the labels of its blocks."""
     return role if blocks in (["t"], []) else f"{role}[{' '.join(blocks)}]"
 
 

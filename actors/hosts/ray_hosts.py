@@ -206,7 +206,9 @@ class RayHosts:
         search = self._search(session)
         while True:
             address = await search.next_address()
-            result = await self._call(address, session, partial(self._ask, address, session, arguments))
+            result = await self._wait_for_answer(
+                address, session, partial(self._ask, address, session, arguments)
+            )
             if not isinstance(result, Rejection):
                 search.accept()
                 return result
@@ -287,7 +289,7 @@ class RayHosts:
             return item
 
         try:
-            while (item := await self._call(address, session, next_item)) is not None:
+            while (item := await self._wait_for_answer(address, session, next_item)) is not None:
                 yield item
                 if isinstance(item, Rejection):
                     return
@@ -300,8 +302,8 @@ class RayHosts:
             actor = self._actors[address] = self._ray.get_actor(address)
         return actor
 
-    async def _call(
-        self, address: str, session: str, work: Callable[[], Awaitable[T | Rejection]]
+    async def _wait_for_answer(
+        self, address: str, session: str, read_answer: Callable[[], Awaitable[T | Rejection]]
     ) -> T | Rejection:
         """Wait for an answer of one actor. Return a rejection if the actor has ended or its lease has expired.
 
@@ -310,7 +312,7 @@ class RayHosts:
         """
         errors = self._ray.exceptions
         try:
-            return await run_unless(partial(self._directory.wait_gone, address), work)
+            return await run_unless(partial(self._directory.wait_gone, address), read_answer)
         except errors.RayTaskError as error:
             raise error.cause from None
         except (errors.RayError, ValueError) as error:  # `get_actor` raises ValueError for an unknown name

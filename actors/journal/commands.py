@@ -73,10 +73,11 @@ class Append(Query[int], frozen=True):
         return JournalError(why[:500])
 
 
-class LogQuery(Query[R], frozen=True):
+class JournalOperation(Query[R], frozen=True):
     """A journal operation other than `Append`. It runs after all appends that were sent earlier.
 
-    `failure` is the beginning of the error message if the operation fails. It may contain the placeholder `{session}`.
+    `session` is the id of the session that the operation concerns, or empty for the whole journal. `failure` is the
+    beginning of the error message if the operation fails; it may contain the placeholder `{session}`.
     """
 
     failure: ClassVar[str]
@@ -95,7 +96,7 @@ class LogQuery(Query[R], frozen=True):
         self.reply.fail(JournalError(why[:500]))
 
 
-class ReadLog(LogQuery[LogPage], frozen=True):
+class ReadLog(JournalOperation[LogPage], frozen=True):
     """Read one page of a session's log.
 
     Args:
@@ -113,7 +114,7 @@ class ReadLog(LogQuery[LogPage], frozen=True):
     urgent: bool = False
 
 
-class ClaimSession(LogQuery[Claim], frozen=True):
+class ClaimSession(JournalOperation[Claim], frozen=True):
     """Make the caller the live writer of a session.
 
     Args:
@@ -133,14 +134,14 @@ class ClaimSession(LogQuery[Claim], frozen=True):
         super().answer(answer)
 
 
-class ReleaseSession(LogQuery[None], frozen=True):
+class ReleaseSession(JournalOperation[None], frozen=True):
     """Release a session that was claimed with the fencing number `fence`, so that other hosts can claim it."""
 
     failure = "Session {session!r} could not be released"
     fence: int
 
 
-class ListSessions(LogQuery[list[StoredSession]], frozen=True):
+class ListSessions(JournalOperation[list[StoredSession]], frozen=True):
     """List the sessions that have a log; see `Storage.sessions`."""
 
     failure = "The sessions of the journal could not be listed"
@@ -149,20 +150,20 @@ class ListSessions(LogQuery[list[StoredSession]], frozen=True):
     page: Page | None = None
 
 
-class FindSession(LogQuery[StoredSession | None], frozen=True):
+class FindSession(JournalOperation[StoredSession | None], frozen=True):
     """Query the stored data about one session. The answer is None if the session has no log."""
 
     failure = "Session {session!r} could not be looked up in the journal"
 
 
-class DeleteLog(LogQuery[None], frozen=True):
+class DeleteLog(JournalOperation[None], frozen=True):
     """Delete the logs of a session and of the sessions in `others`. Either all logs are deleted or none."""
 
     failure = "The log of session {session!r} could not be deleted"
     others: tuple[str, ...] = ()
 
 
-class Vacuum(LogQuery[Sequence[RemainingData]], frozen=True):
+class Vacuum(JournalOperation[Sequence[RemainingData]], frozen=True):
     """Remove every byte of deleted logs from the storage's files. The answer lists data that could not be removed.
 
     `most` is the size in bytes of the largest file to rewrite. None means no limit.
@@ -173,7 +174,7 @@ class Vacuum(LogQuery[Sequence[RemainingData]], frozen=True):
     most: int | None = None
 
 
-class ObserveClock(LogQuery[ObservedClock], frozen=True):
+class ObserveClock(JournalOperation[ObservedClock], frozen=True):
     """Record the wall-clock time in the storage; see `Storage.look_at_clock` for the arguments and the answer."""
 
     failure = "The wall clock could not be recorded in the journal"
@@ -182,7 +183,7 @@ class ObserveClock(LogQuery[ObservedClock], frozen=True):
     elapsed: int = 0
 
 
-class RenewLease(LogQuery[None], frozen=True):
+class RenewLease(JournalOperation[None], frozen=True):
     """Renew this host's lease of the storage, so that other hosts do not take over its sessions.
 
     `status` is the new address, state and lag of the host. None keeps the previous status.
@@ -193,29 +194,29 @@ class RenewLease(LogQuery[None], frozen=True):
     status: HostStatus | None = None
 
 
-class AssignSession(LogQuery[None], frozen=True):
-    """Make the host named `host` the owner of a session that was claimed with `fence`."""
+class AssignSession(JournalOperation[None], frozen=True):
+    """Make the host named `host` the owner of the session, which this host claimed with the fencing number `fence`."""
 
     failure = "Session {session!r} could not be handed over"
     fence: int
     host: str
 
 
-class ReleaseAll(LogQuery[None], frozen=True):
+class ReleaseAll(JournalOperation[None], frozen=True):
     """Release all sessions of this host, and mark the host as draining."""
 
     failure = "The sessions of this host could not be released"
     session: str = ""
 
 
-class ListHosts(LogQuery[Sequence[Host]], frozen=True):
+class ListHosts(JournalOperation[Sequence[Host]], frozen=True):
     """Return the live hosts of the journal."""
 
     failure = "The hosts of the journal could not be listed"
     session: str = ""
 
 
-class ListOwned(LogQuery[Sequence[ClaimedSession]], frozen=True):
+class ListOwned(JournalOperation[Sequence[ClaimedSession]], frozen=True):
     """List the sessions that this host owns, one page at a time, beginning after the id `after`."""
 
     failure = "The sessions of this host could not be listed"

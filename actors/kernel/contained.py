@@ -41,7 +41,7 @@ class TaskDropped(BaseException):
 
 
 class ContainedTask:
-    """A running task with foreign code, started by `Containment.start`. `about` describes the work."""
+    """A running task with foreign code, started by `ContainedTasks.start`. `about` describes the work."""
 
     name: str
     about: object
@@ -49,11 +49,11 @@ class ContainedTask:
     dropped: bool
 
     def __init__(
-        self, containment: "Containment", work: Work, on_end: OnEnd, name: str, about: object
+        self, contained_tasks: "ContainedTasks", work: Work, on_end: OnEnd, name: str, about: object
     ) -> None:
-        self._containment, self._work, self._on_end = containment, work, on_end
+        self._contained_tasks, self._work, self._on_end = contained_tasks, work, on_end
         self.name, self.about = name, about
-        self._loop = loop = containment.loop
+        self._loop = loop = contained_tasks.loop
         self._outer, self._inner = loop.scope(shield=True), loop.scope()
         self._task: Any = None  # Any: asyncio and trio have different task types
         self._at: object = None  # the object that the coroutine yielded to the event loop
@@ -102,18 +102,18 @@ class ContainedTask:
         self._task = None
         on_end = self._on_end
         del self._on_end, self._work  # break the reference cycle with their owner
-        self._containment.record_end(self, is_sound=raised is None and not self.cancelled)
+        self._contained_tasks.record_end(self, is_sound=raised is None and not self.cancelled)
         try:
             on_end(raised)
             if raised is not None and is_from_signal(raised):
-                self._containment.on_interrupt(raised)
+                self._contained_tasks.on_interrupt(raised)
         finally:
             del raised  # the traceback of `raised` refers to this frame
 
     @types.coroutine
     def drive(self) -> Generator[Any, Any, None]:  # Any: values for the event loop
         """Run the coroutine of the foreign code step by step until it ends or the task is dropped."""
-        coroutine, containment = self._work(), self._containment
+        coroutine, contained_tasks = self._work(), self._contained_tasks
         value: Any = None  # Any: the event loop sends objects of any type
         error: BaseException | None = None
         while True:
@@ -121,13 +121,13 @@ class ContainedTask:
                 with suppress(BaseException):  # errors during the close are ignored
                     coroutine.close()
                 raise TaskDropped
-            containment.step = (self, monotonic())
+            contained_tasks.step = (self, monotonic())
             try:
                 self._at = coroutine.send(value) if error is None else coroutine.throw(error)
             except StopIteration:
                 return
             finally:
-                containment.step = None
+                contained_tasks.step = None
             value = error = None
             try:
                 value = yield self._at
@@ -136,8 +136,8 @@ class ContainedTask:
             self._at = None
 
 
-class Containment:
-    """The contained tasks of one host. Open the containment in the host's task.
+class ContainedTasks:
+    """The contained tasks of one host. Enter `open` in the host's task.
 
     Args:
         loop: The event loop of the host.

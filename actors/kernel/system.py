@@ -20,7 +20,7 @@ from actors.errors import KernelError, ShuttingDown
 from actors.kernel.account import Account
 from actors.kernel.actor import Actor, Context
 from actors.kernel.cell import RESTART, AnyCell, Cell, Group, Restart
-from actors.kernel.contained import Containment
+from actors.kernel.contained import ContainedTasks
 from actors.kernel.dispatch import Dispatcher
 from actors.kernel.event_loop import Changes
 from actors.kernel.host import SystemHost
@@ -43,7 +43,7 @@ class System(SystemState):
     """
 
     cells: dict[str, AnyCell]
-    containment: Containment
+    contained_tasks: ContainedTasks
     first_steps: tuple[tuple[Step, float], ...] = ()
     last_steps: tuple[tuple[Step, float], ...] = ()
     _host: SystemHost
@@ -51,10 +51,10 @@ class System(SystemState):
     async def __aenter__(self) -> Self:
         await anyio.lowlevel.checkpoint()  # raise before the start if the caller is already cancelled
         self.variables.run(current.set, None)
-        self.containment = Containment(self.loop)
-        self._host = SystemHost(self.loop, self.containment.open, self._end_everything, self.variables)
+        self.contained_tasks = ContainedTasks(self.loop)
+        self._host = SystemHost(self.loop, self.contained_tasks.open, self._end_everything, self.variables)
         self.fatal: Callable[[BaseException], None] = self._host.fail
-        self.containment.on_interrupt = self._host.interrupt
+        self.contained_tasks.on_interrupt = self._host.interrupt
         # an interrupt during a handler must not end the unrelated task on whose stack the handler runs
         functions: Sequence[Callable[..., object]] = (Receiver[Any].accept, Dispatcher.run_ready)
         for function in functions:
@@ -74,20 +74,20 @@ class System(SystemState):
 
         The host calls this in its own task.
         """
-        containment = self.containment
+        contained_tasks = self.contained_tasks
         for step in self.first_steps:
             await host.run_step(*step)
         await host.run_step(self._stop_all, SHUTDOWN)
-        await host.run_step(partial(containment.close, GRACE), 2 * GRACE)
+        await host.run_step(partial(contained_tasks.close, GRACE), 2 * GRACE)
         # drops the remaining foreign code if the step above was cut short
-        await host.run_step(partial(containment.close, 0), GRACE)
+        await host.run_step(partial(contained_tasks.close, 0), GRACE)
         for step in self.last_steps:
             await host.run_step(*step)
         self.tasks.cancel()
         await host.run_step(self.tasks.join, SHUTDOWN)
         for cell in reversed(tuple(self.cells.values())):
             cell.finish("stopped")
-        return not containment.names
+        return not contained_tasks.names
 
     def spawn(
         self,

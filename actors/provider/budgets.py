@@ -229,7 +229,7 @@ class Share:
         self.release()
         self._demand = demand
         try:
-            why = await self._wait_for_room(is_stopped)
+            why = await self._wait_until_counted(is_stopped)
         except BaseException:
             self.release()
             raise
@@ -240,9 +240,10 @@ class Share:
             self.release()
         return why
 
-    async def _wait_for_room(self, is_stopped: Callable[[], bool]) -> str | None:
-        """Wait until the request is counted or stopped. If a budget is used up, return one line that states which
-        limit.
+    async def _wait_until_counted(self, is_stopped: Callable[[], bool]) -> str | None:
+        """Wait until the budgets count the request, or the request is stopped, and return None.
+
+        If a budget is used up, return a line that states the limit.
         """
         while not is_stopped():
             for budget in self._budgets:

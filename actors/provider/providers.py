@@ -52,14 +52,14 @@ class Providers:
             raise ConfigError(
                 f"Cannot use backend {member!r}, because {most} backends are in use already; raise limits.backends"
             )
-        from actors.provider.credentials.configured import credentials_of, headers_of, query_of
+        from actors.provider.credentials.configured import credentials_of, headers_of, url_query_of
 
         backend = config.backend(member)
         endpoint = _build_endpoint(
             backend,
             credentials_of(config, member),
             partial(headers_of, config, member),
-            partial(query_of, config, member),
+            partial(url_query_of, config, member),
             {name: tenant.weight for name, tenant in config.settings.tenants.items()},
         )
         meter = self._meters.add_meter(backend.binding)

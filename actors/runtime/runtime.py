@@ -215,7 +215,7 @@ class Runtime(SessionAccess):
     def _start_host(self) -> None:
         """Create the host. From then on, sessions can be opened."""
         THREADS.register_runtime()
-        self._watch = LoopWatch(self._system.containment)
+        self._watch = LoopWatch(self._system.contained_tasks)
         self._backends.set_system(self._system)
         TUNING.begin_tuning(self._gc)
         self._may_use_threads = True
@@ -267,7 +267,7 @@ class Runtime(SessionAccess):
                 self._host.readers.end(name)
         self._host = self._refused_requests.start_dump = None
         self._registry.open.clear()
-        logger.tools_running(self._system.containment.names)
+        logger.tools_running(self._system.contained_tasks.names)
         if self._may_use_threads:  # False if `__aenter__` was cancelled early
             self._may_use_threads = False
             THREADS.unregister_runtime()

@@ -167,7 +167,9 @@ class Executor:
         """Start the task of a tool, in a context that `mark_context` has marked."""
         self.running += 1
         about = CallLabel(self.session, call_id, name)
-        return self._system.containment.start(work, partial(self._on_task_end, name), name, context, about)
+        return self._system.contained_tasks.start(
+            work, partial(self._on_task_end, name), name, context, about
+        )
 
     def start_separate_task(self, work: Work, name: str) -> None:
         """Run `work` in a separate task. Use this after a tool has ended, because a tool may damage its task."""

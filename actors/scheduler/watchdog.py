@@ -14,7 +14,7 @@ from weakref import WeakSet
 from msgspec import Struct
 
 from actors.core.stats.stats import Stalls
-from actors.kernel.contained import ContainedTask, Containment
+from actors.kernel.contained import ContainedTask, ContainedTasks
 from actors.kernel.forking import reset_after_fork
 from actors.telemetry import logger
 
@@ -40,23 +40,23 @@ class LoopWatch:
     Create the watch in the thread of the event loop.
 
     Args:
-        containment: Runs the tools of the runtime.
+        contained_tasks: The tasks that run the tools of the runtime.
     """
 
-    def __init__(self, containment: Containment) -> None:
-        self._containment = containment
+    def __init__(self, contained_tasks: ContainedTasks) -> None:
+        self._contained_tasks = contained_tasks
         self._loop = threading.get_ident()
         self._reported: tuple[ContainedTask, float] | None = None
         self._last_check = 0.0
         self.stalls: Stalls = Stalls()
         """The number and total time of the stalls so far."""
-        containment.on_start = WATCHDOG.ensure_running
+        contained_tasks.on_start = WATCHDOG.ensure_running
         WATCHDOG.add(self)
 
     @property
     def is_needed(self) -> bool:
         """True if a tool runs. An open toolset does not count as a running tool."""
-        return self._containment.named > 0
+        return self._contained_tasks.named > 0
 
     def close(self) -> None:
         """Stop watching the runtime."""
@@ -67,7 +67,7 @@ class LoopWatch:
 
         Runs in the watchdog thread.
         """
-        step, now = self._containment.step, monotonic()
+        step, now = self._contained_tasks.step, monotonic()
         if step is None:
             return STALL
         contained, since = step

@@ -188,7 +188,7 @@ def idle_tasks() -> int:
     """Return the number of idle tasks kept on trio for later tools: the highest number of tools that ran at once."""
     runner = getattr(GLOBAL_RUN_CONTEXT, "runner", None)
     names = () if runner is None else [task.name for task in runner.tasks]
-    return sum(name.endswith("Containment._contain") for name in names)
+    return sum(name.endswith("ContainedTasks._contain") for name in names)
 
 
 async def measure(runtime: Runtime, turns: int, first: ResourceCounts | None) -> Lap:

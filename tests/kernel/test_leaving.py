@@ -31,7 +31,7 @@ async def run_system() -> None:
     """Run a system with an actor and foreign code that is slow to end."""
     async with System() as system:
         ref = system.spawn(SlowActor, "slow")
-        system.containment.start(end_slowly, lambda _: None, "foreign", contextvars.copy_context())
+        system.contained_tasks.start(end_slowly, lambda _: None, "foreign", contextvars.copy_context())
         await ref.ask(Query())
         await anyio.lowlevel.checkpoint()
 
@@ -204,7 +204,7 @@ Ends = list[BaseException | None]
 
 
 def start(system: System, work: Work, ends: Ends) -> ContainedTask:
-    return system.containment.start(work, ends.append, "foreign", contextvars.copy_context())
+    return system.contained_tasks.start(work, ends.append, "foreign", contextvars.copy_context())
 
 
 @pytest.mark.parametrize("work", [leaves_a_group_open, exits])

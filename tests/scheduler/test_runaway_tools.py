@@ -118,11 +118,11 @@ async def test_the_watchdog_checks_again_when_the_running_step_would_count_as_st
     age: float | None, wait: float, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with System() as system:
-        watch = LoopWatch(system.containment)
+        watch = LoopWatch(system.contained_tasks)
         monkeypatch.setattr("actors.scheduler.watchdog.monotonic", lambda: 100.0)
         if age is not None:
-            contained = ContainedTask(system.containment, checkpoint, lambda error: None, "piece", None)
-            system.containment.step = contained, 100.0 - age
+            contained = ContainedTask(system.contained_tasks, checkpoint, lambda error: None, "piece", None)
+            system.contained_tasks.step = contained, 100.0 - age
         assert (watch.check(), watch.stalls.count) == (wait, count)
         watch.close()
 

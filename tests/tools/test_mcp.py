@@ -289,7 +289,7 @@ async def test_a_missing_mcp_program_or_server_raises_a_short_error() -> None:
         ) as raised:
             await runtime.open("a", tools=[mcp.http("http://127.0.0.1:9/mcp", {"Authorization": "s3cret"})])
         assert "s3cret" not in str(raised.value) + repr(raised.value)
-        assert runtime._system.containment.names == []
+        assert runtime._system.contained_tasks.names == []
 
 
 async def test_configured_servers_are_opened_by_name_with_their_secrets(tmp_path: Path) -> None:
@@ -536,6 +536,6 @@ async def test_the_process_of_an_mcp_server_ends_with_its_session() -> None:
         await wait_for_toolsets(runtime)
         while is_alive(pid):  # noqa: ASYNC110  on a busy machine, a slow server is killed a moment later
             await anyio.sleep(0.001)
-        assert runtime._system.containment.names == []
+        assert runtime._system.contained_tasks.names == []
         # the connection to the model is kept, and counts twice here
         assert len(os.listdir("/proc/self/fd")) <= before + 2

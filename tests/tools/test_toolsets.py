@@ -209,7 +209,7 @@ async def test_a_toolset_that_ignores_its_cancellation_is_reported_and_not_await
         await session.close()
         await wait_for_toolsets(runtime)
         assert told == ["deaf"]
-        assert runtime._system.containment.names == ["toolset/deaf"]
+        assert runtime._system.contained_tasks.names == ["toolset/deaf"]
         ended.set()
 
 
@@ -274,7 +274,7 @@ async def test_a_toolset_that_takes_too_long_to_open_is_abandoned() -> None:
     async with runtime_with(a=openai(), seconds=10) as runtime:
         with pytest.raises(ToolsetFailed, match=r"'bench' cannot be opened: it did not open within 0\.01 s"):
             await runtime.open("a", tools=[bench.source(opening=0.01)])
-        assert runtime._system.containment.names == []
+        assert runtime._system.contained_tasks.names == []
 
 
 async def test_a_cancelled_open_of_a_toolset_leaves_nothing_behind() -> None:
@@ -289,7 +289,7 @@ async def test_a_cancelled_open_of_a_toolset_leaves_nothing_behind() -> None:
             tasks.start_soon(open_session)
             await bench.opening.wait()
             tasks.cancel_scope.cancel()
-        assert runtime._system.containment.names == []
+        assert runtime._system.contained_tasks.names == []
         assert list(runtime.sessions) == []
         bench.holds.set()
         await runtime.open("a", tools=[bench.source()], id="s")

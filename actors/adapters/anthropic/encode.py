@@ -92,8 +92,8 @@ UNSIGNED = "unsigned"
 class AnthropicWriter(BaseWriter):
     """Writes the `messages` of a request, block by block."""
 
-    def write_text(self, json: Json) -> None:
-        self.write_block(b'{"type":"text","text":', json, b"}")
+    def write_text(self, text_json: Json) -> None:
+        self.write_block(b'{"type":"text","text":', text_json, b"}")
 
     def write_thinking(self, block: Thinking) -> None:
         """Write thinking verbatim. Thinking without a signature gets an empty signature."""

@@ -63,11 +63,11 @@ class OpenAIChatWriter(BaseWriter):
         self._write_message()
         return super().take_pieces()
 
-    def write_text(self, json: Json) -> None:
+    def write_text(self, text_json: Json) -> None:
         if self._parts:
-            self._parts.append(_TEXT % json)
+            self._parts.append(_TEXT % text_json)
         else:
-            self._words.append(json)
+            self._words.append(text_json)
 
     def write_thinking(self, block: Thinking) -> None:
         """Add reasoning to the open message: as a field, as the first content, or as the next call's signature."""

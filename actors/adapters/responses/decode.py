@@ -143,7 +143,7 @@ class ResponsesDecoder(Decoder):
         compatible item of its kind.
         """
         told = [as_object(item) for item in output]
-        known = [self._item_by_id(item) for item in told]
+        known = [self._find_known_item(item) for item in told]
         left = [item for item in self._items if not any(item is each for each in known)]
         place = 0
         for whole, item in zip(told, known, strict=True):
@@ -157,7 +157,7 @@ class ResponsesDecoder(Decoder):
                 self._complete_item(self._begin_item(whole, None), whole)
                 place = self.move_parts(count, place)
 
-    def _item_by_id(self, wire_item: Fields) -> _Item | None:
+    def _find_known_item(self, wire_item: Fields) -> _Item | None:
         """Return the known item that `wire_item`, a complete item, repeats. It is found by id or call id. Return None
         if there is none.
 
@@ -229,7 +229,7 @@ class ResponsesDecoder(Decoder):
 
     def _process_complete_item(self, wire_item: Fields, index: Slot) -> None:
         """Process a complete item of the stream, whether or not its deltas arrived."""
-        kind, item = as_string(wire_item.get("type")), self._item_by_id(wire_item)
+        kind, item = as_string(wire_item.get("type")), self._find_known_item(wire_item)
         if item is None or self._is_reused(item, wire_item, index):
             item = self._find_item(kind, "", index)
             if item is None or (item.done and not _is_compatible(item, wire_item)):
@@ -248,10 +248,10 @@ class ResponsesDecoder(Decoder):
         match part := item.part:
             case PartialText(kind="text"):
                 self._store_phase(item, wire_item)
-                self.reconcile_text(part, *_message_texts(wire_item))
+                self.complete_text(part, *_message_texts(wire_item))
                 self._process_message_extras(wire_item)
             case PartialText():
-                self.reconcile_text(part, *_reasoning_texts(wire_item))
+                self.complete_text(part, *_reasoning_texts(wire_item))
                 self.attach_seal(part, "reasoning_item", _resendable_json(wire_item))
             case PartialCall():
                 self.identify_call(
@@ -260,7 +260,7 @@ class ResponsesDecoder(Decoder):
                     _tool_name_of(wire_item, part.namespace),
                     is_final=True,
                 )
-                self.reconcile_text(part, self.arguments_text(wire_item.get(_CALLS[item.kind])))
+                self.complete_text(part, self.arguments_text(wire_item.get(_CALLS[item.kind])))
                 part.is_marked_complete = (
                     item.kind == "custom_tool_call" and wire_item.get("status") == "completed"
                 )
@@ -310,7 +310,7 @@ class ResponsesDecoder(Decoder):
                 self.add_arguments(call, self.arguments_text(delta))
             case _, "done", PartialCall() as call if kind in _CALLS:
                 self.identify_call(call, "", _tool_name_of(payload, call.namespace), is_final=True)
-                self.reconcile_text(
+                self.complete_text(
                     call, self.arguments_text(payload.get("arguments") or payload.get("input"))
                 )
                 self.end_part(call)

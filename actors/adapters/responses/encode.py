@@ -66,15 +66,15 @@ class ResponsesWriter(BaseWriter):
         self._write_user_message()
         return super().take_pieces()
 
-    def write_text(self, json: Json) -> None:
+    def write_text(self, text_json: Json) -> None:
         """Write the assistant's text as a message with its phase. A user's text is added to the open message."""
         if self._by_user:
-            self._only = None if self._content else json
-            self._content.append(_TEXT % json)
+            self._only = None if self._content else text_json
+            self._content.append(_TEXT % text_json)
             return
         item_id = self._next_id(b'"msg_') if self._keeps_ids else b""
         ending = b',"phase":%b}' % self._phase if self._phase else b"}"
-        self.write_block(b'{"type":"message"%b,"role":"assistant","content":' % item_id, json, ending)
+        self.write_block(b'{"type":"message"%b,"role":"assistant","content":' % item_id, text_json, ending)
         self._phase = b""
 
     def write_thinking(self, block: Thinking) -> None:

@@ -11,7 +11,7 @@ So the cost depends only on the new messages.
 
 A fragment is the text that was appended to the array of messages since the previous fragment, without the brackets of
 the array. In the families `openai_chat` and `responses`, a fragment contains complete messages: `{...},{...}` first,
-then `,{...}`. In the other families, the last message stays open in its list of blocks (`CheckState.opens`):
+then `,{...}`. In the other families, the last message stays open in its list of blocks (`CheckState.open_blocks_key`):
 `{"role":"user","content":[{...}` first, then `,{...}` for more blocks and `]},{"role":"assistant","content":[{...}` for
 the next message.
 
@@ -216,22 +216,27 @@ def _with_canonical_ids(
 
 def _as_message_array(state: CheckState, fragment: bytes) -> bytes:
     """Complete a fragment to a JSON array of messages, with a 0 in place of the messages or blocks checked before."""
-    if state.opens is None:
+    if state.open_blocks_key is None:
         return b"[0%b]" % fragment if state.message_count else b"[%b]" % fragment
     if state.role is None:
         return b"[%b]}]" % fragment
     before = b"0" if state.block_count else b""
-    return b'[{"role":"%b","%b":[%b%b]}]' % (state.role.encode(), state.opens.encode(), before, fragment)
+    return b'[{"role":"%b","%b":[%b%b]}]' % (
+        state.role.encode(),
+        state.open_blocks_key.encode(),
+        before,
+        fragment,
+    )
 
 
 def _check_parsed_fragment(state: CheckState, messages: JsonValue, *, strict: bool) -> CheckState:
     """Check the parsed messages of a fragment, as completed by `_as_message_array`, and return the next state."""
     assert type(messages) is list
-    read, resumes = state.copy(), state.opens is not None and state.role is not None
+    read, resumes = state.copy(), state.open_blocks_key is not None and state.role is not None
     read.strict = strict
-    begun = value_at(messages[0], str(state.opens)) if resumes else messages
+    begun = value_at(messages[0], str(state.open_blocks_key)) if resumes else messages
     if type(begun) is list and (
-        state.block_count if resumes else state.message_count and state.opens is None
+        state.block_count if resumes else state.message_count and state.open_blocks_key is None
     ):
         del begun[0]
     read.check_messages(messages, resumes=resumes)

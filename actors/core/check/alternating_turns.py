@@ -21,7 +21,7 @@ class AlternatingTurnsState(CheckState):
         follows_unanswered: Whether the last user message follows another user message that left calls without a result.
     """
 
-    opens: ClassVar[str | None] = "content"
+    open_blocks_key: ClassVar[str | None] = "content"
     model_role: ClassVar[str] = "assistant"
     may_end_empty: ClassVar[bool] = False
 
@@ -32,7 +32,7 @@ class AlternatingTurnsState(CheckState):
     block_count: int
 
     def check_messages(self, messages: list[JsonValue], *, resumes: bool = False) -> None:
-        key, model = str(self.opens), self.model_role
+        key, model = str(self.open_blocks_key), self.model_role
         for value in messages:
             if type(value) is not dict:
                 self.message_count += 1
@@ -91,7 +91,9 @@ class AlternatingTurnsState(CheckState):
                 self.check_block(block)
                 self.block_count += 1
         else:
-            self.reject_type("must be a list of blocks", f"{self.message_path}.{self.opens}", content)
+            self.reject_type(
+                "must be a list of blocks", f"{self.message_path}.{self.open_blocks_key}", content
+            )
             self.block_count += 1  # avoids a second fault for an empty message
 
     def check_block(self, block: JsonValue) -> None:

@@ -62,7 +62,7 @@ class Gemini(AlternatingTurnsState):
     """
 
     container = "contents"
-    opens: ClassVar[str | None] = "parts"
+    open_blocks_key: ClassVar[str | None] = "parts"
     model_role = "model"
 
     call_count: int = 0

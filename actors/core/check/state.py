@@ -39,7 +39,7 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
     Attributes:
         container: The key of the array of messages in a request.
         piece: The word for a message in error messages: `message` or `item`.
-        opens: The key of a message's blocks, if a fragment may end inside a message; None in families in which
+        open_blocks_key: The key of a message's blocks if a fragment may end inside a message; None in families in which
             fragments contain complete messages.
         marking: The type and the key of a cache mark.
         tool_names, model_name: The declared tools and the model; set only during the check of a complete request.
@@ -59,7 +59,7 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
     """
 
     container: ClassVar[str] = "messages"
-    opens: ClassVar[str | None] = None
+    open_blocks_key: ClassVar[str | None] = None
     piece: ClassVar[str] = "message"
     marking: ClassVar[tuple[str, str]] = ("ephemeral", "cache_control")
     tool_names: set[str]
@@ -127,7 +127,7 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
         """Check that a request may end here: every call has a result, and the last message has an accepted role."""
         if self.open_calls:
             self.report_unanswered("at the end")
-        if self.role is None and (self.opens or not self.message_count):
+        if self.role is None and (self.open_blocks_key or not self.message_count):
             self.fault("ALL-02 nothing", self.container, f"the request must have at least one {self.piece}")
         elif self.role not in self.dialect.turns.last_roles and not self.is_paused():
             self.fault("ALL-05", self.message_path, f"a request cannot end with role {self.role or 'system'}")
@@ -173,7 +173,11 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
 
         In families without open messages, this is the path of the message.
         """
-        return f"{self.message_path}.{self.opens}[{self.block_count}]" if self.opens else self.message_path
+        return (
+            f"{self.message_path}.{self.open_blocks_key}[{self.block_count}]"
+            if self.open_blocks_key
+            else self.message_path
+        )
 
     def checked_fields(self, value: JsonValue, shape: Shape, path: str = "") -> dict[str, JsonValue] | None:
         """Check the keys of an object and return the object.

@@ -154,8 +154,8 @@ class Writer(Protocol):
     def begin(self, role: Role) -> None:
         """Begin a message, or continue the last one if the family merges messages with the same role."""
 
-    def write_text(self, json: Json) -> None:
-        """Write a text block. `json` is the text as a JSON string literal."""
+    def write_text(self, text_json: Json) -> None:
+        """Write a text block. `text_json` is the text as a JSON string literal."""
 
     def write_thinking(self, block: Thinking) -> None:
         """Write reasoning: either a block sealed for the target, or a placeholder without a seal."""

@@ -144,16 +144,16 @@ class _BoundCall(Struct, frozen=True):
 
     Args:
         call: The call, with repaired arguments if they were malformed.
-        bound: The bound arguments, or their errors; None if the arguments are not JSON, or the tool is unknown or
+        bind_result: The bound arguments, or their errors; None if the arguments are not JSON, or the tool is unknown or
             disabled.
         repairs: The repairs of the arguments.
-        arguments: The bound arguments as JSON values.
+        json_arguments: The bound arguments as JSON values.
     """
 
     call: ToolCall
-    bound: BoundArguments | tuple[ArgumentError, ...] | None = None
+    bind_result: BoundArguments | tuple[ArgumentError, ...] | None = None
     repairs: tuple[Repair, ...] = ()
-    arguments: dict[str, JsonValue] = {}
+    json_arguments: dict[str, JsonValue] = {}
 
     @property
     def event(self) -> Scheduled:
@@ -192,7 +192,7 @@ def _plan_call(
     can_ask: bool,
     approved: bool,
 ) -> RunnableCall | Refused | Denied | WaitingCall:
-    call, bound = bound_call.call, bound_call.bound
+    call, bound = bound_call.call, bound_call.bind_result
     tool = tools.get(call.name)
     if tool is None:
         return _refusal(call, unknown_tool_error(call.name, tools))
@@ -202,7 +202,7 @@ def _plan_call(
         return _refusal(call, tool_error(call.name, (), call.raw or ""))
     if isinstance(bound, tuple):
         return _refusal(call, tool_error(call.name, bound))
-    approval = tool.approval_of(bound_call.arguments)
+    approval = tool.approval_of(bound_call.json_arguments)
     if approval == "deny":
         return denial(call)
     if tool.is_external:

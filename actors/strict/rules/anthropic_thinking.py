@@ -42,7 +42,7 @@ _LEADING, _ENDING = key_of_check("ANT thinking leads"), key_of_check("ANT thinki
 
 
 @dataclass(frozen=True, slots=True)
-class _SealedThinking:
+class _SignedThinking:
     """The state to which a signature binds a thinking block. All fields except the first two are digests."""
 
     model: str
@@ -73,7 +73,7 @@ def sign(
             walk.add_block(block, written)
     for made in produced:
         walk.add_block(made, _encode_block("assistant", made))
-    return _encode_signature(walk.seal_thinking(produced, text), settings)
+    return _encode_signature(walk.signature_content(produced, text), settings)
 
 
 def check(request: Json, mode: Mode, profile: AnthropicProfile, settings: AnthropicSettings) -> None:
@@ -172,7 +172,7 @@ class _ThinkingCheck:
             if self._walk.drops_foreign:
                 return
             raise RULES["ANT-42"].refuse(at=message_index, block=block_index)
-        now = self._walk.seal_thinking(blocks[:block_index], text)
+        now = self._walk.signature_content(blocks[:block_index], text)
         edited = seal.text != now.text
         if message_index == self._latest and (edited or seal.place != now.place):
             raise RULES["ANT-41"].refuse(at=message_index, block=block_index)
@@ -182,7 +182,7 @@ class _ThinkingCheck:
             self._check_prefix(message_index, block_index, seal, now)
 
     def _check_prefix(
-        self, message_index: int, block_index: int, sealed: _SealedThinking, current: _SealedThinking
+        self, message_index: int, block_index: int, sealed: _SignedThinking, current: _SignedThinking
     ) -> None:
         """Check that the content before a thinking block has not changed since the block was signed."""
         what = next((name for name, changed in _prefix_differences(sealed, current) if changed), None)
@@ -190,7 +190,7 @@ class _ThinkingCheck:
             raise RULES["ANT-44"].refuse(at=message_index, block=block_index, what=f"What changed: {what}.")
 
 
-def _prefix_differences(sealed: _SealedThinking, current: _SealedThinking) -> Iterable[tuple[str, bool]]:
+def _prefix_differences(sealed: _SignedThinking, current: _SignedThinking) -> Iterable[tuple[str, bool]]:
     """Yield (name, changed) for each part of the prefix, where `changed` is True if the part has changed since the
     block was signed.
     """
@@ -227,20 +227,20 @@ class _PrefixDigests:
         if not (self.drops_foreign and seal is not None and not self.is_bound(seal)):
             self._previous = _digest(signature.encode())
 
-    def is_bound(self, seal: _SealedThinking) -> bool:
+    def is_bound(self, seal: _SignedThinking) -> bool:
         """Return True if a signature was created for this request's model and account."""
         return (seal.model, seal.account) == (self._model, self._settings.account)
 
-    def seal_thinking(self, earlier: Sequence[Json], text: str) -> _SealedThinking:
+    def signature_content(self, earlier_blocks: Sequence[Json], text: str) -> _SignedThinking:
         """Return the state that the signature of a thinking block at the current position must contain.
 
-        `earlier` contains the preceding blocks of the same message.
+        `earlier_blocks` contains the preceding blocks of the same message.
         """
         place = [
             _digest(block.get("thinking", "").encode()) if block["type"] in THINKING else block["type"]
-            for block in earlier
+            for block in earlier_blocks
         ]
-        return _SealedThinking(
+        return _SignedThinking(
             model=self._model,
             account=self._settings.account,
             system=self._system,
@@ -252,17 +252,17 @@ class _PrefixDigests:
         )
 
 
-def _encode_signature(seal: _SealedThinking, settings: AnthropicSettings) -> str:
+def _encode_signature(seal: _SignedThinking, settings: AnthropicSettings) -> str:
     payload = dump(asdict(seal))
     return base64.b64encode(_hmac_of(payload, settings.secret) + payload).decode()
 
 
-def _open_signature(signature: str, settings: AnthropicSettings) -> _SealedThinking | None:
+def _open_signature(signature: str, settings: AnthropicSettings) -> _SignedThinking | None:
     return _decode_signature(signature, settings.secret)
 
 
 @lru_cache(maxsize=2000)
-def _decode_signature(signature: str, secret: bytes) -> _SealedThinking | None:
+def _decode_signature(signature: str, secret: bytes) -> _SignedThinking | None:
     try:
         raw = base64.b64decode(signature, validate=True)
     except (binascii.Error, ValueError):
@@ -270,7 +270,7 @@ def _decode_signature(signature: str, secret: bytes) -> _SealedThinking | None:
     mac, payload = raw[:32], raw[32:]
     if not hmac.compare_digest(mac, _hmac_of(payload, secret)):
         return None
-    return _SealedThinking(**json.loads(payload))
+    return _SignedThinking(**json.loads(payload))
 
 
 def _hmac_of(payload: bytes, secret: bytes) -> bytes:

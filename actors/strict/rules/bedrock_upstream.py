@@ -128,7 +128,7 @@ def _to_vendor_block(block: Json) -> Iterable[Json]:
     ((kind, value),) = block.items()
     match kind:
         case "text":
-            yield _to_vendor_text(block)
+            yield _to_vendor_text_block(block)
         case "toolUse":
             yield {
                 "type": "tool_use",
@@ -146,9 +146,9 @@ def _to_vendor_block(block: Json) -> Iterable[Json]:
                 **failed,
             }
         case "reasoningContent":
-            yield _to_vendor_thinking(value)
+            yield _to_vendor_thinking_block(value)
         case "image" | "document":
-            yield _to_vendor_media(kind, value)
+            yield _to_vendor_media_block(kind, value)
         case _:
             return
 
@@ -161,7 +161,7 @@ def _to_vendor_part(part: Json) -> Iterable[Json]:
         yield from _to_vendor_block(part)
 
 
-def _to_vendor_text(block: Json) -> Json:
+def _to_vendor_text_block(block: Json) -> Json:
     return {"type": "text", "text": block["text"]}
 
 
@@ -170,14 +170,14 @@ def _to_vendor_id(call_id: str) -> str:
     return call_id.replace(".", "_2E").replace(":", "_3A")
 
 
-def _to_vendor_thinking(value: Json) -> Json:
+def _to_vendor_thinking_block(value: Json) -> Json:
     if "redactedContent" in value:
         return {"type": "redacted_thinking", "data": value["redactedContent"]}
     text = value["reasoningText"]
     return {"type": "thinking", "thinking": text["text"], "signature": text.get("signature", "")}
 
 
-def _to_vendor_media(kind: str, value: Json) -> Json:
+def _to_vendor_media_block(kind: str, value: Json) -> Json:
     media_type = (
         f"image/{value['format']}" if kind == "image" else _MIMES.get(value.get("format"), "text/plain")
     )

@@ -247,9 +247,9 @@ def check_minimax(request: Mapping[str, Json]) -> None:
     _check_thinking_settings(request, "minimax", RULES["MMX-04"])
 
 
-def _check_thinking_settings(request: Mapping[str, Json], maker: str, rule: ServerRule) -> None:
+def _check_thinking_settings(request: Mapping[str, Json], model_maker: str, rule: ServerRule) -> None:
     row = served_model(str(request.get("model")))
-    if row is None or row.maker != maker:
+    if row is None or row.maker != model_maker:
         return
     config, effort = request.get("thinking"), request.get("reasoning_effort")
     kind = config.get("type") if is_object(config) else None

@@ -172,7 +172,9 @@ class ToolsetOwner:
         if self._closing:
             self._scope.cancel()
         name = f"toolset/{self.source.name}"
-        self._system.containment.start(self._run_opening, self._on_end, name, self._system.variables.copy())
+        self._system.contained_tasks.start(
+            self._run_opening, self._on_end, name, self._system.variables.copy()
+        )
 
     async def _run_opening(self) -> None:
         """Enter the toolset's context manager, stay inside until the toolset is closed or lost, and exit."""

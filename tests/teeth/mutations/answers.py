@@ -92,7 +92,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "answers: an empty final object replaces the arguments",
-        "actors/adapters/assembly.py:MessageBuilder.reconcile_text",
+        "actors/adapters/assembly.py:MessageBuilder.complete_text",
         "('', '{}')",
         "('',)",
         (ASTRAY,),

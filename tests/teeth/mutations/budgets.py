@@ -159,7 +159,7 @@ MUTATIONS = (
     ),
     Mutation(
         "shared budgets: in a new period a new request precedes a waiting one",
-        "actors/provider/budgets.py:Share._wait_for_room",
+        "actors/provider/budgets.py:Share._wait_until_counted",
         "_admit_waiting(self._budgets)",
         "",
         (

@@ -90,7 +90,7 @@ MUTATIONS = (
     Mutation(
         "host code: an interrupt is lost in the tool that it hits",
         "actors/kernel/contained.py:ContainedTask.run",
-        "self._containment.on_interrupt(raised)",
+        "self._contained_tasks.on_interrupt(raised)",
         "pass",
         (STRIKES,),
     ),

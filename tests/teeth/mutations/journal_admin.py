@@ -125,7 +125,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "backup: writers wait for it",
-        "actors/journal/storage/sqlite/connection.py:Connections.copy",
+        "actors/journal/storage/sqlite/connection.py:Connections.copy_journal",
         "copy_into(connection, path, check)",
         """
         with self._writing, self._lock:
@@ -135,7 +135,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "backup: an existing file is replaced",
-        "actors/journal/storage/sqlite/connection.py:Connections.copy",
+        "actors/journal/storage/sqlite/connection.py:Connections.copy_journal",
         "check_target(path)",
         "path.unlink(missing_ok=True)",
         (f"{BACKUP}::test_a_backup_never_replaces_a_file",),

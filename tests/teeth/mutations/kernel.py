@@ -134,7 +134,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "kernel: foreign code runs in a damaged nursery",
-        "actors/kernel/contained.py:Containment._reuse_nursery",
+        "actors/kernel/contained.py:ContainedTasks._reuse_nursery",
         "is_sound and len(self._spare) < SPARES",
         "len(self._spare) < SPARES",
         ("tests/kernel/test_leaving.py::test_host_code_is_not_affected_by_earlier_host_code",),

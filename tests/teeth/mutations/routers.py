@@ -293,7 +293,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "host router: a Ray actor that has ended is not replaced by another one",
-        "actors/hosts/ray_hosts.py:RayHosts._call",
+        "actors/hosts/ray_hosts.py:RayHosts._wait_for_answer",
         "(errors.RayError, ValueError)",
         "(ValueError,)",
         (f"{RAY}::test_an_ask_whose_answer_is_lost_is_repeated_with_the_same_key",),

@@ -101,7 +101,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "scale: a running tool counts as abandoned",
         "actors/runtime/statistics.py:runtime_stats",
         "host.quarantine.by_tool()",
-        "dict.fromkeys(host.system.containment.names, 1)",
+        "dict.fromkeys(host.system.contained_tasks.names, 1)",
         (HELD,),
     ),
     Mutation(

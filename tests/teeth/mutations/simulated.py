@@ -120,7 +120,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: a tenant's shared budget is never used up",
-        "actors/provider/budgets.py:Share._wait_for_room",
+        "actors/provider/budgets.py:Share._wait_until_counted",
         "budget.used_up_limit()",
         "None",
         SEEDS,

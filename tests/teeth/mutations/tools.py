@@ -14,8 +14,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "watchdog: it runs as long as a toolset is open",
         "actors/scheduler/watchdog.py:LoopWatch.is_needed",
-        "self._containment.named > 0",
-        "bool(self._containment.names)",
+        "self._contained_tasks.named > 0",
+        "bool(self._contained_tasks.names)",
         ("tests/scheduler/test_runaway_tools.py",),
     ),
     Mutation(

@@ -131,8 +131,10 @@ class Connections:
             self._checkpoint(connection)
             self._record_sizes()
             is_emptied = not (self.deleted or self._wal.stat().st_size)
-            readers = [] if is_emptied else find_readers(self.path)
-            return list(find_remaining_data(self.path, connection, is_emptied=is_emptied, readers=readers))
+            reader_pids = [] if is_emptied else find_readers(self.path)
+            return list(
+                find_remaining_data(self.path, connection, is_emptied=is_emptied, reader_pids=reader_pids)
+            )
 
     def _rewrite_file(self, connection: sqlite3.Connection) -> None:
         self.deleted = True
@@ -189,8 +191,8 @@ class Connections:
             finally:
                 self._reader.rollback()
 
-    def copy(self, path: Path, check: Callable[[], object]) -> None:
-        """Copy the journal to a new file while other processes write; see `actors.journal.storage.sqlite.backup`."""
+    def copy_journal(self, path: Path, check: Callable[[], object]) -> None:
+        """Copy the journal to a new file while other processes write. `check` may stop the copy; see `copy_into`."""
         check_target(path)
         self._ensure_prepared()
         with translate_errors(str(self.path)):

@@ -35,7 +35,7 @@ def is_rewritten(connection: Connection) -> bool:
 
 
 def find_remaining_data(
-    path: Path, connection: Connection, *, is_emptied: bool, readers: Sequence[int]
+    path: Path, connection: Connection, *, is_emptied: bool, reader_pids: Sequence[int]
 ) -> Iterator[RemainingData]:
     """Yield the files that may contain data of deleted sessions.
 
@@ -43,12 +43,12 @@ def find_remaining_data(
         path: The journal file.
         connection: A connection to the file, while other writers are excluded.
         is_emptied: Whether the write-ahead log is empty now.
-        readers: Ids of the processes that are known to read the file.
+        reader_pids: Ids of the processes that are known to read the file.
     """
     log = path.with_name(f"{path.name}-wal")
     if not is_emptied:
         for place in (path, log):
-            yield RemainingData(str(place), _explain_delay(readers), _file_size(place), is_temporary=True)
+            yield RemainingData(str(place), _explain_delay(reader_pids), _file_size(place), is_temporary=True)
     elif not is_rewritten(connection) or _file_size(path) != _expected_size(connection):
         reason = "unused parts of its pages may contain deleted data; rewrite the file with runtime.journal.vacuum()"
         yield RemainingData(str(path), reason, _file_size(path))
@@ -60,9 +60,9 @@ def find_remaining_data(
         )
 
 
-def _explain_delay(readers: Sequence[int]) -> str:
+def _explain_delay(reader_pids: Sequence[int]) -> str:
     """Return the reason why the write-ahead log could not be emptied."""
-    who = f"process {' and '.join(map(str, readers))}" if readers else "another program"
+    who = f"process {' and '.join(map(str, reader_pids))}" if reader_pids else "another program"
     return f"{who} still reads the earlier state of the file; end that process, and delete again"
 
 

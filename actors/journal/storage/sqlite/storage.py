@@ -292,7 +292,7 @@ class SqliteStorage:
 
     def backup(self, path: Path, check: Callable[[], object]) -> None:
         """Copy the journal to a new file. Other processes may write in the meantime."""
-        self._connections.copy(path, check)
+        self._connections.copy_journal(path, check)
 
     def sessions(
         self, which: SessionFilter = EVERY, *, limit: int = 100, after: Page | None = None
