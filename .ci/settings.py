@@ -33,7 +33,7 @@ The field of the request that holds each setting, by wire family. A dash: the fa
 HOSTS = """
 ## Hosts
 
-Settings that a profile omits although its wire family has a field for them. Model facts exclude more: see
+A profile may omit a setting although its wire family has a field for it. Some models accept fewer settings: see
 [models](models.md).
 """
 

@@ -287,7 +287,10 @@ class NotAwaited(SessionError):
 
 
 class DecisionRefused(SessionError):
-    """A decision has an invalid type, the wrong `digest`, or invalid replacement arguments."""
+    """A decision about a tool call was rejected.
+
+    Its type is invalid, its `digest` does not match the call, or its replacement arguments are invalid.
+    """
 
 
 class SessionClosed(SessionError):

@@ -2,7 +2,7 @@
 
 `actors.adapters.importing` uses this module for transcripts without a named dialect. In these transcripts, a message
 without a role, or with a part of an unknown kind, does not fit any family, because a reader would have to guess the
-message's role.
+message's role or the meaning of the part.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -17,8 +17,8 @@ from actors.core.transcript.transcript import Writer
 class BaseWriter(Writer):
     """The base class of message writers. It begins messages and collects their bytes; subclasses write the blocks.
 
-    The bytes are collected in pieces. A long literal becomes a separate piece without a copy. All bytes between two
-    long literals are joined into one piece.
+    The bytes are collected in pieces. A long JSON string becomes a separate piece without a copy. All bytes between
+    two long strings are joined into one piece.
     """
 
     # closes the last message; empty in families that close every message at once

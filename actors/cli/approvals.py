@@ -1,4 +1,4 @@
-"""Decide whether a tool call may run, from the command-line options or by asking the person at the terminal."""
+"""Decide whether a tool call may run, from the command-line options or by asking the user at the terminal."""
 
 import argparse
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ from actors.tools import Tool
 
 Answer: TypeAlias = Literal["yes", "no", "always"]
 AskAtTerminal: TypeAlias = Callable[[str], Awaitable[Answer]]
-"""Shows one call, as text, to the person and returns the answer."""
+"""Shows one call, as text, to the user and returns the answer."""
 
 QUESTION = "[y]es, [n]o, [a]lways?"
 _WIDTH = 300
@@ -60,7 +60,7 @@ def with_verdicts(
 
 
 def parse_answer(line: str) -> Answer:
-    """Return the answer in a line that a person typed. Everything except a clear yes or always means no."""
+    """Return the answer in a line that a user typed. Everything except a clear yes or always means no."""
     word = line.strip().lower()
     if word in ("a", "always"):
         return "always"
@@ -77,8 +77,8 @@ class Approvals:
     """The approval callback of a command. It decides about calls one at a time, in order of arrival.
 
     Args:
-        policy: `allow` or `deny` applies to every call; `ask` asks the person.
-        ask: Asks the person about a call. Without a terminal, this is None: calls are denied, and `denied` lists them.
+        policy: `allow` or `deny` applies to every call; `ask` asks the user.
+        ask: Asks the user about a call. Without a terminal, this is None: calls are denied, and `denied` lists them.
     """
 
     def __init__(self, policy: Literal["ask", "allow", "deny"], ask: AskAtTerminal | None) -> None:
@@ -87,7 +87,7 @@ class Approvals:
         self._always: set[str] = set()
         self._lock = anyio.Lock()
         self.while_asking: Callable[[CallId], AbstractContextManager[None]] = lambda _call_id: nullcontext()
-        """Returns a context manager that is entered while a call waits for the person's answer."""
+        """Returns a context manager that is entered while a call waits for the user's answer."""
         self.denied: list[str] = []
         """Names of the tools that did not run because there was no terminal to ask at."""
 

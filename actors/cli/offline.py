@@ -43,7 +43,7 @@ async def run_stand_ins(target: str | None) -> AsyncGenerator[tuple[Config, str]
     """
     name = target or "gpt"
     if name not in MODELS:
-        raise UnknownTarget(f"No stand-in {name[:80]!r}; --offline has {' and '.join(MODELS)}")
+        raise UnknownTarget(f"Unknown offline model {name[:80]!r}; --offline supports {' and '.join(MODELS)}")
     servers = {"gpt": OpenAIServer(stand_in_answer), "claude": AnthropicServer(stand_in_answer)}
     async with serve(*servers.values()):
         backends = {name: _backend_settings(name, server) for name, server in servers.items()}

@@ -23,7 +23,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> Exit:
-    """Print the size of the converted request, a word for each message, and every change."""
+    """Print the size of the converted request, its messages (as in `actors.cli.shape`), and every change."""
     rules = dialect(options.to)
     _, value = read_transcript(options.file)
     made = Conversion(value, options.source, rules)

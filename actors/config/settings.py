@@ -115,7 +115,7 @@ class RuntimeLimits(FrozenModel):
         thread_wait_timeout: Seconds that a blocking tool waits for a thread before its call is rejected.
         max_abandoned_calls: Closed calls of one tool that may still be running. At this number, further calls of the
             tool are rejected.
-        result_bytes: Bytes of a tool's result that are stored, as JSON. A longer result is truncated, with a mark.
+        result_bytes: Bytes of a tool's result that are stored, as JSON. A longer result is truncated, with a marker.
         max_subagent_depth: Levels of subagents below the session that a program opened.
         max_active_sessions: Idle sessions that stay active instead of being hibernated. The default depends on
             `memory`, and is at least 64.

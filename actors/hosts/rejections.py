@@ -27,7 +27,7 @@ RejectionKind: TypeAlias = Literal["leased", "refused", "ended", "unreachable"]
 
 
 class Rejection(Struct, frozen=True):
-    """The outcome of a try after which the request may be repeated at another host.
+    """The reason why a host did not serve a request, which may now be sent to another host.
 
     Args:
         kind: `leased`: another host owns the session. `refused`: the host accepts no more sessions. `ended`: the

@@ -6,11 +6,11 @@ Out: the address of the next host, the seconds to wait, or the error of the last
 A request goes to the owner of its session. The owner is known from an earlier answer, or from the host that was tried:
 a host that does not own the session names the owner. A session without an owner goes to the host that `place` chooses.
 
-    rejection of the last try    next host
-    leased                       the owner that the host named
-    refused                      another host; the owner again if no other host can claim the session
-    ended                        the host that now owns the session, at most `ENDED` times
-    unreachable                  another host, which claims the session as soon as the owner's lease has expired
+    rejection of the last try                     next host
+    leased (another host owns the session)        the owner that the host named
+    refused (the host accepts no more sessions)   another host; the owner again if no other host can claim the session
+    ended (the session ended during the request)  the host that now owns the session, at most `ENDED` times
+    unreachable (the host did not answer)         another host, which can claim the session once the lease has expired
 
 A host that was unreachable is excluded for a bounded time. A request tries each host once without a delay. Before each
 further try of the same host, the request waits, so hosts that name each other as the owner cause no busy loop.

@@ -60,7 +60,7 @@ class LogEnds:
         return self._fences.get(session, 0)
 
     def record_loss(self, error: JournalBehind, fence: int) -> None:
-        """Prepare the `EventsLost` entry that must be written after a loss; see `pending_loss`.
+        """Prepare the `EventsLost` entry that must be written after events were lost; see `pending_loss`.
 
         If several appends fail because of the same loss, only the first call has an effect.
 

@@ -35,7 +35,7 @@ class JournalHealth(Struct):
         queued: Number of commands that the actor has received but has not started to run.
         renewed_at: Time of the last lease renewal, by the event loop's clock; None before the first renewal.
         commits: Durations of commits.
-        clock: The wall clock, in seconds since 1970.
+        clock: Returns the wall-clock time in seconds since 1970.
     """
 
     damage: str = ""

@@ -93,7 +93,7 @@ class Context(Struct, Generic[C], eq=False):
 
     def start(
         self,
-        function: Callable[[*Args], Coroutine[Any, Any, object]],  # Any: values for the event loop
+        function: Callable[[*Args], Coroutine[Any, Any, object]],  # Any: seen by the event loop only
         *args: *Args,
         name: str | None = None,
         holds: bool = False,

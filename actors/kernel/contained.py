@@ -30,7 +30,7 @@ from actors.kernel.tasks import OnEnd, Work, prime, priming_point
 if TYPE_CHECKING:
     import trio
 
-Run: TypeAlias = Coroutine[Any, Any, None]  # Any: values for the event loop
+Run: TypeAlias = Coroutine[Any, Any, None]  # Any: seen by the event loop only
 
 SPARES = 16  # maximum number of idle nurseries that are kept for reuse
 PASSES = 64  # maximum number of turns of the event loop to wait for dropped tasks
@@ -111,7 +111,7 @@ class ContainedTask:
             del raised  # the traceback of `raised` refers to this frame
 
     @types.coroutine
-    def drive(self) -> Generator[Any, Any, None]:  # Any: values for the event loop
+    def drive(self) -> Generator[Any, Any, None]:  # Any: seen by the event loop only
         """Run the coroutine of the foreign code step by step until it ends or the task is dropped."""
         coroutine, contained_tasks = self._work(), self._contained_tasks
         value: Any = None  # Any: the event loop sends objects of any type

@@ -34,7 +34,7 @@ class Waiter(Protocol):
     def set_result(self, value: Any, /) -> None:  # Any: a task is woken with a value of any type
         """Wake the task with `value`. Must not be called on a waiter that is done."""
 
-    def result(self) -> Any: ...  # Any: a value of any type; `Reply` and `BoundedQueue` are typed
+    def result(self) -> Any: ...  # Any: the waker chooses the value; `Reply` and `BoundedQueue` are typed
     def __await__(self) -> Generator[Any, None, Any]: ...  # Any: the loop and the waker choose the values
 
 
@@ -55,7 +55,7 @@ class TrioWaiter:
     def cancelled(self) -> bool:
         return self._cancelled
 
-    def set_result(self, value: Any, /) -> None:  # Any: a value of any type, as in `Waiter`
+    def set_result(self, value: Any, /) -> None:  # Any: the waker chooses the value, as in `Waiter`
         """Wake the task with `value`. Must not be called on a waiter that is done."""
         self._done = True
         self._value = value
@@ -63,10 +63,10 @@ class TrioWaiter:
             task, self._task = self._task, None
             sys.modules["trio"].lowlevel.reschedule(task)
 
-    def result(self) -> Any:  # Any: a value of any type, as in `Waiter`
+    def result(self) -> Any:  # Any: the waker chooses the value, as in `Waiter`
         return self._value
 
-    def __await__(self) -> Generator[Any, None, Any]:  # Any: a value of any type, as in `Waiter`
+    def __await__(self) -> Generator[Any, None, Any]:  # Any: the waker chooses the value, as in `Waiter`
         if not self._done:
             lowlevel = sys.modules["trio"].lowlevel
             self._task = lowlevel.current_task()
@@ -110,7 +110,7 @@ class EventLoop(Struct, frozen=True):
     task: Callable[[], object]
     next: Callable[[Callable[[], None]], object]
     soon: Callable[[Callable[[], None]], object]
-    spawn: Callable[[Coroutine[Any, Any, None], str, Context], object]  # Any: values for the event loop
+    spawn: Callable[[Coroutine[Any, Any, None], str, Context], object]  # Any: seen by the event loop only
     uncancel: Callable[[], None]
     cancelled: type[BaseException]
     protect: Callable[[Callable[..., object]], object]

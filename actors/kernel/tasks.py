@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from actors.kernel.event_loop import Changes, EventLoop, Scope
 
-Work: TypeAlias = Callable[[], Coroutine[Any, Any, object]]  # Any: values for the event loop
+Work: TypeAlias = Callable[[], Coroutine[Any, Any, object]]  # Any: seen by the event loop only
 OnEnd: TypeAlias = Callable[[BaseException | None], None]
 
 

@@ -101,7 +101,7 @@ class Pricing:
         prices: The configured prices of models.
         windows: Whether `window` returns only configured context windows, or context windows from `genai-prices` as
             well.
-        clock: The wall clock, in seconds since 1970, because list prices change.
+        clock: Returns the wall-clock time in seconds since 1970. It is needed because list prices change.
     """
 
     def __init__(

@@ -298,8 +298,8 @@ def check_prices(
         binding = resolver.backend(member).binding
         if resolver.cost(binding, Usage()) is None:
             raise ConfigError(
-                f"A budget of money needs the price of model {binding.model!r} (backend {member!r}), but the price "
-                "is unknown; add it to [prices] or to Runtime(prices=...)"
+                f"A cost budget needs the price of model {binding.model!r} (backend {member!r}), but the price is "
+                "unknown; add it to [prices] or to Runtime(prices=...)"
             )
 
 

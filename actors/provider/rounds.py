@@ -80,8 +80,8 @@ class Endpoint(Struct, frozen=True):
         answer_bytes: Maximum size of one answer on the wire, in bytes. If an answer is larger, the request fails, and
             the next backend is tried.
         silence_timeout: Seconds without content after which a stream fails. `None` means no limit.
-        clock: The wall clock, in seconds since 1970. It is needed for headers that contain the time at which a retry is
-            allowed.
+        clock: Returns the wall-clock time in seconds since 1970. It is needed for headers that contain the time at
+            which a retry is allowed.
     """
 
     url: str

@@ -62,7 +62,7 @@ class JournalAdmin:
 
     def __init__(self, access: HostAccess, registry: SessionRegistry, refusals: deque[Refusal]) -> None:
         self._access, self._registry, self._refusals = access, registry, refusals
-        self._clock = time  # the wall clock, in seconds since 1970; tests replace it
+        self._clock = time  # returns the wall-clock time in seconds since 1970; tests replace it
 
     def _host(self) -> SessionHost:
         """Return the host, after checking that the runtime is running and the caller is on its event loop."""

@@ -80,8 +80,8 @@ async def run(
         config, environ: As for `Runtime`, but `[journal]` is ignored: the log is in memory.
 
     Raises the same errors as `Runtime`, `Runtime.open` and `Session.ask`. Cancelling the caller cancels the ask and
-    closes its calls. Results and decisions cannot be passed later, so an ask that needs them ends with the status
-    `awaiting`.
+    closes its calls. Results of external tools and approval decisions cannot be passed later, so an ask that needs
+    them ends with the status `awaiting`.
     """
     async with Runtime(config, environ=environ, journal=MemoryStorage()) as runtime:
         session = await runtime.open(target, tools=tools, system=system, approve=approve, deps=deps)

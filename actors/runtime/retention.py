@@ -191,7 +191,7 @@ class Retention(Struct):
         journal: The journal actor.
         retention: Seconds after its last use at which a session expires.
         delete: Deletes many sessions.
-        clock: The wall clock, in seconds since 1970.
+        clock: Returns the wall-clock time in seconds since 1970.
         steady: A monotonic clock, in seconds.
     """
 

@@ -160,7 +160,7 @@ def seconds_since_1970(time: datetime | None) -> float | None:
 
 
 def refusal_dumps(on_refusal: "OnRefusal") -> "Dumps":
-    """Return the object that dumps rejected requests, for an `on_refusal=` argument."""
+    """Convert the `on_refusal=` argument to the object that dumps rejected requests."""
     from actors.provider.dumps import Dumps
 
     return Dumps(on_refusal)

@@ -41,7 +41,7 @@ class ThreadSlot:
         self._pool._free_slot(self)
 
     def abandon(self) -> None:
-        """Record that the call was closed, so that nothing waits for this slot's thread any more."""
+        """Record that the call of this slot was closed. From now on, nothing waits for the slot's thread to finish."""
         self._pool._mark_abandoned(self)
 
 
@@ -160,7 +160,7 @@ class Threads:
 
     def withdraw(self, request: SlotRequest) -> None:
         """Remove a request from the queue. If the request has received a slot, return the slot to the pool."""
-        # Another thread may answer the request until the lock is held, so return a slot that it received.
+        # Until this thread holds the lock, another thread may give the request a slot. That slot is returned below.
         with self._lock:
             slot, request.slot = request.slot, None
             if slot is None and (queue := self._waiting.get(request.limit)) is not None:

@@ -1,11 +1,11 @@
-"""Compact the history of a session: shorten tool results to marks, and replace turns by a summary from a backend.
+"""Compact the history of a session: replace long results by placeholders, and turns by a summary from a backend.
 
 `actors.core.history.compaction` chooses the results and the turns, and defines the content of a summary. This module
-requests the summary. If the backend writes no summary, only results are shortened.
+requests the summary. If the backend writes no summary, only results are replaced.
 
 Like any request, the request for a summary is logged before its first byte is sent, and its usage counts towards
 budgets and attempts. The request continues the lane with the same tools, so the provider's cache is used, but the model
-may not call the tools. The lane does not advance, because no later request continues the request for a summary.
+may not call the tools. The request does not become part of the lane, because no later request continues from it.
 """
 
 from functools import partial

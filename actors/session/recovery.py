@@ -58,7 +58,7 @@ class Recovery(Struct):
         return interrupted_result(bound, INTERRUPTED, self.log.state.turns if bound else 0), seq
 
     def cancel(self, context: Context[Any]) -> None:  # Any: any actor may call this
-        """Stop the calls that run again, and prevent further ones.
+        """Cancel the calls that the recovery is running again, and run no further calls.
 
         `context` is the context of the actor whose handler calls this method.
         """

@@ -50,9 +50,9 @@ def refused_parameters(
 def record_omissions(
     backend: ResolvedBackend, settings: Settings, omissions: Sequence[OmittedParameter], why: str
 ) -> RefusedRequest:
-    """Record rejected parameters, so that later requests to the binding omit them.
+    """Record rejected parameters, so that later requests to the backend's binding omit them.
 
-    Return the entry for the ask's result.
+    Return the description of the rejected request for the ask's result.
     """
     backend.facts.learn(omissions, settings, why)
     for omission in omissions:

@@ -120,7 +120,10 @@ class RepeatedAsks:
     def _check_queue_space(self, session: str) -> None:
         waiting = self._reading + sum(map(len, self._pending.joined.values()))
         if waiting >= MAX_REPEATED:
-            raise QueueFull(f"Session {session!r} has {waiting} repeated asks waiting; try again later")
+            raise QueueFull(
+                f"In session {session!r}, {waiting} repeated asks already wait for the result of the first ask with "
+                "their key; try again later"
+            )
 
     async def _answer_from_log(
         self, submit: Submit, session: str, ask_number: int, pending_calls: tuple[ToolCall, ...]

@@ -195,7 +195,10 @@ class TurnSteps:
         return steps.Ready()
 
     async def _current_epoch(self) -> int:
-        """Return the number of the lane's epoch. If the turn has not rendered a request yet, render the history."""
+        """Return the number of the lane's epoch.
+
+        Rendering determines the number, so the history is rendered if this turn has not rendered a request yet.
+        """
         if self._rendered is not None:
             return self._rendered.lane._state.epoch
         render = Render(self.backend.binding, self._log.state.history, self._ask.ledger.latest)

@@ -32,7 +32,7 @@ class ReasoningDigests:
             self._known.popitem(last=False)
 
     def index_of_change(self, messages: Iterable[Json]) -> int | None:
-        """Return the index of the first message that has calls and changed reasoning; None if no message does."""
+        """Return the index of the first message that has calls and whose reasoning was changed; otherwise None."""
         prefix = hashlib.sha256()
         for at, message in enumerate(messages):
             if calls := message.get("tool_calls"):

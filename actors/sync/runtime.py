@@ -86,5 +86,5 @@ class BlockingRuntime:
         return self._calls.wait(partial(function, self._runtime))
 
     def close(self) -> None:
-        """Cancel the asks in flight, exit the runtime as the end of `async with` does, and end the thread."""
+        """Cancel the asks in flight, close the runtime as leaving its `async with` block would, and stop the thread."""
         self._loop.close()

@@ -143,7 +143,7 @@ def _escape_character(character: str) -> str:
 
 
 def _truncate(text: str) -> str:
-    """Shorten a string to `MOST_TEXT` characters, with a mark at the cut."""
+    """Shorten a string to `MOST_TEXT` characters, with a marker at the cut."""
     text = str.__str__(text)  # an exact str: a subclass may override the methods used here
     return text if len(text) <= MOST_TEXT else f"{text[: MOST_TEXT - 6]} [cut]"
 

@@ -46,7 +46,7 @@ def think(text: str) -> ScriptPart:
 
 
 def call(name: str, /, **arguments: Json) -> ScriptPart:
-    """Return a script part: the model calls a tool. Adjacent calls form one answer and end it."""
+    """Return a script part: the model calls a tool. Consecutive calls form one answer; it ends after the last call."""
     return Call(name, arguments)
 
 
@@ -159,7 +159,9 @@ class _LoopbackTransport:
             if url.startswith(backend.endpoint) and _requests_model(backend.model, url, body):
                 there = server.endpoint + url.removeprefix(backend.endpoint)
                 return self._http.send(there, headers, segments, timeouts)
-        raise ConfigError(f"offline() has no script for {url}; add the target to the script")
+        raise ConfigError(
+            f"offline() has no scripted answers for {url}; add an entry for its target to the script"
+        )
 
     async def close(self) -> None:
         """Close every connection."""

@@ -146,9 +146,9 @@ class ClientExchange:
         self._limit_wait(connection, "waiting for an answer", self._timeouts.first_byte)
 
     def _limit_wait(self, connection: Connection, wait_name: str, seconds: float) -> None:
-        """Limit the next wait.
+        """Limit the next wait on `connection` to `seconds`. `wait_name` names the wait in errors.
 
-        Do nothing if the head has arrived, or if the request is sent again over another connection.
+        Do nothing if the response's head has arrived, or if another connection has replaced this one.
         """
         if connection is self._connection and not self._is_answered:
             self._deadlines.limit_wait(wait_name, seconds)

@@ -224,7 +224,11 @@ async def test_the_offline_option_of_run_answers_without_a_key_or_a_network() ->
     [
         (["-m", "openai:gpt-5.2"], 4, "OPENAI_API_KEY; it is not set; --offline uses a stand-in"),
         ([], 3, "or --offline for a stand-in"),
-        (["--offline", "-m", "gemini"], 3, "No stand-in 'gemini'; --offline has gpt and claude"),
+        (
+            ["--offline", "-m", "gemini"],
+            3,
+            "Unknown offline model 'gemini'; --offline supports gpt and claude",
+        ),
         (
             ["-m", "x", "--base-url", "http://127.0.0.1:9", "--max-cost", "1"],
             3,

@@ -296,7 +296,7 @@ class Walk:
         self.session.write(Rewound(turn))
 
     def shorten(self) -> None:
-        """Some results are trimmed to marks from now on, in every lane."""
+        """From now on, placeholders replace some results in every lane."""
         ends = [known.call_id for known in self.session.state.ledger.interactions() if known.completion]
         some = self.random.sample(ends, len(ends) // 2)
         self.session.write(ResultsTrimmed(tuple([(each, self.random.choice(SHORT)) for each in some])))

@@ -109,7 +109,7 @@ async def test_a_configured_price_is_not_completed_from_the_list(tmp_path: Path)
 async def test_without_the_price_package_only_configured_prices_and_windows_are_known(tmp_path: Path) -> None:
     result, preview, _ = await run_ask(tmp_path)
     assert (result.status, result.cost, preview.window) == ("complete", None, None)
-    with pytest.raises(ConfigError, match="A budget of money needs the price"):
+    with pytest.raises(ConfigError, match="A cost budget needs the price"):
         async with Runtime(environ={"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}) as runtime:
             await runtime.open(f"anthropic:{CLAUDE}", budget=Budget(money=1.0))
 

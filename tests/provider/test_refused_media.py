@@ -1,4 +1,4 @@
-"""An attachment that a provider refuses costs one request: a note stands for it in that lane from then on."""
+"""If a provider refuses an attachment, the request is repeated, and a note replaces the attachment in that lane."""
 
 import json
 import zlib

@@ -1,4 +1,4 @@
-"""An optional parameter that a provider refuses costs one request: it is left out, and only there, from then on."""
+"""If a provider refuses an optional parameter, later requests to that backend, and only to it, omit the parameter."""
 
 import json
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""A schema that a provider refuses costs one request where a rewrite is known; else the error names tool and key."""
+"""If a provider refuses a schema, it is rewritten and sent again; without a known rewrite, the error names its tool."""
 
 import json
 import re

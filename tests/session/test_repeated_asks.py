@@ -339,7 +339,7 @@ async def test_the_number_of_waiting_repeated_asks_is_bounded(monkeypatch: pytes
         await gate.started("one")
         tasks.start_soon(_asked, session, "Go.", "k1")
         await anyio.wait_all_tasks_blocked()
-        with pytest.raises(QueueFull, match="1 repeated asks waiting"):
+        with pytest.raises(QueueFull, match="1 repeated asks already wait"):
             await session.ask("Go.", key="k1")
         gate.open("one")
 

@@ -299,7 +299,7 @@ class Witness:
         for token, call in seen.tokens.items():
             count = tokens.pop(token, 0)
             if count == 0 and (call in seen.marked or call in seen.named):
-                continue  # it was shortened: a mark replaces it, or a summary names it
+                continue  # it was shortened: a placeholder replaces it, or a summary names it
             if count == 0 and seen.aside:
                 continue  # the request summarises the turns before it
             if count > 1 or (count == 0 and (token in seen.due or call not in seen.sealed)):

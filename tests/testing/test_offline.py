@@ -103,5 +103,5 @@ async def test_a_target_without_a_script_fails_and_the_message_names_the_fix() -
         offline({"openai:gpt-5": [say("Hi.")]}) as runtime,
         runtime.open("anthropic:claude-sonnet-5") as session,
     ):
-        with pytest.raises(AskFailed, match="add the target to the script"):
+        with pytest.raises(AskFailed, match="add an entry for its target to the script"):
             await session.ask("Hi.")

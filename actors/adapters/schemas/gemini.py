@@ -99,7 +99,7 @@ class _SubsetProjector(SchemaRewriter):
         return _own_keywords(schema)
 
     def _follow_reference(self, reference: JsonValue) -> JsonValue:
-        """Return the target of a local reference. A remote or recursive reference becomes an object."""
+        """Return the target of a local reference. A remote or recursive reference becomes `{"type": "object"}`."""
         if type(reference) is not str or not reference.startswith("#") or reference in self._followed:
             self.lost.append("$ref")
             return {"type": "object"}

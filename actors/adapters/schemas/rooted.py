@@ -112,8 +112,9 @@ class _RootFlattener(SchemaRewriter):
         )
 
     def _flatten_constraint(self, keyword: str, constraint: JsonValue, followed: tuple[str, ...]) -> Schema:
-        """Return an additional constraint without references and choices. A constraint that accepts no objects is
-        dropped and reported.
+        """Flatten a schema that applies in addition to the root: resolve its `$ref`, and unite its alternatives.
+
+        A schema that accepts no objects is dropped, and `keyword` is reported as a loss.
         """
         flat = self._flatten(constraint, followed)
         if flat is None:

@@ -28,7 +28,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> Exit:
-    """Open the session, chat until the person leaves, and return the exit code."""
+    """Open the session, chat until the user leaves, and return the exit code."""
     return anyio.run(_run_chat, options, backend=options.backend)
 
 

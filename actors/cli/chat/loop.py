@@ -1,7 +1,7 @@
-"""Run a chat: read lines, and run turns and commands, until the person leaves.
+"""Run a chat: read lines, and run turns and commands, until the user leaves.
 
 A line answers the open question, runs a command, or is queued as the next message. Turns run one after the other. Lines
-are read even during a turn, so that the person can switch or cancel.
+are read even during a turn, so that the user can switch or cancel.
 
 Ctrl-C cancels the current turn, which closes its calls; queued lines are sent afterwards. A second Ctrl-C during the
 cancellation ends the process immediately. Between turns, Ctrl-C ends the chat. Ctrl-D, /quit, SIGTERM and a closed
@@ -55,11 +55,11 @@ class Chat:
             self._idle.set()
         self._continued: list[str] = []
         self._cancelling = anyio.Event()
-        """Set when the person cancels the current turn."""
+        """Set when the user cancels the current turn."""
         self._cancel = anyio.Event()
 
     async def run(self) -> Exit:
-        """Chat until the person leaves, and return the exit code."""
+        """Chat until the user leaves, and return the exit code."""
         await self._print_introduction()
         self._terminal.print(f"{self._session.target}. /help shows the commands, /quit leaves.", "dim")
         async with anyio.create_task_group() as tasks:
@@ -108,7 +108,7 @@ class Chat:
     async def _wait_until_ready(self) -> None:
         """Wait until the last line is answered or a question is open, if the input comes from a pipe.
 
-        Return at once if a person types.
+        Return at once if a user types.
         """
         while (
             not self._terminal.is_interactive
@@ -142,7 +142,7 @@ class Chat:
             self._wanted.set()
 
     async def _run_turns(self) -> None:
-        """Continue a turn that waits for the person, then run a turn for each queued line."""
+        """Continue a turn that waits for the user, then run a turn for each queued line."""
         while True:
             await self._wanted.wait()
             self._terminal.show_prompt("")
@@ -155,7 +155,7 @@ class Chat:
             self._terminal.show_prompt(PROMPT)
 
     async def _run_turn(self, stream: _Stream | None) -> None:
-        """Show a turn until it ends. Ask the person for each approval and result that the turn waits for.
+        """Show a turn until it ends. Ask the user for each approval and result that the turn waits for.
 
         Args:
             stream: The stream of a new turn. None continues a turn that is already waiting.
@@ -182,7 +182,7 @@ class Chat:
                 self._view.show_event(event)
 
     async def _resolve_call(self, pending: PendingCall) -> _Stream | None:
-        """Ask the person about a call, and return a stream of the turn's remaining events.
+        """Ask the user about a call, and return a stream of the turn's remaining events.
 
         Return None if the turn is cancelled first.
         """
@@ -229,9 +229,9 @@ class Chat:
             self._cancel.set()
 
     async def _cancel_turns(self) -> None:
-        """Cancel the current turn whenever the person asks for it.
+        """Cancel the current turn whenever the user requests it.
 
-        Runs in its own task, so that lines are still read.
+        Runs in its own task, so that input is still read in the meantime.
         """
         while True:
             await self._cancel.wait()

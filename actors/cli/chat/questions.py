@@ -1,6 +1,6 @@
-"""Ask the person for approvals and external results during a turn.
+"""Ask the user for approvals and external results during a turn.
 
-The next line that the person enters is the answer.
+The next line that the user enters is the answer.
 """
 
 import anyio

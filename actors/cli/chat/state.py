@@ -23,8 +23,8 @@ class ChatState:
         usage: Tokens of all completed turns.
         cost: Cost of all completed turns, or None if a price is unknown.
         turns: Number of completed turns.
-        code: The exit code, or None until the person leaves.
-        reading: The scope of the task that reads lines. It is cancelled when the person leaves.
+        code: The exit code, or None until the user leaves.
+        reading: The scope of the task that reads lines. It is cancelled when the user leaves.
     """
 
     session: Session

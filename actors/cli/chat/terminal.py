@@ -18,7 +18,7 @@ class Terminal:
 
     def __init__(self, screen: Screen) -> None:
         self.is_interactive: bool = sys.stdin.isatty()
-        """True if a person types. From a pipe, each line is read only after the answer to the line before."""
+        """True if a user types. From a pipe, each line is read only after the answer to the line before."""
         self.is_mid_line: bool = False
         """True if the last line of the output has no newline yet."""
         self._screen = screen

@@ -99,7 +99,7 @@ class ChatView:
 
     @contextmanager
     def mark_waiting(self, call_id: CallId) -> Generator[None]:
-        """Mark a call as waiting for the person inside the block.
+        """Mark a call as waiting for the user inside the block.
 
         The time in the block does not count towards its duration.
         """

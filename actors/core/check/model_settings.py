@@ -50,7 +50,7 @@ _PATHS: Mapping[str, Mapping[str, SettingPath]] = {
 }
 """The path of each setting in a request, by family and setting."""
 
-# replaces the facts about which sources disagree
+# used in place of a row's `cautious` facts, about which the sources disagree
 _ACCEPTED = ModelFacts(forced_choice="without_thinking")
 _UNFORCED = ("auto", "none", "validated")  # tool choices that force nothing
 

@@ -1,8 +1,8 @@
 """Store a long text as immutable pieces, so that the cost of appending does not depend on the text's length.
 
-Lanes use this for request bodies. A long literal, usually a tool result, is a separate piece, because the ledger, the
-log and every other lane share the same object. The text between long literals is joined while the pieces are small, so
-each byte is copied only a limited number of times. Older pieces are grouped in pages, which later versions share.
+Lanes use this for request bodies. A long JSON string, usually a tool result, is a separate piece, because the ledger,
+the log and every other lane share the same object. The text between long strings is joined while the pieces are short,
+so each byte is copied only a limited number of times. Older pieces are grouped in pages, which later versions share.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from typing import Self
 from msgspec import Struct
 
 PIECE = 128 * 1024  # maximum size of a joined piece, in bytes
-SHARED = 512  # minimum size of a literal in a separate piece, in bytes; copying a smaller one is cheaper
+SHARED = 512  # minimum bytes of a JSON string in a separate piece; copying a shorter string is cheaper
 PAGE = 256  # number of recent pieces that are grouped into a page
 
 
@@ -39,7 +39,10 @@ class Segments(Struct, frozen=True, gc=False):
         return sum(map(len, self.pages)) + len(self.recent)
 
     def append(self, pieces: Sequence[bytes]) -> "Segments":
-        """Return the text with `pieces` appended. Short neighbouring pieces are joined; long literals are not."""
+        """Return the text with `pieces` appended.
+
+        Short adjacent pieces are joined. A piece that is one long JSON string stays separate.
+        """
         size = self.size + sum(map(len, pieces))
         if len(self.recent) >= PAGE:
             return Segments((*self.pages, self.recent), _append_joined((), pieces), size, self.size)
@@ -68,11 +71,11 @@ class Segments(Struct, frozen=True, gc=False):
 def _append_joined(recent: tuple[bytes, ...], pieces: Sequence[bytes]) -> tuple[bytes, ...]:
     """Return the recent pieces with `pieces` appended.
 
-    Long literals stay separate, and other pieces are joined if small.
+    A piece that is one long JSON string stays separate. Other adjacent pieces are joined if they are short.
     """
     grown = list(recent)
     for piece in pieces:
-        # a piece that begins with a quote is a long literal, because all other pieces begin with punctuation
+        # a piece that begins with a quote is one long JSON string; all other pieces begin with punctuation
         while grown and piece[:1] != b'"' != grown[-1][:1] and _can_join(grown[-1], piece):
             piece = grown.pop() + piece
         grown.append(piece)

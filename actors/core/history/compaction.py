@@ -1,9 +1,9 @@
 """Decide how to shorten a history: pure rules over history and ledger, for the session's compaction.
 
-There are two ways to shorten a history, and neither edits messages in place. The cheap way replaces results by short
-marks (`ResultsTrimmed`): first long results and the results of calls that were repeated later, then old results too if
-that is not enough. The expensive way replaces turns by a summary that a backend writes (`Compacted`). After either,
-every provider's transcript is rendered again from the start. The ledger keeps every result.
+There are two ways to shorten a history, and neither edits messages in place. The cheap way replaces results by
+placeholders (`ResultsTrimmed`): first long results and the results of calls that were repeated later, then old results
+too if that is not enough. The expensive way replaces turns by a summary that a backend writes (`Compacted`). After
+either, every provider's transcript is rendered again from the start. The ledger keeps every result.
 
     kept verbatim      the last turns (`Compaction.keep_turns`), and always the turn in flight
     boundary           only where a turn begins, so never between a call and its result
@@ -33,7 +33,7 @@ from actors.core.values.packed import Packed, pack
 from actors.core.values.stream import Usage
 
 SMALL: Final = 256
-"""Size in bytes from which a result may be replaced by a mark; a smaller result would save too little."""
+"""Size in bytes from which a result may be replaced by a placeholder; a smaller result would save too little."""
 AFTER: Final = 0.5
 """Target size after compaction, as a share of the threshold. It is well below 1, so that the next turn need not compact
 the history again."""
@@ -87,7 +87,7 @@ class CompactionResult(StoredRecord, frozen=True):
 
     Args:
         messages: Number of messages that a summary replaced.
-        results: Number of results that marks replaced.
+        results: Number of results that placeholders replaced.
         error: The reason why a requested summary was not written; empty if it was written or not requested.
         usage: Token usage of the request for the summary.
     """
@@ -146,7 +146,7 @@ def last_batch_index(messages: Sequence[Message]) -> int:
     return max((at for at, message in enumerate(messages) if message.calls), default=0)
 
 
-# ---- marks
+# ---- placeholders
 
 
 def repeated_results(
@@ -182,7 +182,7 @@ def long_results(
 def results_to_trim(
     history: History, ledger: Ledger, settings: Compaction, *, include_small: bool, before: int
 ) -> dict[CallId, Short]:
-    """Return the results to replace by marks: the ids of calls in the first `before` messages, each with the reason.
+    """Return the results to replace by placeholders: the calls in the first `before` messages, each with the reason.
 
     Long and repeated results are always included. With `include_small`, every result of at least `SMALL` bytes is
     included.
@@ -216,8 +216,8 @@ def possible_savings(
     if not (stop := messages_to_summarise(messages, settings.keep_turns, before)):
         return 0.0
     summed = {call.id for message in messages[:stop] for call in message.calls}
-    marks = results_to_trim(history, ledger, settings, include_small=False, before=before).keys() - summed
-    return message_tokens(history.upto(stop), ledger, ratio) + result_tokens(marks, ledger, ratio)
+    trimmed = results_to_trim(history, ledger, settings, include_small=False, before=before).keys() - summed
+    return message_tokens(history.upto(stop), ledger, ratio) + result_tokens(trimmed, ledger, ratio)
 
 
 def is_summary_longer(text: str, history: History, ledger: Ledger, stop: int) -> bool:

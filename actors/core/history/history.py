@@ -57,7 +57,7 @@ class History(
     system: str | None
     """The system prompt of the imported transcript; None if the transcript has none."""
     _short: PersistentMap[CallId, Short]
-    """The results that transcripts replace by short marks: call ids with reasons. The ledger keeps the results."""
+    """The results that transcripts replace by placeholders: call ids with reasons. The ledger keeps the results."""
     _removed: CallRanges
     """The calls removed by rewinds. The ledger records their late results, but no transcript contains them."""
 
@@ -151,7 +151,7 @@ def packed_messages(history: History, start: int = 0) -> Iterator[Packed]:
 
 
 def shortened_results(history: History) -> PersistentMap[CallId, Short]:
-    """Return the results that transcripts replace by short marks: each call id with the reason."""
+    """Return the results that transcripts replace by placeholders: each call id with the reason."""
     return history._short
 
 
@@ -199,7 +199,7 @@ def is_removed(history: History, call_id: CallId) -> bool:
 
 
 def shorten(history: History, results: Iterable[tuple[CallId, Short]]) -> History:
-    """Return the history with marks in place of these results. Each pair is a call id and the reason for the mark."""
+    """Return the history with placeholders in place of these results. Each pair is a call id and the reason."""
     return replace(history, _short=history._short.update(dict(results)))
 
 

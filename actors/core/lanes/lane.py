@@ -123,8 +123,8 @@ def advance(
     The result depends only on the arguments. Faults that the check finds are reported in the result, not raised.
 
     Raises:
-        CanonicalFault: The lane belongs to another dialect family. Or the lane has rendered more messages than the
-            history has, because the history was shortened; then begin an epoch (`begin_epoch`).
+        CanonicalFault: The lane belongs to another dialect family, or it has rendered more messages than the history
+            has. The second case follows a shortening of the history; call `begin_epoch` first.
     """
     return run_slices(advance_in_slices(lane, history, ledger, dialect, encoder, target))
 

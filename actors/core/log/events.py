@@ -16,7 +16,7 @@ and versioned. An event is durable before any of its effects is visible outside.
     TurnPaused, TurnResumed                 a turn waits for its caller; the turn continues
     SwitchQueued, SwitchApplied, SwitchSuperseded, SwitchFailed
     Configured                              a new system prompt or new tools
-    ResultsTrimmed, Compacted               a shorter history: marks replace results; a summary replaces turns
+    ResultsTrimmed, Compacted               a shorter history: placeholders replace results; a summary replaces turns
     Rewound                                 a shorter history: its last turns are removed
     EpochBegan                              a lane is rewritten
     EventsLost                              the journal's storage has lost acknowledged events
@@ -44,7 +44,7 @@ EpochReason: TypeAlias = Literal["compaction", "thinking", "refusal", "configure
 """The reason why a lane, a session's transcript for one binding, is rendered again from the start."""
 
 Short: TypeAlias = Literal["repeated", "large", "old"]
-"""The reason why a mark replaces a result: the call was repeated later, the result is long, or space was needed."""
+"""The reason why a placeholder replaces a result: its call was repeated later, it is long, or space was needed."""
 
 TurnStatus: TypeAlias = Literal["complete", "cancelled", "failed", "interrupted", "handed_over"]
 """The outcome of a turn. `handed_over` means that a turn on another binding continues the same ask."""
@@ -306,10 +306,10 @@ class Configured(EventBase, frozen=True):
 
 
 class ResultsTrimmed(EventBase, frozen=True):
-    """Later transcripts show short marks in place of these results. The ledger keeps the results.
+    """Later transcripts contain short placeholders in place of these results. The ledger keeps the results.
 
     Args:
-        results: The calls of the results, each with the reason for its mark.
+        results: The calls of the results, each with the reason for its placeholder.
     """
 
     results: tuple[tuple[CallId, Short], ...]

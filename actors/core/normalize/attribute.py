@@ -2,7 +2,7 @@
 
 In:  messages in which any block may have any role.
 Out: messages in which only assistant messages contain tool calls, and only tool messages contain tool results. The
-     order of the blocks is unchanged, and each message has its original position.
+     order of the blocks is unchanged, and each message has the position of the message from which it came.
 
 A tool call in a tool message belongs to the assistant (REQ-915-047); a result in an assistant or user message belongs
 to the tools. A message with blocks of several roles is split where the role changes.

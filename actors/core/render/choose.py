@@ -100,7 +100,7 @@ class CompletionChooser:
                 self._add_late_result(call_id, known.completion, known.tool)
 
     def choose_answer(self, call: ToolCall) -> Answer:
-        """Return the answer to a call: its real result, the mark of a trimmed result, or else a synthetic result."""
+        """Return the answer to a call: the real result, a placeholder for a trimmed one, or else a synthetic result."""
         answer = self._recorded(call.id)
         if answer is None:
             return self._synthetic_answer(call.id)

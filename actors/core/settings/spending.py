@@ -306,7 +306,7 @@ def remaining_budget(budget: Budget, used: Used, cost: Cost) -> Budget:
     The result does not limit seconds, because the parent session counts them.
 
     Raises:
-        OverBudget: A limit is exhausted.
+        OverBudget: A limit of the session's budget is exhausted.
     """
     if (why := exhausted_limit(budget, used, cost)) is not None:
         raise OverBudget(f"The subagent cannot be opened: {why}")

@@ -81,7 +81,7 @@ class ToolChangeDeferredEvent(StreamEvent, frozen=True):
 
 
 class ResultsTrimmedEvent(TurnEventBase, frozen=True):
-    """From now on, requests contain a mark in place of `count` results. The ledger keeps these results."""
+    """From now on, requests contain placeholders for `count` results. The ledger keeps these results."""
 
     type: ClassVar[Literal["results_trimmed"]] = "results_trimmed"
     count: int

@@ -180,7 +180,7 @@ class Writer(Protocol):
     def take_pieces(self) -> list[bytes]:
         """Return the bytes written since the last call of this method, in pieces.
 
-        Long literals are returned as the same objects that were passed in. The last message may be open, but only
+        Long JSON strings are returned as the same objects that were passed in. The last message may be open, but only
         between two blocks.
         """
         ...

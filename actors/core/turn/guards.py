@@ -40,7 +40,7 @@ def parse_repeats(repeats: str) -> Repeats:
     """Return the policy for repeated calls with this name.
 
     Raises:
-        ConfigError: The name is unknown.
+        ConfigError: No policy has this name.
     """
     for known in get_args(Repeats):
         if repeats == known:

@@ -8,7 +8,7 @@ writer of a storage object; any process may read.
 The number is greater than all earlier numbers of the session, even after `delete`. Each `Entry` contains the number. An
 entry with an outdated number is rejected as `Fenced`; the other entries of the append are still written.
 
-A session that is deleted, or released without a log, leaves no data. Instead the storage keeps a floor: the greatest
+A session that is deleted, or released without a log, leaves no data. Instead the storage keeps a floor: the highest
 fencing number of all sessions that were removed in this way. An unknown session gets a number above the floor.
 
 **Losses.** A storage may lose acknowledged events: a database fails over to a replica that lagged, or a backup is
@@ -369,7 +369,7 @@ class Storage(Protocol):
         """Return a session's events after number `after`, oldest first. The list is empty for an unknown session.
 
         Raises:
-            JournalDamaged: A record is missing or was altered.
+            JournalDamaged: A record is missing or corrupt.
             JournalError: A record does not contain a valid event.
         """
         ...
@@ -381,7 +381,7 @@ class Storage(Protocol):
         writing method.
 
         Raises:
-            JournalDamaged: A record is missing or was altered.
+            JournalDamaged: A record is missing or corrupt.
             JournalError: A record does not contain a valid event.
         """
         ...
@@ -458,5 +458,5 @@ class Storage(Protocol):
         """Return the stored data about one session, or None if the session has no log.
 
         Raises:
-            JournalDamaged: The data was altered.
+            JournalDamaged: The stored data about the session is corrupt.
         """

@@ -63,7 +63,7 @@ def observe(before: ObservedClock | None, now: int, elapsed: int) -> ObservedClo
 
     Args:
         before: The previous record. None at the first call, which makes all time since 1970 a gap.
-        now: The wall clock, in seconds since 1970.
+        now: The wall-clock time in seconds since 1970.
         elapsed: Seconds since this process last read the clock, by a monotonic clock; 0 at its first call.
     """
     if before is None:

@@ -11,7 +11,7 @@ class Damage(Struct, frozen=True):
     Args:
         what: A description in one line, with the location of the item.
         session: The session's id; empty if unknown.
-        number: The number of the altered or missing record; 0 for other items.
+        number: The number of the corrupt or missing record; 0 for other items.
     """
 
     what: str

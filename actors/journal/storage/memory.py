@@ -30,7 +30,7 @@ class MemoryStorage:
     """A storage that keeps its logs in memory.
 
     Args:
-        clock: The wall clock, in seconds since 1970.
+        clock: Returns the wall-clock time in seconds since 1970.
     """
 
     blocking = False

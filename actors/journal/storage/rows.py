@@ -111,7 +111,7 @@ class SessionRow(Struct):
             until: Number of the last record to yield; by default, the end of the log.
 
         Raises:
-            JournalDamaged: A record is missing or was altered.
+            JournalDamaged: A record is missing or corrupt.
         """
         expected, until = after + 1, self.last if until is None else until
         for number, checksum, stored in found:

@@ -30,7 +30,7 @@ class Tokens:
         command: The program and its arguments. No shell is involved.
         lifetime: Seconds for which a token is used if the program does not report its expiry.
         clock: A monotonic clock, in seconds.
-        now: The wall clock, in seconds since 1970, for programs that report when a token expires.
+        now: Returns the wall-clock time in seconds since 1970, for programs that report when a token expires.
     """
 
     def __init__(

@@ -43,7 +43,8 @@ def simulate(
         tools: Your own tools. The models call them too, with arguments generated from their schemas. These tools may
             wait only in the event loop (`anyio.sleep`). A sync tool runs in the event loop instead of a thread, in a
             single step, at a time that the seed decides.
-        only: Names of the parts of the plan to run, as a shrunk report lists them; by default, all parts.
+        only: The names of the parts of the generated plan to run. `SimulationReport.shrunk` reports such names. By
+            default, all parts run.
 
     Raises:
         ConfigError: trio is not installed, the mode is unknown, or a number is below 1.

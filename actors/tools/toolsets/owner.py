@@ -1,11 +1,11 @@
-"""Own one toolset: open it, keep it open, open it again after a loss, and close it.
+"""Own one toolset: open it, keep it open, open it again if it is lost, and close it.
 
 For each opening, one task enters the toolset's context manager, stays inside, and exits. So cancel scopes and task
 groups of the toolset are entered and exited by the same task. A toolset is foreign code and runs contained: if it
 leaves its task in a broken state, no other task is affected. The owner itself has no task: its state changes when a
 task ends, or when a timer expires.
 
-    opening --> up --> down --> up ...      after a loss: retries at growing intervals, sooner if a call waits
+    opening --> up --> down --> up ...      `down`: retries at growing intervals, sooner if a call waits
        |           |     |
     failed         +-----+--> closed        `failed`: the first opening failed; there are no retries
 """
@@ -27,7 +27,7 @@ from actors.tools import Tool, Toolset
 from actors.tools.toolsets.source import LiveTools, OpenedTools, ToolSource, is_tool_list
 
 FIRST_RETRY = 0.2
-"""Seconds between a loss and the first retry, and the minimum between two retries."""
+"""Seconds between the loss of a toolset and the first retry, and the minimum between two retries."""
 MAX_RETRY = 30.0
 """Maximum seconds between two retries. The interval doubles until the toolset stays up for longer than the interval."""
 
@@ -185,7 +185,7 @@ class ToolsetOwner:
                 try:
                     with anyio.CancelScope() as self._watching:
                         await self._publish_until_closed(opened)
-                finally:  # exiting the block has a time limit, even after a loss
+                finally:  # exiting the block has a time limit, even if the toolset was lost
                     scope.deadline = self._system.now() + self.source.closing
         # every cancellation is a timeout, except that `close` cancels an opening that is in progress
         if scope.cancelled_caught and (self._was_up or not self._closing):
@@ -200,7 +200,7 @@ class ToolsetOwner:
         try:
             await self._publish_changes(opened)
         except BaseException as error:
-            # A cancellation counts as a loss too, because an error inside the toolset's block may have caused it.
+            # A cancellation also counts as a loss of the toolset: an error inside its block may have caused it.
             if isinstance(error, Exception) or not self._closing:
                 self._mark_down()  # calls wait from now on, even before the task has exited the block
             raise

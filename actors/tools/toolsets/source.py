@@ -55,8 +55,8 @@ class ToolSource:
 
     Args:
         open: Returns the async context manager that yields the tools. The function is called for each opening,
-            including those after a loss. If a context manager can be entered only once, the function must return a new
-            one each time.
+            also after the toolset was lost. If a context manager can be entered only once, the function must return a
+            new one each time.
         name: The name in errors, and the prefix of a tool whose name is already in use.
         shared: Whether sessions share the toolset. Otherwise each session opens its own toolset.
         opening: Seconds that opening may take.

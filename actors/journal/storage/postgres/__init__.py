@@ -10,7 +10,7 @@ crashed server could lose events and fencing numbers that other machines already
 - `reading.py`: records of a log with their large values
 - `removal.py`: the deletion of logs and of unused rows
 - `statements.py`: the SQL statements
-- `connection.py`: one connection, which is restored after a loss, with a limit for every wait
+- `connection.py`: one connection, which is opened again if it is lost, with a limit for every wait
 - `address.py`: the parts of an address, and those that may be logged
 - `pooler.py`: detection of a pooler that shares connections among programs
 - `clock.py`: the record of the server's clock

@@ -148,7 +148,7 @@ def decode_row(values: Sequence[object], where: JournalLocation) -> SessionRow:
     """Decode a session's row from its columns.
 
     Raises:
-        JournalDamaged: The checksum is wrong.
+        JournalDamaged: The row does not match its checksum.
     """
     *fields, found = values
     row = SessionRow(*fields)  # type: ignore[arg-type]  # the columns have the types of the fields

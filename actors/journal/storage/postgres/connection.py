@@ -1,4 +1,4 @@
-"""Manage one connection of a storage: restore it after a loss, and limit every wait.
+"""Manage one connection of a storage: open it again if it is lost, and limit every wait.
 
 An operation that conflicts with a concurrent change is repeated at once, a few times. An operation that fails without a
 connection is repeated until `patience` seconds have passed since its call. If an earlier operation has already waited
@@ -102,7 +102,7 @@ def allow_long_statements(connection: Connection, seconds: float) -> Generator[N
 
 
 class Link:
-    """A connection to the database, which is opened again after a loss. Only one caller at a time can use it.
+    """A connection to the database, which is opened again if it is lost. Only one caller at a time can use it.
 
     Args:
         parameters: The parameters for libpq.

@@ -90,7 +90,7 @@ class PostgresStorage:
             for every program that uses libpq. A pooler that shares connections between transactions is not supported.
         lease: Seconds without a heartbeat after which a host counts as gone, by the server's clock.
         patience: Seconds to wait for a connection or a lock before raising `JournalUnavailable`.
-        clock: The wall clock, in seconds since 1970.
+        clock: Returns the wall-clock time in seconds since 1970.
         bound: Maximum seconds of a statement that reads, or that deletes logs. Statements that write end within half
             of the lease. A server that is silent for half of the lease counts as lost.
     """

@@ -111,7 +111,7 @@ def created_session_count(connection: Connection, path: str) -> int:
     """Return the number of sessions ever created in the file, which equals the highest key.
 
     Raises:
-        JournalDamaged: The number was altered.
+        JournalDamaged: The stored number is missing or corrupt.
     """
     if (count := read_meta(connection, "sessions")) is None:
         raise JournalDamaged(
@@ -129,16 +129,16 @@ def expected_session_count(connection: Connection, path: str) -> int:
     """Return the number of sessions that should have a row: created sessions minus removed sessions.
 
     Raises:
-        JournalDamaged: A number was altered.
+        JournalDamaged: A stored number is missing or corrupt.
     """
     return created_session_count(connection, path) - _removed_rows(connection, path)[0]
 
 
 def highest_removed_fence(connection: Connection, path: str) -> int:
-    """Return the greatest fencing number of all removed rows; 0 if no row was removed.
+    """Return the highest fencing number of all removed rows; 0 if no row was removed.
 
     Raises:
-        JournalDamaged: The number was altered.
+        JournalDamaged: The stored number is missing or corrupt.
     """
     return _removed_rows(connection, path)[1]
 
@@ -149,7 +149,7 @@ def record_removal(connection: Connection, path: str, fence: int) -> None:
     Call this function in the transaction that removes the row.
 
     Raises:
-        JournalDamaged: An earlier number was altered.
+        JournalDamaged: The stored number of removals, or their highest fencing number, is missing or corrupt.
     """
     removed, before = _removed_rows(connection, path)
     write_meta(connection, _REMOVED, removed + 1)
@@ -177,7 +177,7 @@ DELETIONS, REWRITTEN = "deletions", "rewritten"
 
 
 def read_clock(connection: Connection) -> ObservedClock | None:
-    """Return the stored record of the wall clock; None if it is missing or was altered."""
+    """Return the stored record of the wall clock; None if the record is missing or corrupt."""
     found = connection.execute(f"SELECT key, value, checksum FROM meta WHERE {_CLOCK}").fetchall()  # noqa: S608  inserts only constants
     if any(_checksum(key, value) != checksum for key, value, checksum in found):
         return None

@@ -20,7 +20,7 @@ SELECT until, address, state, (SELECT count(*) FROM session WHERE owner = host.n
 
 
 class Hosts:
-    """The hosts of one journal file, including this storage.
+    """The hosts that use one journal file, including the host of this storage.
 
     Args:
         path: The journal file.

@@ -69,7 +69,12 @@ class PlacedRow(SessionRow):
         return self.tenant, bucket, indexed_state(self.state), self.owner
 
     def append(self, stored: bytes, place: int) -> Written:
-        """Append a record at `place` to the log, and return the record's database row, which the caller must write."""
+        """Count a new record as the log's last one, and return the record's database row, which the caller must write.
+
+        Args:
+            stored: The bytes of the record.
+            place: The record's place in the file.
+        """
         before, self.place = self.place, place
         self.last: int = self.last + 1
         return place, before, self.key, self.last, record_checksum(self.key, self.last, stored), stored
@@ -79,7 +84,7 @@ def decode_row(values: Sequence[Any], location: JournalLocation) -> PlacedRow:
     """Decode a session's row from its columns.
 
     Raises:
-        JournalDamaged: The checksum is wrong.
+        JournalDamaged: The row does not match its checksum.
     """
     *fields, checksum, place = values
     try:
@@ -107,7 +112,7 @@ def read_records(
     `most` is the maximum number of records. None means all records.
 
     Raises:
-        JournalDamaged: A record is missing or was altered.
+        JournalDamaged: A record is missing or corrupt.
     """
     until = row.last if most is None else min(row.last, after + most)
     found = _stored_rows(connection, row, after, until)

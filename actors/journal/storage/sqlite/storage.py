@@ -89,7 +89,7 @@ class SqliteStorage:
         lease: Seconds after which a host that has not renewed its lease counts as gone. A killed process is noticed
             earlier.
         patience: Seconds to wait for another writing process before raising `JournalUnavailable`.
-        clock: The wall clock, in seconds since 1970.
+        clock: Returns the wall-clock time in seconds since 1970.
 
     Raises:
         ConfigError: The path does not name a file, the durability is `memory`, or the platform has no file locks.
@@ -337,7 +337,7 @@ class SqliteStorage:
         The check runs only once each time the file is opened.
 
         Raises:
-            JournalDamaged: A row is missing, or was altered.
+            JournalDamaged: A row is missing or corrupt.
         """
         if self._is_searched:
             return
