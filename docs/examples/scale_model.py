@@ -1,4 +1,4 @@
-"""What a number of active sessions needs, computed from measured figures, and a simulation of the waits for commits."""
+"""Compute the needs of a number of active sessions from measured figures, and simulate the waits for commits."""
 
 import heapq
 import sys
