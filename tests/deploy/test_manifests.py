@@ -43,7 +43,10 @@ def test_the_grace_period_of_a_pod_is_that_of_the_formula_on_the_page(
 ) -> None:
     spec = pod(*manifest)
     (tmp_path / "actors.toml").write_text(configuration())
-    sessions = load(tmp_path / "actors.toml", {}).limits.sessions
+    replicas = document(*manifest)["spec"]["replicas"]
+    usual = load(tmp_path / "actors.toml", {}).limits.sessions
+    sessions = usual * replicas / (replicas - 1)  # the other hosts take over the sessions of a lost host
+    assert f"{usual} * {replicas} / {replicas - 1} = {sessions:.0f}" in TEXT
     pre_stop, rate, turn = (
         float(spec.pre_stop[1]),
         *(float(spec.environ[name]) for name in ("RATE", "TURN_TIMEOUT")),
