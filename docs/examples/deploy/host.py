@@ -3,16 +3,18 @@
 import asyncio
 import os
 import signal
+from typing import Annotated
 
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI, Path, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 from pydantic import BaseModel
-from server import Server, notify
+from server import Server, drain, notify
 
 from actors import ActorsError, AskFailed, Runtime
 from actors.errors import ConfigError, SessionLeased
 
 app = FastAPI()
+Name = Annotated[str, Path(pattern="^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]  # other ids get status 422
 
 
 class Message(BaseModel):
@@ -31,7 +33,7 @@ async def ready() -> Response:
 
 
 @app.post("/sessions/{name}/asks")
-async def ask(name: str, message: Message) -> JSONResponse:
+async def ask(name: Name, message: Message) -> JSONResponse:
     async with app.state.runtime.open("assistant", id=name, resume=True) as session:
         result = await session.ask(message.text, key=message.key)
     return JSONResponse({"text": result.text}, 200 if result.status == "complete" else 503)  # 503: repeat
@@ -50,11 +52,14 @@ async def main() -> None:
     runtime = app.state.runtime = Runtime(os.environ["CONFIG"], address=os.environ["ADDRESS"])
     server = Server(app, int(os.environ["PORT"]))
     async with runtime, asyncio.TaskGroup() as tasks:
-        tasks.create_task(server.serve())
+        serving = tasks.create_task(server.serve())
         await stop.wait()
         notify("STOPPING=1")
-        await runtime.drain(rate=float(os.environ["RATE"]), timeout=float(os.environ["TURN_TIMEOUT"]))
-        server.should_exit = True
+        try:
+            await drain(runtime, float(os.environ["RATE"]), float(os.environ["TURN_TIMEOUT"]))
+        finally:
+            server.should_exit = True
+            await serving
 
 
 asyncio.run(main())

@@ -1,13 +1,20 @@
-"""A uvicorn server that its program stops, and that reports to systemd (`Type=notify`) if systemd started it."""
+"""A uvicorn server that its program stops, and that reports to systemd (`Type=notify`) if systemd started it.
+
+Before the server stops, `drain` moves the sessions of its host, also after an outage of the journal.
+"""
 
 import asyncio
 import os
 import socket
+import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import uvicorn
 from fastapi import FastAPI
+
+from actors import Runtime
+from actors.errors import JournalError
 
 
 def notify(state: str) -> None:
@@ -23,6 +30,17 @@ async def report_life(interval: float) -> None:
     while True:
         notify("WATCHDOG=1")
         await asyncio.sleep(interval)
+
+
+async def drain(runtime: Runtime, rate: float, timeout: float) -> None:
+    """Move all sessions to other hosts. If the journal fails, try again until `timeout` seconds have passed."""
+    end = time.monotonic() + timeout
+    while timeout >= 0:
+        with suppress(JournalError):
+            await runtime.drain(rate=rate, timeout=timeout)
+            return
+        await asyncio.sleep(1)
+        timeout = end - time.monotonic()
 
 
 class Server(uvicorn.Server):
