@@ -156,7 +156,7 @@ class Runtime(SessionAccess):
         self._backends = self._create_backends(prices, compaction, budgets)
         self._host: SessionHost | None = None
         self._watch: LoopWatch
-        self._may_use_threads = self._was_entered = self._was_left = False
+        self._may_use_threads = self._was_entered = self._was_left = self._has_ended = False
         self._registry = SessionRegistry()
         self.refusals: deque[Refusal] = self._refused_requests.last
         """The last requests that providers rejected because of their structure, oldest first. Each is a bug in this
@@ -208,7 +208,7 @@ class Runtime(SessionAccess):
                 await self._system.__aexit__(type(error), error, error.__traceback__)
                 raise
         except BaseException:
-            self._was_entered = False
+            self._was_entered = self._has_ended = False
             raise
         return self
 
@@ -266,6 +266,7 @@ class Runtime(SessionAccess):
             for name in self.sessions:
                 self._host.readers.end(name)
         self._host = self._refused_requests.start_dump = None
+        self._has_ended = True
         self._registry.open.clear()
         logger.tools_running(self._system.contained_tasks.names)
         if self._may_use_threads:  # False if `__aenter__` was cancelled early
@@ -281,10 +282,11 @@ class Runtime(SessionAccess):
         """Return the host of the sessions, for calls that are allowed even while the runtime is exiting.
 
         Raises:
-            KernelError: The runtime has not been entered, or has exited.
+            KernelError: The runtime has not been entered.
+            ShuttingDown: The runtime has exited, or was ended because the tasks of its event loop were cancelled.
         """
         if self._host is None:
-            kind = ShuttingDown if self._was_left else KernelError
+            kind = ShuttingDown if self._has_ended else KernelError
             raise kind("This runtime is not running; enter it with 'async with Runtime() as runtime'")
         return self._host
 

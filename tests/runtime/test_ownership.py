@@ -15,7 +15,7 @@ import anyio.to_thread
 import pytest
 
 from actors import Runtime
-from actors.errors import JournalError
+from actors.errors import JournalError, KernelError, ShuttingDown
 from actors.journal.storage import Storage
 from actors.journal.storage.memory import MemoryStorage
 from actors.journal.storage.postgres import PostgresStorage
@@ -303,6 +303,25 @@ async def test_a_runtime_may_be_entered_again_after_its_journal_failed_to_open(
     path.unlink()
     async with runtime:
         await runtime.open("openai:m")
+
+
+async def test_a_runtime_that_could_not_be_entered_is_not_shutting_down(tmp_path: Path) -> None:
+    path = tmp_path / FILE
+    path.write_bytes(b"not a journal, and long enough to be one" * 100)
+    runtime = runtime_on(SqliteStorage(path))
+    with pytest.raises(JournalError):
+        await runtime.__aenter__()
+    with pytest.raises(KernelError, match="is not running") as raised:
+        await runtime.open("openai:m")
+    assert type(raised.value) is KernelError
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_runtime_whose_event_loop_has_cancelled_all_tasks_is_shutting_down(backend: str) -> None:
+    runtime = runtime_on(MemoryStorage())
+    anyio.run(runtime.__aenter__, backend=backend)  # the end of the run cancels all tasks
+    with pytest.raises(ShuttingDown, match="is not running"):
+        runtime.stats()
 
 
 class HeldStorage(MemoryStorage):

@@ -67,6 +67,20 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{TESTS}::test_cancelling_a_runtime_at_any_await_leaves_no_resource_open",),
     ),
     Mutation(
+        "ownership: a runtime that could not be entered raises that it is shutting down",
+        "actors/runtime/runtime.py:Runtime.__aenter__",
+        "self._was_entered = self._has_ended = False",
+        "self._was_entered = False",
+        (f"{TESTS}::test_a_runtime_that_could_not_be_entered_is_not_shutting_down",),
+    ),
+    Mutation(
+        "ownership: a runtime that its event loop has ended raises that it was never entered",
+        "actors/runtime/runtime.py:Runtime._release_resources",
+        "self._has_ended = True",
+        "self._has_ended = self._was_left",
+        (f"{TESTS}::test_a_runtime_whose_event_loop_has_cancelled_all_tasks_is_shutting_down",),
+    ),
+    Mutation(
         "get or create: a caller during an open is refused",
         "actors/runtime/registry.py:SessionRegistry.find_settled",
         "(reservation := self._reserved.get(name)) is not None",

@@ -301,7 +301,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "host router: a runtime that was left fails requests for good",
         "actors/runtime/runtime.py:Runtime._running_host",
-        "ShuttingDown if self._was_left else KernelError",
+        "ShuttingDown if self._has_ended else KernelError",
         "KernelError",
         (f"{REJECTIONS}::test_a_runtime_that_was_left_rejects_requests",),
     ),
