@@ -3,6 +3,7 @@
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from random import Random
 from time import sleep
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from actors.core.log.events import Closed, LogEvent, TurnEnded, TurnPaused, TurnStarted
 from actors.core.session.publishing import NOBODY
+from actors.core.settings.labels import Metadata
 from actors.errors import ConfigError
 from actors.journal.storage import Entry, Storage
 from actors.journal.storage.directory import BUCKET, EVERY, Page, SessionFilter, State
@@ -145,13 +147,16 @@ def test_sqlite_orders_a_growing_log_by_its_last_use(tmp_path: Path, monkeypatch
         assert [damage.session for damage in file.damage()] == ["one"]
 
 
-def test_events_within_a_turn_change_no_postgres_index(
-    postgres: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+LONG: Metadata = tuple((key, Random(key).randbytes(200).hex()) for key in "abc")
+"""1.2 KB, which Postgres stores outside the row or compressed."""
+
+
+@pytest.mark.parametrize("metadata", [(("user", "7"),), LONG], ids=["short", "long"])
+def test_events_within_a_turn_change_no_postgres_index(metadata: Metadata, postgres: Server) -> None:
     """Postgres rewrites only the row, because the updates are heap-only tuples."""
     schema, turns = postgres.schema(), 20
     with closing(PostgresStorage(postgres.url(schema), clock=lambda: 1e9)) as storage:
-        fence = begin(storage, "one", tenant="t", metadata=(("user", "7"),)).fence
+        fence = begin(storage, "one", tenant="t", title="Trip", metadata=metadata).fence
         for turn in range(1, turns + 1):
             for event in (TurnStarted(turn, turn, NOBODY), to("b"), to("a"), TurnEnded(turn, "complete")):
                 storage.append([Entry("one", fence, (event,))])

@@ -269,7 +269,7 @@ def test_a_reverted_append_in_a_database_leaves_no_title(postgres: Server) -> No
         batch.add_events(row, (opened,), [encode_event(opened)])
         with postgres.connect(schema) as connection:
             for statement, given in (
-                (sql.APPEND, batch.parameters),
+                (sql.append(labels=True, blobs=False), batch.parameters),
                 (sql.TAKE_BACK, batch.revert_parameters),
             ):
                 connection.execute(statement, given)

@@ -69,10 +69,10 @@ MUTATIONS = (
     Mutation(
         "late readers: an append in progress is in doubt",
         "actors/journal/storage/postgres/storage.py:PostgresStorage._write_batch",
-        "statement = sql.APPEND_BLOBS if batch.has_blobs else sql.APPEND",
+        "statement = sql.append(**...)",
         """
         self._doubt = batch
-        statement = sql.APPEND_BLOBS if batch.has_blobs else sql.APPEND
+        statement = sql.append(labels=batch.changes_labels, blobs=batch.has_blobs)
         """,
         ("tests/journal/test_postgres_faults.py::test_a_read_does_not_wait_for_an_append_in_progress",),
     ),

@@ -92,6 +92,13 @@ MUTATIONS = (
         (TABLES,),
     ),
     Mutation(
+        "postgres: each append computes the entries of the metadata again",
+        f"{STORAGE}:PostgresStorage._write_batch",
+        "sql.append(labels=batch.changes_labels, blobs=batch.has_blobs)",
+        "sql.append(labels=True, blobs=batch.has_blobs)",
+        ("tests/journal/test_listing.py::test_events_within_a_turn_change_no_postgres_index",),
+    ),
+    Mutation(
         "postgres: two hosts that saw the same number both claim it",
         f"{STATEMENTS}:CLAIM",
         '"""...%s AND fence =..."""',

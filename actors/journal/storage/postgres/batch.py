@@ -83,8 +83,13 @@ class Batch:
         return bool(self._blobs)
 
     @property
+    def changes_labels(self) -> bool:
+        """True if the title or the metadata of a session changes, which is the case when a session is opened."""
+        return any(change.before.labels != change.after.labels for change in self._changes.values())
+
+    @property
     def parameters(self) -> list[object]:
-        """The parameters of the statement `APPEND`, or of `APPEND_BLOBS` if the batch has blobs."""
+        """The parameters of the statement `append`."""
         rows = [
             (
                 change.after.key,

@@ -117,9 +117,7 @@ WITH given AS (
         ended, seen)
 ), written AS (
     UPDATE actors_session s SET last = g.last, size = g.size, tenant = g.tenant, target = g.target, state = g.state,
-        opened = g.opened, used = g.used, title = coalesce(g.title, s.title), folded = coalesce(g.folded, s.folded),
-        metadata = coalesce(g.metadata, s.metadata), checksum = g.checksum,
-        owner = CASE WHEN NOT g.ended THEN s.owner END
+        opened = g.opened, used = g.used, checksum = g.checksum, owner = CASE WHEN NOT g.ended THEN s.owner END{labels}
     FROM given g WHERE s.key = g.key AND s.fence = g.fence AND s.last = g.before AND s.checksum = g.seen
         AND (s.owner IS NULL OR s.owner = %t::text) AND {ours}
     RETURNING s.key
@@ -136,6 +134,9 @@ another host is claiming a session, the statement waits and then checks the row 
 claims, two hosts may have the same fencing number. So the statement also checks the owner, and by the row's checksum
 that the log does not contain unknown events."""
 
+_LABELS = """, title = coalesce(g.title, s.title), folded = coalesce(g.folded, s.folded),
+        metadata = coalesce(g.metadata, s.metadata)"""
+
 _BLOBS = """, kept AS (
     INSERT INTO actors_blob SELECT b.hash, b.bytes
     FROM unnest(%b::bigint[], %b::bytea[], %b::bytea[]) AS b (session, hash, bytes) JOIN written w ON w.key = b.session
@@ -145,8 +146,6 @@ _BLOBS = """, kept AS (
     FROM unnest(%b::bytea[], %b::bigint[]) AS b (hash, session) JOIN written w ON w.key = b.session
     ON CONFLICT DO NOTHING
 )"""
-APPEND = _APPEND.format(blobs="", ours=_IS_OURS)
-APPEND_BLOBS = _APPEND.format(blobs=_BLOBS, ours=_IS_OURS)
 
 TAKE_BACK = f"""
 WITH back AS (
@@ -181,6 +180,18 @@ FROM actors_session s CROSS JOIN LATERAL (
 five."""
 BLOB_SIZES = "SELECT hash, octet_length(bytes) FROM actors_blob WHERE hash = ANY(%s)"
 BLOBS = "SELECT hash, bytes FROM actors_blob WHERE hash = ANY(%s)"
+
+
+def append(*, labels: bool, blobs: bool) -> LiteralString:
+    """Return the statement that appends to sessions.
+
+    Args:
+        labels: Whether the append changes the labels of a session. If the statement sets the metadata, even to the same
+            value, Postgres computes `entries` again. If that is a large value, Postgres then also stores it again, and
+            changes every index.
+        blobs: Whether the records have large values.
+    """
+    return _APPEND.format(labels=_LABELS if labels else "", blobs=_BLOBS if blobs else "", ours=_IS_OURS)
 
 
 def sessions(which: SessionFilter, after: object) -> LiteralString:

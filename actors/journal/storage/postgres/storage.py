@@ -461,7 +461,7 @@ class PostgresStorage:
         The value is None if the database does not contain the session.
         """
         try:
-            statement = sql.APPEND_BLOBS if batch.has_blobs else sql.APPEND
+            statement = sql.append(labels=batch.changes_labels, blobs=batch.has_blobs)
             found = connection.execute(statement, batch.parameters, prepare=True).fetchall()
         except BaseException as error:
             if not isinstance(error, psycopg.Error) or is_lost(connection, error):
