@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from threading import Event, Lock, Thread, current_thread
 from typing import Any
 
 import psycopg
@@ -363,6 +364,47 @@ def test_all_pages_of_a_hosts_sessions_are_released(
     begin(other, "theirs")
     release(storage)
     assert [session.owner for session in other.sessions()] == [*[None] * 5, other.host][::-1]
+
+
+def test_a_release_of_all_sessions_stops_when_the_storage_closes(
+    storage: PostgresStorage, direct: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(storage, "one")
+    begin(storage, "two")
+    lock, run = Lock(), storage._writer.run
+    calls, has_reached_lock = list[Any](), Event()
+
+    class ObservedLock:
+        def __enter__(self) -> None:
+            if current_thread() is closer:
+                has_reached_lock.set()
+            lock.acquire()
+
+        def __exit__(self, *_: object) -> None:
+            lock.release()
+
+    def close() -> None:
+        storage.close()
+        has_reached_lock.set()
+
+    def run_and_close(work: Any) -> Any:
+        done = run(work)
+        if current_thread() is not closer:
+            calls.append(work)
+            if len(calls) == 1:  # after the renewal of the lease, before the first page
+                closer.start()
+                assert has_reached_lock.wait(60)
+        return done
+
+    closer = Thread(target=close)
+    monkeypatch.setattr(storage, "_releasing", ObservedLock())
+    monkeypatch.setattr(storage._writer, "run", run_and_close)
+    storage.release_all()
+    closer.join()
+    assert len(calls) == 1
+    assert storage._writer._connection is None
+    assert direct.execute("SELECT name FROM actors_host").fetchall() == []
+    assert direct.execute("SELECT owner FROM actors_session").fetchall() == [(None,), (None,)]
 
 
 @pytest.mark.parametrize(

@@ -73,8 +73,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "hosts: only the first page of a host's sessions is released",
         f"{TABLES}/storage.py:PostgresStorage._release_claims",
-        "while name is not None:\n    ...",
-        "if name is not None:\n    ...",
+        "while ...:\n    ...",
+        "if ...:\n    ...",
         ("tests/journal/test_postgres.py::test_all_pages_of_a_hosts_sessions_are_released",),
     ),
     Mutation(

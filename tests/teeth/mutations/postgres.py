@@ -99,6 +99,20 @@ MUTATIONS = (
         ("tests/journal/test_listing.py::test_events_within_a_turn_change_no_postgres_index",),
     ),
     Mutation(
+        "postgres: a release of all sessions continues while the storage closes",
+        f"{STORAGE}:PostgresStorage._release_claims",
+        "... and self._is_closing == closing",
+        "...",
+        (f"{TABLES}::test_a_release_of_all_sessions_stops_when_the_storage_closes",),
+    ),
+    Mutation(
+        "postgres: a storage closes during a release of all sessions",
+        f"{STORAGE}:PostgresStorage.close",
+        "with self._releasing:\n    ...",
+        "...",
+        (f"{TABLES}::test_a_release_of_all_sessions_stops_when_the_storage_closes",),
+    ),
+    Mutation(
         "postgres: two hosts that saw the same number both claim it",
         f"{STATEMENTS}:CLAIM",
         '"""...%s AND fence =..."""',

@@ -16,6 +16,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from time import monotonic, time
 
 import psycopg
@@ -115,6 +116,7 @@ class PostgresStorage:
         """The name of this storage as a host."""
         self._status = HostStatus()
         self._renewed_at: float | None = None
+        self._releasing, self._is_closing = Lock(), False  # the lock is held while all sessions are released
         self._name = f"actors {secrets.token_hex(8)}"
         silence = max(SHORTEST, lease / 2)
         said = connection_parameters(url, patience, self._name, silence)
@@ -151,18 +153,25 @@ class PostgresStorage:
     def close(self) -> None:
         """Release every session of this host and close the connections.
 
-        If the server is unreachable, the sessions stay claimed until the lease expires.
+        If the server is unreachable, the sessions stay claimed until the lease expires. A `release_all` that is
+        still running in another thread ends first, after its current page.
         """
-        try:
-            if self._renewed_at is not None:
-                with suppress(JournalUnavailable):
-                    self._release_claims(only_connect)
-                    self._writer.run(lambda connection: host_rows.end_host(connection, self.host))
-        finally:
-            self._rows.clear()
-            self._renewed_at, self._is_prepared, self._status = None, False, HostStatus()
-            self._reader.close()
-            self._writer.close()
+        self._is_closing = True
+        with self._releasing:
+            try:
+                self._end_host()
+            finally:
+                self._rows.clear()
+                self._renewed_at, self._is_prepared, self._status = None, False, HostStatus()
+                self._reader.close()
+                self._writer.close()
+                self._is_closing = False
+
+    def _end_host(self) -> None:
+        if self._renewed_at is not None:
+            with suppress(JournalUnavailable):
+                self._release_claims(closing=True)
+                self._writer.run(lambda connection: host_rows.end_host(connection, self.host))
 
     def renew_lease(self, status: HostStatus | None = None) -> None:
         """Renew this host's lease. If the status has an address, register this storage as a host first."""
@@ -193,11 +202,12 @@ class PostgresStorage:
 
     def release_all(self) -> None:
         """Release every session of this host, and mark the host as draining."""
-        if self._renewed_at is not None:
-            self._status = replace(self._status, state="draining")
-            # The renewal locks the host's row, so that no session is assigned to the host afterwards.
-            self._writer.run(self._renew_lease)
-            self._release_claims(self._ensure_host)
+        with self._releasing:
+            if self._renewed_at is not None:
+                self._status = replace(self._status, state="draining")
+                # The renewal locks the host's row, so that no session is assigned to the host afterwards.
+                self._writer.run(self._renew_lease)
+                self._release_claims(closing=False)
 
     @contextmanager
     def transaction(self, claims: Sequence[str] = (), existing: Sequence[str] = ()) -> Generator[None]:
@@ -359,19 +369,27 @@ class PostgresStorage:
         """Register this storage as a host, unless it is one. Renew its lease if a third of the lease has passed."""
         if self._renewed_at is None:
             host_rows.remove_earlier_hosts(connection, self.host, self._status)
-        if self._renewed_at is None or monotonic() - self._renewed_at > self._lease / 3:
+            self._renew_lease(connection)
+        else:
+            self._renew_old_lease(connection)
+
+    def _renew_old_lease(self, connection: Connection) -> None:
+        """Renew this host's lease if a third of it has passed. Nothing happens if this storage is not a host."""
+        if self._renewed_at is not None and monotonic() - self._renewed_at > self._lease / 3:
             self._renew_lease(connection)
 
-    def _release_claims(self, prepare: Callable[[Connection], None]) -> None:
-        """Release the sessions of this host in pages, each in its own transaction. Call `prepare` before each page."""
-        name: str | None = ""
-        while name is not None:
-            name = self._writer.run(partial(self._release_page, prepare, name))
+    def _release_claims(self, *, closing: bool) -> None:
+        """Release the sessions of this host in pages, each in its own transaction.
 
-    def _release_page(
-        self, prepare: Callable[[Connection], None], after: str, connection: Connection
-    ) -> str | None:
-        prepare(connection)
+        Unless `closing` is true, renew the lease while that takes long, and stop when the storage is being closed.
+        """
+        name: str | None = ""
+        while name is not None and self._is_closing == closing:
+            name = self._writer.run(partial(self._release_page, closing, name))
+
+    def _release_page(self, closing: bool, after: str, connection: Connection) -> str | None:
+        if not closing:
+            self._renew_old_lease(connection)
         return host_rows.release_page(connection, self.host, after)
 
     def _claim(self, connection: Connection, session: str, existing: bool) -> Claim:
