@@ -366,6 +366,23 @@ def test_all_pages_of_a_hosts_sessions_are_released(
     assert [session.owner for session in other.sessions()] == [*[None] * 5, other.host][::-1]
 
 
+def test_sessions_after_a_page_claimed_by_other_hosts_are_released(
+    storage: PostgresStorage, direct: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("actors.journal.storage.postgres.hosts.RELEASED", 1)
+    begin(storage, "a")
+    begin(storage, "b")
+    # As if another host had claimed the session between the selection of the page and its release.
+    direct.execute("CREATE FUNCTION skip() RETURNS trigger AS 'BEGIN RETURN NULL; END' LANGUAGE plpgsql")
+    direct.execute(
+        "CREATE TRIGGER skip BEFORE UPDATE ON actors_session FOR EACH ROW WHEN (OLD.name = 'a') "
+        "EXECUTE FUNCTION skip()"
+    )
+    storage.release_all()
+    owners = direct.execute("SELECT name, owner FROM actors_session ORDER BY name").fetchall()
+    assert owners == [("a", storage.host), ("b", None)]
+
+
 def test_a_release_of_all_sessions_stops_when_the_storage_closes(
     storage: PostgresStorage, direct: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -113,6 +113,13 @@ MUTATIONS = (
         (f"{TABLES}::test_a_release_of_all_sessions_stops_when_the_storage_closes",),
     ),
     Mutation(
+        "postgres: a release of all sessions ends after a page that other hosts have claimed",
+        f"{STATEMENTS}:RELEASE_PAGE",
+        'f"...{_IS_OURS}...FROM page..."',
+        'f"...{_IS_OURS}...FROM released..."',
+        (f"{TABLES}::test_sessions_after_a_page_claimed_by_other_hosts_are_released",),
+    ),
+    Mutation(
         "postgres: two hosts that saw the same number both claim it",
         f"{STATEMENTS}:CLAIM",
         '"""...%s AND fence =..."""',

@@ -87,8 +87,8 @@ def release_page(connection: Connection, host: str, after: str) -> str | None:
 
     Return the last name, or None if the host has no such session.
     """
-    found = connection.execute(sql.RELEASE_PAGE, (host, after, RELEASED, host)).fetchall()
-    return max((name for (name,) in found), default=None)
+    found = connection.execute(sql.RELEASE_PAGE, (host, after, RELEASED, host)).fetchone()
+    return None if found is None else found[0]
 
 
 def end_host(connection: Connection, host: str) -> None:
