@@ -169,6 +169,13 @@ class _RequestRouter:
             text = f"The body of a request for a session is limited to {self._limits.max_body} bytes"
             await _send_all(send, json_messages(413, {"error": text}, []))
             return
+        if not request.target.startswith(
+            "/"
+        ):  # it would extend the address of the host that the request goes to
+            await _send_all(
+                send, json_messages(400, {"error": "The path of a request must begin with /"}, [])
+            )
+            return
         if request.is_forwarded:
             await self._answer_forwarded(request, receive, send)
         else:

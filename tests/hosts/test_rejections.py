@@ -26,7 +26,7 @@ from actors.errors import (
     ShuttingDown,
     TooManySessions,
 )
-from actors.hosts import ASGIApp, ASGIMessage, Receive, Scope, Send, error_response
+from actors.hosts import ASGIApp, ASGIMessage, Receive, Scope, Send, SessionRouter, error_response
 from actors.hosts.local import HELD, run_app
 from actors.hosts.rejections import Rejection, rejection_of
 from actors.hosts.requests import BodyTooLarge, ClientDisconnected, SessionRequest, read_request
@@ -235,6 +235,24 @@ async def test_a_request_with_effects_has_one_key(
 )
 async def test_the_path_and_query_of_a_request_are_kept(fields: dict[str, Any], target: str) -> None:
     assert request(**fields).target == target
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"raw_path": b".evil.example/ask"},
+        {"raw_path": b"@evil.example/ask"},
+        {"raw_path": b"/api.evil.example/ask", "root_path": "/api"},
+    ],
+)
+async def test_a_path_that_would_extend_the_address_of_a_host_is_rejected(fields: dict[str, Any]) -> None:
+    async def app(_: Scope, receive: Receive, send: Send) -> None:
+        raise AssertionError
+
+    router, client = SessionRouter(app, lambda scope: "one"), Client({"type": "http.request"})
+    async with Runtime(environ={}) as runtime, router.serving(runtime, rebalance=None):
+        await router(scope(**fields), client.receive, client.send)
+    assert client.status == 400
 
 
 async def test_a_body_is_read_up_to_its_limit() -> None:

@@ -208,6 +208,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{REJECTIONS}::test_a_body_is_read_up_to_its_limit",),
     ),
     Mutation(
+        "host router: the path of a request extends the address of a host",
+        f"{ROUTER}:_RequestRouter.route",
+        "not request.target.startswith('/')",
+        "False",
+        (f"{REJECTIONS}::test_a_path_that_would_extend_the_address_of_a_host_is_rejected",),
+    ),
+    Mutation(
         "host router: a forwarded request is forwarded again",
         f"{ROUTER}:_RequestRouter.route",
         "request.is_forwarded",
