@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import AsyncIterator
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -11,7 +12,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from actors import Runtime
+from actors import Runtime, Session
+from actors.core.stream_events.results import AskResult
+from actors.core.values.identity import Binding
+from actors.core.values.stream import Usage
 from actors.errors import (
     ActorsError,
     ConfigError,
@@ -27,7 +31,7 @@ from actors.errors import (
     TooManySessions,
 )
 from actors.hosts import ASGIApp, ASGIMessage, Receive, Scope, Send, SessionRouter, error_response
-from actors.hosts.local import HELD, run_app
+from actors.hosts.local import HELD, ensure_answered, run_app
 from actors.hosts.rejections import Rejection, rejection_of
 from actors.hosts.requests import BodyTooLarge, ClientDisconnected, SessionRequest, read_request
 from actors.hosts.responses import error_messages, rejection_in
@@ -267,6 +271,21 @@ async def test_a_body_is_read_up_to_its_limit() -> None:
         await read_request("one", scope(), parts().receive, 7)
     with pytest.raises(ClientDisconnected), anyio.fail_after(10):
         await read_request("one", scope(), Client().receive, 7)
+
+
+@pytest.mark.parametrize("has_failed", [False, True])
+def test_a_cancelled_ask_is_repeated_only_if_its_session_leaves(has_failed: bool) -> None:
+    """A departure that has failed leaves the session at its host, where a user may cancel an ask."""
+    lifecycle = SimpleNamespace(
+        departure=SimpleNamespace(has_failed=has_failed), is_over=False, host=SimpleNamespace(running=True)
+    )
+    session = cast(Session, SimpleNamespace(id="one", _lifecycle=lifecycle))
+    result = AskResult("", "cancelled", Binding("b", "openai_chat"), (), 1, Usage())
+    if has_failed:
+        assert ensure_answered(session, result) is result
+    else:
+        with pytest.raises(SessionClosed, match="repeat the ask with the same key"):
+            ensure_answered(session, result)
 
 
 async def test_other_errors_are_answers() -> None:

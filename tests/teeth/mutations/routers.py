@@ -271,6 +271,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{ROUTED}::test_an_ask_that_its_host_cancels_continues_at_another_host[asyncio-sqlite-False]",),
     ),
     Mutation(
+        "host router: a cancelled ask is no answer after a departure that failed",
+        f"{LOCAL}:ensure_answered",
+        "lifecycle.departure is not None and not lifecycle.departure.has_failed",
+        "lifecycle.departure is not None",
+        (f"{REJECTIONS}::test_a_cancelled_ask_is_repeated_only_if_its_session_leaves",),
+    ),
+    Mutation(
         "host router: a client learns the addresses of the hosts",
         "actors/hosts/responses.py:error_messages",
         "name not in own",
