@@ -43,6 +43,7 @@ _STATUSES: tuple[tuple[type[ActorsError], int], ...] = (
     (SessionUnknown, 404),
     (SessionExists, 409),
     (KeyReused, 409),
+    (AskFailed, 502),
     (QueueFull, 429),
     (OverBudget, 429),
     (TooManySessions, 503),
@@ -70,6 +71,9 @@ def error_response(error: ActorsError) -> ErrorResponse:
 
     If the session has moved, or this host accepts no more sessions, a `SessionRouter` reads the headers of the response
     and repeats the request at another host. The client does not see the response.
+
+    The status of `AskFailed` is 502 without `Retry-After`: the same key returns the same failure. If `can_retry` is
+    true, the client can repeat the request with a new key.
     """
     headers = dict[str, str]()
     if (rejection := rejection_of(error)) is not None:
@@ -83,8 +87,6 @@ def error_response(error: ActorsError) -> ErrorResponse:
 
 
 def _status(error: ActorsError, *, is_rejection: bool) -> int:
-    if isinstance(error, AskFailed):
-        return 503 if error.can_retry else 502
     for kind, status in _STATUSES:
         if isinstance(error, kind):
             return status

@@ -18,6 +18,7 @@ from actors.core.values.identity import Binding
 from actors.core.values.stream import Usage
 from actors.errors import (
     ActorsError,
+    AskFailed,
     ConfigError,
     HostDraining,
     HostUnavailable,
@@ -303,6 +304,13 @@ async def test_other_errors_are_answers() -> None:
         assert (
             rejection_in([(k.encode(), v.encode()) for k, v in response.headers.items()], "one", "") is None
         )
+
+
+@pytest.mark.parametrize("can_retry", [False, True])
+def test_a_failed_ask_is_not_to_be_repeated_with_its_key(can_retry: bool) -> None:
+    """A repeat with the same key returns the recorded failure."""
+    response = error_response(AskFailed("overloaded", can_retry=can_retry))
+    assert (response.status, response.headers) == (502, {})
 
 
 async def test_the_final_answer_names_no_other_host_and_may_be_repeated_later() -> None:

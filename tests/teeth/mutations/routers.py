@@ -278,6 +278,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{REJECTIONS}::test_a_cancelled_ask_is_repeated_only_if_its_session_leaves",),
     ),
     Mutation(
+        "host router: a client is asked to repeat a failed ask with its key",
+        "actors/hosts/responses.py:_STATUSES",
+        "(AskFailed, 502)",
+        "(AskFailed, 503)",
+        (f"{REJECTIONS}::test_a_failed_ask_is_not_to_be_repeated_with_its_key",),
+    ),
+    Mutation(
         "host router: a client learns the addresses of the hosts",
         "actors/hosts/responses.py:error_messages",
         "name not in own",
