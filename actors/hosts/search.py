@@ -1,12 +1,13 @@
 """Carry out the steps of a route: wait when it waits, and read the list of hosts when it needs them."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import anyio
 
 from actors.hosts.directory import HostDirectory
 from actors.hosts.rejections import Rejection
 from actors.hosts.routing import GiveUp, RequestRoute, RoutingTable, Wait
+from actors.journal.storage.hosts import Host
 
 
 class HostSearch:
@@ -32,6 +33,7 @@ class HostSearch:
         self._route = RequestRoute(session, here, table, anyio.current_time())
         self.address: str = ""
         """The address of the current host."""
+        self._here, self._named = here, ""
 
     async def next_address(self) -> str:
         """Return the address of the next host to try.
@@ -41,8 +43,7 @@ class HostSearch:
         """
         while True:
             now = anyio.current_time()
-            is_known = self._table.reachable_owner(self._session, now) is not None
-            step = self._route.next_step(() if is_known else await self._directory.hosts(), now)
+            step = self._route.next_step(await self._read_hosts(now), now)
             if isinstance(step, GiveUp):
                 raise step.error
             if not isinstance(step, Wait):
@@ -50,8 +51,24 @@ class HostSearch:
                 return step.address
             await self._pause(step.seconds)
 
+    async def _read_hosts(self, now: float) -> Sequence[Host]:
+        """Return the live hosts if the next step needs them. Forget an owner that is not one of them.
+
+        Another program may use the address of a host that has left. An owner that the last try named is live, although
+        the list may be too old to contain it.
+        """
+        owner = self._table.reachable_owner(self._session, now)
+        if owner in (self._here, self._named):
+            return ()
+        hosts = await self._directory.hosts()
+        is_listed = any(host.address == owner for host in hosts)
+        if owner is not None and hosts and self._directory.is_current and not is_listed:
+            self._table.forget_owner(self._session, owner)
+        return hosts
+
     def reject(self, rejection: Rejection) -> None:
         """Record that the current host rejected the request."""
+        self._named = rejection.owner
         self._route.record(self.address, rejection, anyio.current_time())
 
     def accept(self) -> None:

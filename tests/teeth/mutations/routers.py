@@ -9,6 +9,8 @@ GENERATED = f"{ROUTING}::test_every_request_ends_within_its_limits_and_obeys_the
 UNHEALTHY = f"{ROUTING}::test_an_unhealthy_host_receives_no_session_while_another_is_left"
 DIRECTORY = "actors/hosts/directory.py:HostDirectory"
 DIRECTORIES = "tests/hosts/test_directory.py"
+SEARCH = "actors/hosts/search.py"
+SEARCHES = "tests/hosts/test_search.py"
 FORWARDER = "actors/hosts/forwarding.py:Forwarder"
 FORWARDING = "tests/hosts/test_forwarding.py"
 REQUEST = "actors/hosts/requests.py:SessionRequest"
@@ -140,6 +142,30 @@ MUTATIONS: tuple[Mutation, ...] = (
         (
             f"{ROUTING}::test_all_routers_place_a_session_at_the_same_host_and_only_sessions_of_a_lost_host_move",
         ),
+    ),
+    Mutation(
+        "host router: an owner that has left is followed",
+        f"{SEARCH}:HostSearch._read_hosts",
+        "self._table.forget_owner(self._session, owner)",
+        "pass",
+        (f"{SEARCHES}::test_an_owner_that_is_no_live_host_is_forgotten",),
+    ),
+    Mutation(
+        "host router: an outage of the journal makes all owners unknown",
+        f"{SEARCH}:HostSearch._read_hosts",
+        "owner is not None and hosts and self._directory.is_current and not is_listed",
+        "owner is not None and not is_listed",
+        (
+            f"{SEARCHES}::test_an_owner_is_followed_while_no_list_of_hosts_can_be_read",
+            f"{SEARCHES}::test_an_owner_is_followed_while_the_list_of_hosts_is_not_current",
+        ),
+    ),
+    Mutation(
+        "host router: an owner that joined after the list was read is not followed",
+        f"{SEARCH}:HostSearch._read_hosts",
+        "owner in (self._here, self._named)",
+        "owner == self._here",
+        (f"{SEARCHES}::test_an_owner_that_a_host_has_just_named_is_followed",),
     ),
     Mutation(
         "host router: each reader of the directory reads the journal",

@@ -1,0 +1,68 @@
+"""A remembered owner is followed only while it is a live host, as far as the journal can be read."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from actors.errors import JournalUnavailable, SessionLeased
+from actors.hosts import RouterLimits
+from actors.hosts.directory import HostDirectory
+from actors.hosts.rejections import Rejection
+from actors.hosts.routing import RoutingTable
+from actors.hosts.search import HostSearch
+from actors.journal.storage.hosts import Host
+
+pytestmark = pytest.mark.anyio
+
+LIVE, LEFT, HERE = "http://live", "http://left", "http://here"
+HOSTS = [Host(LIVE, LIVE, "serving", 0, 0.0, 10.0)]
+
+
+class Knowledge:
+    """What a router knows: the owner of the session `s`, and the live hosts; None if the journal cannot be read."""
+
+    def __init__(self, owner: str, hosts: Sequence[Host] | None) -> None:
+        self.hosts, self.now = hosts, 100.0
+        self.table = RoutingTable(RouterLimits())
+        self.table.record_owner("s", owner)
+        self.directory = HostDirectory(self._read, lambda: self.now)
+
+    async def _read(self) -> Sequence[Host]:
+        if self.hosts is None:
+            raise JournalUnavailable("no connection")
+        return self.hosts
+
+    def search(self) -> HostSearch:
+        return HostSearch("s", HERE, self.table, self.directory)
+
+
+async def test_an_owner_that_is_no_live_host_is_forgotten() -> None:
+    known = Knowledge(LEFT, HOSTS)
+    assert await known.search().next_address() == LIVE
+    assert known.table.owner("s") is None
+
+
+@pytest.mark.parametrize("owner", [LIVE, HERE])
+async def test_a_live_owner_and_this_host_are_followed(owner: str) -> None:
+    assert await Knowledge(owner, HOSTS).search().next_address() == owner
+
+
+@pytest.mark.parametrize("hosts", [None, ()])
+async def test_an_owner_is_followed_while_no_list_of_hosts_can_be_read(hosts: Sequence[Host] | None) -> None:
+    assert await Knowledge(LEFT, hosts).search().next_address() == LEFT
+
+
+async def test_an_owner_is_followed_while_the_list_of_hosts_is_not_current() -> None:
+    known = Knowledge(LEFT, HOSTS)
+    await known.directory.hosts()
+    known.hosts, known.now = None, 200.0
+    assert await known.search().next_address() == LEFT
+
+
+async def test_an_owner_that_a_host_has_just_named_is_followed() -> None:
+    """The owner may have joined after the list was read."""
+    known = Knowledge(LIVE, HOSTS)
+    search = known.search()
+    assert await search.next_address() == LIVE
+    search.reject(Rejection("leased", SessionLeased("leased", address="http://new"), "http://new"))
+    assert await search.next_address() == "http://new"
