@@ -17,12 +17,12 @@ from actors.hosts.local import ResponseFilter
 from actors.hosts.race import Interrupted, run_unless
 from actors.hosts.rejections import Rejection
 from actors.hosts.requests import SessionRequest, end_to_end
-from actors.hosts.responses import json_messages, rejection_in
+from actors.hosts.responses import ANSWERED, json_messages, rejection_in
 from actors.transport import ForwardedResponse, HttpTransport, Timeouts
 from actors.transport.origin import parse_target
 
-SET_BY_SERVER = frozenset({b"date", b"server"})
-"""Headers of a response that the server of this host adds."""
+OMITTED = frozenset({b"date", b"server", ANSWERED})
+"""Headers of a response that the server of this host adds, or that only routers read."""
 
 
 class Forwarder:
@@ -71,6 +71,8 @@ class Forwarder:
         body = Segments.of(request.body) if request.body else Segments()
         try:
             async with self._transport.forward(request.method, url, headers, body, self._timeouts) as answer:
+                if all(name != ANSWERED for name, _ in answer.raw_headers):
+                    return _unreachable(request, address, "no SessionRouter answers at this address")
                 rejection = rejection_in(answer.raw_headers, request.session, address)
                 if rejection is None:
                     await _stream(answer, response)
@@ -85,7 +87,7 @@ class Forwarder:
 
 async def _stream(answer: ForwardedResponse, response: ResponseFilter) -> None:
     """Send the response of another host to the client as it arrives."""
-    kept = [header for header in end_to_end([*answer.raw_headers]) if header[0] not in SET_BY_SERVER]
+    kept = [header for header in end_to_end([*answer.raw_headers]) if header[0] not in OMITTED]
     await response.send({"type": "http.response.start", "status": answer.status, "headers": kept})
     async with aclosing(answer.raw_chunks()) as chunks:
         async for chunk in chunks:

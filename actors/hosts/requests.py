@@ -48,7 +48,6 @@ class SessionRequest:
         session: Id of the session.
         body: The body.
         headers: The headers of the client, with a key if the request may have an effect.
-        is_forwarded: Whether a router of another host forwarded the request to this host.
     """
 
     def __init__(self, session: str, scope: Scope, body: bytes, make_key: Callable[[], str]) -> None:
@@ -57,7 +56,6 @@ class SessionRequest:
         self._scope = scope
         self.headers: RawHeaders = [(name.lower(), value) for name, value in scope["headers"]]
         names = {name for name, _ in self.headers}
-        self.is_forwarded: bool = FORWARDS in names
         if KEY not in names and scope["method"] not in WITHOUT_EFFECT:
             self.headers.append((KEY, make_key().encode()))
 
@@ -98,6 +96,11 @@ class SessionRequest:
         if all(name != b"host" for name, _ in kept):
             added.append((b"host", b"actors"))
         return [*kept, *added]
+
+
+def is_forwarded(scope: Scope) -> bool:
+    """Return True if a router of another host forwarded the request to this host."""
+    return any(name.lower() == FORWARDS for name, _ in scope["headers"])
 
 
 def end_to_end(headers: RawHeaders) -> RawHeaders:

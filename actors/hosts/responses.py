@@ -24,7 +24,7 @@ from actors.errors import (
     SessionUnknown,
     TooManySessions,
 )
-from actors.hosts.asgi import ASGIMessage, RawHeaders
+from actors.hosts.asgi import ASGIMessage, RawHeaders, Send
 from actors.hosts.rejections import Rejection, rejection_of
 
 REJECTION = b"actors-rejection"
@@ -33,6 +33,8 @@ OWNER = b"actors-owner"
 """The header with the address of the session's owner."""
 FORWARDS = b"actors-forwards"
 """The request header that marks a forwarded request, which is not forwarded again."""
+ANSWERED = b"actors-host"
+"""The response header that marks the answer of a router to a forwarded request. Clients do not receive it."""
 RETRY_AFTER = "1"
 """Seconds after which a client should repeat a request that no host accepted."""
 MISDIRECTED = 421
@@ -91,6 +93,25 @@ def _status(error: ActorsError, *, is_rejection: bool) -> int:
         if isinstance(error, kind):
             return status
     return 503 if is_rejection else 500
+
+
+class MarkedResponse:
+    """The response to a forwarded request, marked with the header `ANSWERED`.
+
+    Attributes:
+        is_started: Whether a part of the response was sent.
+    """
+
+    def __init__(self, send: Send) -> None:
+        self.is_started: bool = False
+        self._send = send
+
+    async def send(self, message: ASGIMessage) -> None:
+        """Send a message of the response."""
+        if message["type"] == "http.response.start":
+            self.is_started = True
+            message = {**message, "headers": [*message.get("headers", ()), (ANSWERED, b"1")]}
+        await self._send(message)
 
 
 def error_messages(error: ActorsError, *, is_final: bool) -> Sequence[ASGIMessage]:

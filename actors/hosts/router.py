@@ -25,10 +25,11 @@ from actors.hosts.requests import (
     BodyTooLarge,
     ClientDisconnected,
     SessionRequest,
+    is_forwarded,
     read_request,
     run_while_connected,
 )
-from actors.hosts.responses import error_messages, json_messages
+from actors.hosts.responses import MarkedResponse, error_messages, json_messages
 from actors.hosts.routing import RoutingTable
 from actors.hosts.search import HostSearch
 from actors.hosts.shutdown import call_at_signals
@@ -77,9 +78,48 @@ class SessionRouter:
         session = self._session_id(scope) if requests is not None and scope["type"] == "http" else None
         if requests is None or session is None:
             await self._app(scope, receive, send)
+        elif is_forwarded(scope):
+            await self._answer_forwarded(session, scope, receive, MarkedResponse(send))
         else:
             with suppress(ClientDisconnected):
-                await requests.route(session, scope, receive, send)
+                if (request := await self._read(session, scope, receive, send)) is not None:
+                    await requests.find_host(request, receive, send)
+
+    async def _answer_forwarded(
+        self, session: str, scope: Scope, receive: Receive, response: MarkedResponse
+    ) -> None:
+        """Answer a request that another host has forwarded, or reject it."""
+        with suppress(ClientDisconnected):
+            if (request := await self._read(session, scope, receive, response.send)) is None:
+                return
+            try:
+                rejection = await run_app(self._app, request, receive, response.send)
+            except Exception:
+                if not response.is_started:  # the answer of the server would not be marked
+                    await _send_all(response.send, json_messages(500, {"error": "Internal Server Error"}, []))
+                raise
+            if rejection is not None:
+                await _send_all(response.send, error_messages(rejection.error, is_final=False))
+
+    async def _read(self, session: str, scope: Scope, receive: Receive, send: Send) -> SessionRequest | None:
+        """Read a request. If it is invalid, answer it and return None.
+
+        Raises:
+            ClientDisconnected: The client closed the connection.
+        """
+        try:
+            request = await read_request(session, scope, receive, self._limits.max_body)
+        except BodyTooLarge:
+            text = f"The body of a request for a session is limited to {self._limits.max_body} bytes"
+            await _send_all(send, json_messages(413, {"error": text}, []))
+            return None
+        if not request.target.startswith(
+            "/"
+        ):  # it would extend the address of the host that the request goes to
+            text = "The path of a request for a session must begin with /"
+            await _send_all(send, json_messages(400, {"error": text}, []))
+            return None
+        return request
 
     @asynccontextmanager
     async def serving(
@@ -157,37 +197,12 @@ class _RequestRouter:
         self._directory = HostDirectory(runtime.journal.hosts)
         self._forwarder = Forwarder(transport, self._directory, limits)
 
-    async def route(self, session: str, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request for a session, here or at another host.
+    async def find_host(self, request: SessionRequest, receive: Receive, send: Send) -> None:
+        """Try hosts until one of them answers the request, or the limits are reached.
 
         Raises:
             ClientDisconnected: The client closed the connection.
         """
-        try:
-            request = await read_request(session, scope, receive, self._limits.max_body)
-        except BodyTooLarge:
-            text = f"The body of a request for a session is limited to {self._limits.max_body} bytes"
-            await _send_all(send, json_messages(413, {"error": text}, []))
-            return
-        if not request.target.startswith(
-            "/"
-        ):  # it would extend the address of the host that the request goes to
-            await _send_all(
-                send, json_messages(400, {"error": "The path of a request must begin with /"}, [])
-            )
-            return
-        if request.is_forwarded:
-            await self._answer_forwarded(request, receive, send)
-        else:
-            await self._find_host(request, receive, send)
-
-    async def _answer_forwarded(self, request: SessionRequest, receive: Receive, send: Send) -> None:
-        """Answer a request that another host has forwarded, or reject it."""
-        if (rejection := await run_app(self._app, request, receive, send)) is not None:
-            await _send_all(send, error_messages(rejection.error, is_final=False))
-
-    async def _find_host(self, request: SessionRequest, receive: Receive, send: Send) -> None:
-        """Try hosts until one of them answers the request, or the limits are reached."""
         session, here = request.session, self._runtime.address
         if session in self._runtime.sessions:
             self._table.record_owner(session, here)

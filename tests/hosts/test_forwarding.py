@@ -14,6 +14,7 @@ from actors.hosts.directory import HostDirectory
 from actors.hosts.forwarding import Forwarder
 from actors.hosts.rejections import Rejection
 from actors.hosts.requests import ClientDisconnected, SessionRequest, run_while_connected
+from actors.hosts.responses import MarkedResponse
 from actors.journal.storage.hosts import Host
 from actors.transport import HttpTransport
 from tests.hosts.asgi_server import serve_app
@@ -68,11 +69,20 @@ class Neighbour:
         return b"".join(message.get("body", b"") for message in self.messages)
 
 
+def marked(app: ASGIApp) -> ASGIApp:
+    """Return an application whose responses are marked as those of a router."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        await app(scope, receive, MarkedResponse(send).send)
+
+    return answer
+
+
 @asynccontextmanager
-async def neighbour(app: ASGIApp) -> AsyncIterator[Neighbour]:
+async def neighbour(app: ASGIApp, *, is_router: bool = True) -> AsyncIterator[Neighbour]:
     transport = HttpTransport(environ={})
     with anyio.fail_after(30):
-        async with serve_app(app) as url:
+        async with serve_app(marked(app) if is_router else app) as url:
             yield Neighbour(transport, url)
             await transport.close()
 
@@ -134,7 +144,8 @@ async def test_a_response_is_streamed_with_its_status_and_headers() -> None:
         assert [value for name, value in headers if name == b"set-cookie"] == [b"a=1", b"b=2"]
         assert (b"content-encoding", b"gzip") in headers
         assert (b"x-method", b"PUT") in headers
-        assert not {b"connection", b"x-hop", b"date", b"transfer-encoding"} & {name for name, _ in headers}
+        omitted = {b"connection", b"x-hop", b"date", b"transfer-encoding", b"actors-host"}
+        assert not omitted & {name for name, _ in headers}
         assert found.body == b"not here"
         assert found.messages[-1]["more_body"] is False
 
@@ -158,6 +169,15 @@ async def test_an_unreachable_host_rejects_the_request(address: str) -> None:
         assert rejection is not None
         assert rejection.kind == "unreachable"
         assert isinstance(rejection.error, HostUnavailable)
+        assert found.messages == []
+
+
+async def test_a_program_that_is_no_router_is_unreachable() -> None:
+    async with neighbour(streaming(HEADERS), is_router=False) as found:
+        rejection = await found.forward()
+        assert rejection is not None
+        assert rejection.kind == "unreachable"
+        assert "no SessionRouter answers" in str(rejection.error)
         assert found.messages == []
 
 

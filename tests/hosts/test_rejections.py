@@ -260,6 +260,20 @@ async def test_a_path_that_would_extend_the_address_of_a_host_is_rejected(fields
     assert client.status == 400
 
 
+async def test_an_error_of_the_application_is_marked_as_the_answer_of_the_router() -> None:
+    """Otherwise, the router that forwarded the request would repeat it elsewhere."""
+
+    async def app(_: Scope, receive: Receive, send: Send) -> None:
+        raise ValueError("a bug")
+
+    router, client = SessionRouter(app, lambda scope: "one"), Client({"type": "http.request"})
+    async with Runtime(environ={}) as runtime, router.serving(runtime, rebalance=None):
+        with pytest.raises(ValueError, match="a bug"):
+            await router(scope(headers=[(b"actors-forwards", b"1")]), client.receive, client.send)
+    assert client.status == 500
+    assert (b"actors-host", b"1") in client.messages[0]["headers"]
+
+
 async def test_a_body_is_read_up_to_its_limit() -> None:
     def parts() -> Client:
         return Client(
