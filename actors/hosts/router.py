@@ -51,8 +51,9 @@ class SessionRouter:
 
     If the application raises `SessionLeased`, `HostDraining`, `TooManySessions` or another error that means that this
     host cannot serve the session, or answers with `error_response` of such an error, the middleware tries other hosts.
-    Requests without a session, and all requests outside of the block of `serving`, are passed to the application.
-    WebSocket connections are passed to the application too.
+    Requests without a session, and all requests outside of the block of `serving`, are passed to the application; after
+    the block, other hosts may still forward requests, and rejections by the application are sent to them. WebSocket
+    connections are passed to the application too.
 
     Args:
         app: The application.
@@ -75,10 +76,11 @@ class SessionRouter:
         elif self._lifespan_state and not scope.get("state"):
             scope["state"] = self._lifespan_state.copy()  # a further listener of this process has no lifespan
         requests = self._requests
-        session = self._session_id(scope) if requests is not None and scope["type"] == "http" else None
-        if requests is None or session is None:
+        is_routed = scope["type"] == "http" and (requests is not None or is_forwarded(scope))
+        session = self._session_id(scope) if is_routed else None
+        if session is None:
             await self._app(scope, receive, send)
-        elif is_forwarded(scope):
+        elif requests is None or is_forwarded(scope):
             await self._answer_forwarded(session, scope, receive, MarkedResponse(send))
         else:
             with suppress(ClientDisconnected):
@@ -113,9 +115,8 @@ class SessionRouter:
             text = f"The body of a request for a session is limited to {self._limits.max_body} bytes"
             await _send_all(send, json_messages(413, {"error": text}, []))
             return None
-        if not request.target.startswith(
-            "/"
-        ):  # it would extend the address of the host that the request goes to
+        if not request.target.startswith("/"):
+            # the path would extend the address of the host that the request goes to
             text = "The path of a request for a session must begin with /"
             await _send_all(send, json_messages(400, {"error": text}, []))
             return None

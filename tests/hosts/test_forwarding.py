@@ -173,7 +173,7 @@ async def test_an_unreachable_host_rejects_the_request(address: str) -> None:
 
 
 async def test_a_program_that_is_no_router_is_unreachable() -> None:
-    async with neighbour(streaming(HEADERS), is_router=False) as found:
+    async with neighbour(streaming(HEADERS, breaks=True), is_router=False) as found:
         rejection = await found.forward()
         assert rejection is not None
         assert rejection.kind == "unreachable"

@@ -274,6 +274,21 @@ async def test_an_error_of_the_application_is_marked_as_the_answer_of_the_router
     assert (b"actors-host", b"1") in client.messages[0]["headers"]
 
 
+async def test_a_host_that_has_left_rejects_forwarded_requests() -> None:
+    async def app(_: Scope, receive: Receive, send: Send) -> None:
+        await runtime.open("openai:gpt-5.2", resume=True, id="one")
+
+    router, client = SessionRouter(app, lambda scope: "one"), Client({"type": "http.request"})
+    async with Runtime(environ={}) as runtime, router.serving(runtime, rebalance=None):
+        pass
+    await router(scope(headers=[(b"actors-forwards", b"1")]), client.receive, client.send)
+    headers = client.messages[0]["headers"]
+    assert (client.status, dict(headers)[b"actors-host"]) == (503, b"1")
+    rejection = rejection_in(headers, "one", "")
+    assert rejection is not None
+    assert rejection.kind == "refused"
+
+
 async def test_a_body_is_read_up_to_its_limit() -> None:
     def parts() -> Client:
         return Client(

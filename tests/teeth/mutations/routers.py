@@ -210,6 +210,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{REJECTIONS}::test_an_error_of_the_application_is_marked_as_the_answer_of_the_router",),
     ),
     Mutation(
+        "host router: a host that has left answers a forwarded request with an error",
+        f"{ROUTER}:SessionRouter.__call__",
+        "(requests is not None or is_forwarded(scope))",
+        "requests is not None",
+        (f"{REJECTIONS}::test_a_host_that_has_left_rejects_forwarded_requests",),
+    ),
+    Mutation(
         "host router: headers of the connection are forwarded",
         "actors/hosts/requests.py:end_to_end",
         "header[0] not in omitted",
@@ -257,8 +264,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "host router: a forwarded request is forwarded again",
         f"{ROUTER}:SessionRouter.__call__",
-        "is_forwarded(scope)",
-        "False",
+        "requests is None or is_forwarded(scope)",
+        "requests is None",
         (f"{ROUTED}::test_a_forwarded_request_is_not_forwarded_again_and_names_the_owner[asyncio-sqlite]",),
     ),
     Mutation(
