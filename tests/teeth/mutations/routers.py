@@ -264,8 +264,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "host router: a forwarded request is forwarded again",
         f"{ROUTER}:SessionRouter.__call__",
-        "requests is None or is_forwarded(scope)",
-        "requests is None",
+        "await self._answer_forwarded(session, scope, receive, MarkedResponse(send))",
+        "request = await self._read(session, scope, receive, send)\n"
+        "await requests.find_host(request, receive, MarkedResponse(send).send)",
         (f"{ROUTED}::test_a_forwarded_request_is_not_forwarded_again_and_names_the_owner[asyncio-sqlite]",),
     ),
     Mutation(
