@@ -9,7 +9,7 @@ same name, and the new runtime can claim the sessions of the earlier one at once
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
 from importlib import import_module
 from types import MappingProxyType
@@ -35,7 +35,9 @@ from actors.runtime.runtime import Runtime
 MakeRuntime: TypeAlias = Callable[[str], Runtime]
 """Returns a runtime with the given address, which is not entered yet."""
 OpenSession: TypeAlias = Callable[[Runtime, str], Awaitable[Session]]
-"""Opens the session with the given id, as `Runtime.claim` or `Runtime.open` with `resume=True` do."""
+"""Opens the session with the given id by awaiting `Runtime.claim`, or `Runtime.open` with `resume=True`.
+
+The actor gives the session back after each call."""
 Arguments: TypeAlias = Mapping[str, Any]  # Any: the arguments of `Session.ask`
 RayObject: TypeAlias = Any  # Any: Ray is not installed where types are checked
 
@@ -83,8 +85,8 @@ class HostActor:
     async def ask(self, session: str, arguments: Arguments) -> AskResult | Rejection:
         """Ask a session, and return the result or the rejection."""
         try:
-            opened = await self._open(await self._wait_runtime(), session)
-            return ensure_answered(opened, await opened.ask(**arguments))
+            async with self._holding(session) as opened:
+                return ensure_answered(opened, await opened.ask(**arguments))
         except ActorsError as error:
             if (rejection := rejection_of(error)) is None:
                 raise
@@ -93,9 +95,9 @@ class HostActor:
     async def events(self, session: str, after: int) -> AsyncGenerator[SessionEvent | Rejection, None]:
         """Yield the events of a session, as `Session.events` does. The last item may be a rejection."""
         try:
-            opened = await self._open(await self._wait_runtime(), session)
-            async for event in opened.events(after=after):
-                yield event
+            async with self._holding(session) as opened:
+                async for event in opened.events(after=after):
+                    yield event
         except ActorsError as error:
             if (rejection := rejection_of(error)) is None:
                 raise
@@ -114,6 +116,15 @@ class HostActor:
         self._leaving.set()
         await self._life
         return movement
+
+    @asynccontextmanager
+    async def _holding(self, session: str) -> AsyncGenerator[Session, None]:
+        """Open a session for one call, and give it back, so that it can be released when others need its place."""
+        opened = await self._open(await self._wait_runtime(), session)
+        try:
+            yield opened
+        finally:
+            await opened._lifecycle.give_back()
 
     async def _wait_runtime(self) -> Runtime:
         """Wait until the runtime has been entered, and return it."""

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from actors import Runtime, Session
-from actors.config import Config, FileSettings
+from actors.config import Config, FileSettings, RuntimeLimits
 from actors.errors import ConfigError, KeyReused
 from actors.events import SessionEvent
 from actors.hosts import RayHosts, RouterLimits
@@ -45,11 +45,12 @@ async def open_session(runtime: Runtime, name: str) -> Session:
 
 
 @asynccontextmanager
-async def ray_hosts(folder: Path, *names: str) -> AsyncIterator[RayHosts]:
+async def ray_hosts(folder: Path, *names: str, sessions: int = 1000) -> AsyncIterator[RayHosts]:
     server = OpenAIServer(answer)
 
     def make_runtime(name: str) -> Runtime:
-        config = Config(FileSettings(backends={"a": backend_at(server)}), {})
+        limits = RuntimeLimits(sessions=sessions)
+        config = Config(FileSettings(backends={"a": backend_at(server)}, limits=limits), {})
         return Runtime(config, journal=open_storage(str(folder / "sessions.db"), LEASE), seed=1, address=name)
 
     with anyio.fail_after(60):
@@ -122,6 +123,24 @@ async def test_events_continue_at_the_next_owner_without_loss(ray: FakeRay, tmp_
         numbers = [event.seq for event in found if event.type in ("ask_started", "turn_ended", "complete")]
         assert numbers == sorted(numbers)
         assert [event.type for event in found].count("ask_started") == 2
+
+
+async def test_an_actor_serves_more_sessions_than_may_be_open(ray: FakeRay, tmp_path: Path) -> None:
+    async with ray_hosts(tmp_path, "a", sessions=2) as hosts:
+        for number in range(5):
+            await hosts.ask(f"s{number}", "Hello.")
+        for number in range(5):
+            async with aclosing(hosts.events(f"s{number}")) as events:
+                assert [event.type async for event in until_complete(events)].count("ask_started") == 1
+        (host,) = await hosts.hosts()
+        assert host.sessions == 2
+
+
+async def until_complete(events: AsyncIterator[SessionEvent]) -> AsyncIterator[SessionEvent]:
+    async for event in events:
+        yield event
+        if event.type == "complete":
+            return
 
 
 async def test_an_actor_that_has_ended_is_left_out_and_one_that_restarts_is_awaited(

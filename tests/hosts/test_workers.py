@@ -6,13 +6,16 @@ from pathlib import Path
 
 import anyio
 import pytest
-from httpx2 import AsyncClient
+from httpx2 import ASGITransport, AsyncClient
 
 from actors import Runtime
+from actors.config import Config, FileSettings, RuntimeLimits
 from actors.strict.rules.base import Json
 from actors.testing import OpenAIServer, Say, Turn, serve
-from tests.hosts.support import asked
+from tests.hosts.support import answer, asked
+from tests.hosts.worker_app import api
 from tests.hosts.workers import Workers, uvicorn_workers
+from tests.runtime_support import backend_at
 
 pytestmark = pytest.mark.anyio
 
@@ -87,3 +90,19 @@ async def test_a_killed_worker_loses_no_ask_and_repeats_none(tmp_path: Path) -> 
                 assert asked(runtime, session) == [f"{session} {text}" for text in TEXTS]
     assert server.refusals == []
     assert "Traceback" not in workers.log
+
+
+async def test_the_application_serves_more_sessions_than_may_be_open(tmp_path: Path) -> None:
+    server = OpenAIServer(answer)
+    with anyio.fail_after(60):
+        async with serve(server), AsyncClient(transport=ASGITransport(api), base_url="http://host") as client:
+            settings = FileSettings(backends={"a": backend_at(server)}, limits=RuntimeLimits(sessions=2))
+            async with Runtime(Config(settings, {}), journal=str(tmp_path / "sessions.db")) as runtime:
+                api.state.open = lambda name: runtime.open("a", id=name, resume=True)
+                for session in SESSIONS:
+                    url = f"/sessions/{session}/messages"
+                    response = await client.post(
+                        url, params={"text": "Hi."}, headers={"idempotency-key": "k"}
+                    )
+                    assert response.json() == "Answer to Hi."
+                assert len(runtime.sessions) == 2

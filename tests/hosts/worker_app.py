@@ -11,11 +11,11 @@ sys.path.insert(0, str(EXAMPLES))
 
 from workers import api, app  # noqa: E402  the path above is needed
 
-__all__ = ["app"]
+__all__ = ["api", "app"]
 
 
 @api.get("/sessions/{name}/process")
 async def process(name: str, request: Request) -> int:
     """Open a session, and return the id of the process that owns it."""
-    await request.app.state.open(name)
-    return os.getpid()
+    async with request.app.state.open(name):
+        return os.getpid()

@@ -3,10 +3,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Annotated
 
-from fastapi import FastAPI, Header, Request
+from fastapi import Depends, FastAPI, Header, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from actors import ActorsError, Runtime
+from actors import ActorsError, Runtime, Session
 from actors.events import sse_frame
 from actors.hosts import SessionRouter, ensure_answered, error_response, listen
 
@@ -23,17 +23,21 @@ api = FastAPI(lifespan=lifespan)
 app = SessionRouter(api, lambda scope: scope["path"].split("/")[2] if "/sessions/" in scope["path"] else None)
 
 
+async def open_session(name: str, request: Request) -> AsyncIterator[Session]:
+    async with request.app.state.open(name) as session:  # gives the session back after the response
+        yield session
+
+
+Opened = Annotated[Session, Depends(open_session)]
+
+
 @api.post("/sessions/{name}/messages")
-async def answer(name: str, text: str, request: Request, idempotency_key: Annotated[str, Header()]) -> str:
-    session = await request.app.state.open(name)
+async def answer(session: Opened, text: str, idempotency_key: Annotated[str, Header()]) -> str:
     return ensure_answered(session, await session.ask(text, key=idempotency_key)).text
 
 
 @api.get("/sessions/{name}/events")
-async def events(
-    name: str, request: Request, last_event_id: Annotated[int, Header()] = 0
-) -> StreamingResponse:
-    session = await request.app.state.open(name)
+async def events(session: Opened, last_event_id: Annotated[int, Header()] = 0) -> StreamingResponse:
     frames = (sse_frame(event) async for event in session.events(after=last_event_id))
     return StreamingResponse(frames, media_type="text/event-stream")
 

@@ -20,6 +20,7 @@ ROUTER = "actors/hosts/router.py"
 ROUTED = "tests/hosts/test_router.py"
 RAY = "tests/hosts/test_ray_hosts.py"
 LISTENER = "tests/hosts/test_listener.py"
+WORKERS = "docs/examples/with_uvicorn/workers.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -366,6 +367,20 @@ MUTATIONS: tuple[Mutation, ...] = (
         "(errors.RayError, ValueError)",
         "(ValueError,)",
         (f"{RAY}::test_an_ask_whose_answer_is_lost_is_repeated_with_the_same_key",),
+    ),
+    Mutation(
+        "host router: a Ray actor holds each session that it has opened",
+        "actors/hosts/ray_hosts.py:HostActor._holding",
+        "await opened._lifecycle.give_back()",
+        "pass",
+        (f"{RAY}::test_an_actor_serves_more_sessions_than_may_be_open",),
+    ),
+    Mutation(
+        "host router: the documented application holds each session that it has opened",
+        f"{WORKERS}:open_session",
+        "async with request.app.state.open(name) as session:\n    yield session",
+        "yield await request.app.state.open(name)",
+        ("tests/hosts/test_workers.py::test_the_application_serves_more_sessions_than_may_be_open",),
     ),
     Mutation(
         "host router: a runtime that was left fails requests for good",
