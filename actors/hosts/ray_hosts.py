@@ -19,7 +19,7 @@ from uuid import uuid4
 from actors.core.stream_events.event_base import DurableEvent
 from actors.core.stream_events.events import SessionEvent
 from actors.core.stream_events.results import AskResult
-from actors.errors import ActorsError, ConfigError, HostUnavailable, JournalUnavailable
+from actors.errors import ActorsError, ConfigError, HostUnavailable, JournalError, JournalUnavailable
 from actors.hosts.balancing import PERIOD, start_rebalancing
 from actors.hosts.directory import HostDirectory
 from actors.hosts.limits import RouterLimits
@@ -52,6 +52,8 @@ LISTING = 5.0
 
 RESTARTING = 0.1
 """Seconds between two attempts to reach an actor that Ray restarts."""
+RETRY = 1.0
+"""Seconds between two attempts to enter the runtime of an actor, while its journal cannot be used."""
 
 
 class HostActor:
@@ -65,22 +67,34 @@ class HostActor:
 
     def __init__(self, name: str, make_runtime: MakeRuntime, open_session: OpenSession) -> None:
         self._open = open_session
-        loop = asyncio.get_running_loop()
-        self._runtime: asyncio.Future[Runtime] = loop.create_future()
+        self._loop = asyncio.get_running_loop()
+        self._runtime: asyncio.Future[Runtime] = self._loop.create_future()
         self._leaving = asyncio.Event()
-        self._life = loop.create_task(self._live(make_runtime(name)))
+        self._life = self._loop.create_task(self._live(partial(make_runtime, name)))
 
-    async def _live(self, runtime: Runtime) -> None:
-        """Enter and leave the runtime in one task."""
-        try:
-            async with runtime:
-                start_rebalancing(runtime, PERIOD)
-                self._runtime.set_result(runtime)
-                await self._leaving.wait()
-        except Exception as error:
-            if self._runtime.done():
-                raise
-            self._runtime.set_exception(error)
+    async def _live(self, make_runtime: Callable[[], Runtime]) -> None:
+        """Enter and leave the runtime in one task. Try again while the journal cannot be used."""
+        while True:
+            try:
+                await self._host(make_runtime())
+            except Exception as error:
+                if self._runtime.done():
+                    raise
+                self._runtime.set_exception(error)
+                self._runtime.exception()  # not an error that nobody has seen: the next call raises it
+                if not isinstance(error, JournalError):
+                    return
+            else:
+                return
+            await asyncio.sleep(RETRY)
+            self._runtime = self._loop.create_future()
+
+    async def _host(self, runtime: Runtime) -> None:
+        """Run the runtime until the actor leaves."""
+        async with runtime:
+            start_rebalancing(runtime, PERIOD)
+            self._runtime.set_result(runtime)
+            await self._leaving.wait()
 
     async def ask(self, session: str, arguments: Arguments) -> AskResult | Rejection:
         """Ask a session, and return the result or the rejection."""
@@ -164,10 +178,13 @@ class RayHosts:
         self._ray: RayObject = import_module("ray")
         fixed = {"max_concurrency": CONCURRENCY, "max_restarts": -1, "get_if_exists": True}
         kind = self._ray.remote(HostActor)
-        self._actors: dict[str, RayObject] = {
+        self._actors: dict[str, RayObject] = {  # None: the actor has ended, and is looked up by its name
             name: kind.options(**fixed, **options, name=name).remote(name, make_runtime, open_session)
             for name in names
         }
+        self._created = {**self._actors}
+        """The actors that `close` ends. Ray ends an actor without `lifetime` once its first handle is dropped."""
+        self._namespace: str | None = options.get("namespace")
         self._first = names[0]
         self._table = RoutingTable(limits or RouterLimits())
         self._directory = HostDirectory(self.hosts)
@@ -178,7 +195,7 @@ class RayHosts:
         Raises:
             Exception: A runtime cannot be entered, or an actor cannot be started.
         """
-        await asyncio.gather(*map(self._wait_started, self._actors.values()))
+        await asyncio.gather(*map(self._wait_started, self._created.values()))
 
     async def _wait_started(self, actor: RayObject) -> None:
         """Wait until the runtime of one actor has been entered, also while Ray restarts the actor."""
@@ -258,25 +275,27 @@ class RayHosts:
             JournalUnavailable: No actor returned the list.
         """
         for name in [*self._actors]:
-            with suppress(TimeoutError, ActorsError, self._ray.exceptions.RayError):
-                async with asyncio.timeout(LISTING):
-                    found: Sequence[Host] = await self._actors[name].hosts.remote()
+            with suppress(TimeoutError, ActorsError, ValueError, self._ray.exceptions.RayError):
+                async with asyncio.timeout(LISTING), self._forgetting(name):
+                    found: Sequence[Host] = await self._actor(name).hosts.remote()
                     return found
             self._actors[name] = self._actors.pop(name)  # ask this actor last in the future
         raise JournalUnavailable("No Ray actor returned the list of hosts; see the logs of the actors")
 
     async def close(self, *, rate: float = 100.0, timeout: float = 10.0) -> None:
-        """Drain all actors one after another, and end them. Call this method before you end the Ray cluster.
+        """Drain the actors of `names` one after another, and end them. Call this method before you end the Ray cluster.
 
         Args:
             rate: Maximum number of sessions that leave an actor per second, as for `Runtime.drain`.
             timeout: Seconds to wait for the turns in flight, and again for all sessions of an actor to leave.
         """
-        for actor in self._actors.values():
-            with suppress(TimeoutError, ActorsError, self._ray.exceptions.RayError):
-                async with asyncio.timeout(2 * timeout + LISTING):
-                    await actor.leave.remote(rate, timeout)
-            self._ray.kill(actor)
+        for name in self._created:
+            with suppress(ValueError):  # no actor has this name any more
+                actor = self._actor(name)
+                with suppress(TimeoutError, ActorsError, self._ray.exceptions.RayError):
+                    async with asyncio.timeout(2 * timeout + LISTING):
+                        await actor.leave.remote(rate, timeout)
+                self._ray.kill(actor)
 
     def _search(self, session: str) -> HostSearch:
         return HostSearch(session, self._first, self._table, self._directory)
@@ -310,8 +329,17 @@ class RayHosts:
     def _actor(self, address: str) -> RayObject:
         """Return the actor with this name, which another program may have created."""
         if (actor := self._actors.get(address)) is None:
-            actor = self._actors[address] = self._ray.get_actor(address)
+            actor = self._actors[address] = self._ray.get_actor(address, namespace=self._namespace)
         return actor
+
+    @asynccontextmanager
+    async def _forgetting(self, address: str) -> AsyncGenerator[None, None]:
+        """Forget the handle of an actor that has ended, because another program may create the actor again."""
+        try:
+            yield
+        except self._ray.exceptions.ActorDiedError:
+            self._actors[address] = None
+            raise
 
     async def _wait_for_answer(
         self, address: str, session: str, read_answer: Callable[[], Awaitable[T | Rejection]]
@@ -323,7 +351,8 @@ class RayHosts:
         """
         errors = self._ray.exceptions
         try:
-            return await run_unless(partial(self._directory.wait_gone, address), read_answer)
+            async with self._forgetting(address):
+                return await run_unless(partial(self._directory.wait_gone, address), read_answer)
         except errors.RayTaskError as error:
             raise error.cause from None
         except (errors.RayError, ValueError) as error:  # `get_actor` raises ValueError for an unknown name

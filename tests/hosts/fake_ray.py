@@ -22,6 +22,10 @@ class RayActorError(RayError):
     """The actor has ended."""
 
 
+class ActorDiedError(RayActorError):
+    """The actor has ended, and is not restarted."""
+
+
 class RayTaskError(RayError):
     """A method of an actor raised `cause`."""
 
@@ -50,7 +54,7 @@ class Actor:
         try:
             await asyncio.wait([answering, ending], return_when=asyncio.FIRST_COMPLETED)
             if self.has_ended.is_set():
-                raise RayActorError("the actor has ended")
+                raise ActorDiedError("the actor has ended")
             try:
                 return answering.result()
             except StopAsyncIteration:
@@ -117,17 +121,22 @@ class FakeRay:
     exceptions = SimpleNamespace(
         RayError=RayError,
         RayActorError=RayActorError,
+        ActorDiedError=ActorDiedError,
         RayTaskError=RayTaskError,
         ActorUnavailableError=ActorUnavailableError,
     )
 
     def __init__(self) -> None:
         self.actors = dict[str, Actor]()
+        self.namespace: object = None
+        """The namespace of all actors."""
 
     def remote(self, kind: Callable[..., object]) -> SimpleNamespace:
         """Return the class of actors of a class."""
 
-        def options(*, name: str, **_: object) -> SimpleNamespace:
+        def options(*, name: str, namespace: object = None, **_: object) -> SimpleNamespace:
+            self.namespace = namespace
+
             def create(*arguments: object) -> Actor:
                 return self.actors.setdefault(name, Actor(kind(*arguments)))
 
@@ -135,9 +144,9 @@ class FakeRay:
 
         return SimpleNamespace(options=options)
 
-    def get_actor(self, name: str) -> Actor:
+    def get_actor(self, name: str, namespace: object = None) -> Actor:
         """Return an actor by its name."""
-        if name not in self.actors:
+        if name not in self.actors or namespace != self.namespace:
             raise ValueError(f"no actor {name}")
         return self.actors[name]
 

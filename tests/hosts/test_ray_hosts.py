@@ -10,7 +10,7 @@ import pytest
 
 from actors import Runtime, Session
 from actors.config import Config, FileSettings, RuntimeLimits
-from actors.errors import ConfigError, KeyReused
+from actors.errors import ConfigError, JournalUnavailable, KeyReused
 from actors.events import SessionEvent
 from actors.hosts import RayHosts, RouterLimits
 from actors.hosts import ray_hosts as module
@@ -45,7 +45,10 @@ async def open_session(runtime: Runtime, name: str) -> Session:
 
 
 @asynccontextmanager
-async def ray_hosts(folder: Path, *names: str, sessions: int = 1000) -> AsyncIterator[RayHosts]:
+async def ray_hosts(
+    folder: Path, *names: str, sessions: int = 1000, namespace: str = "n", waits: bool = True
+) -> AsyncIterator[RayHosts]:
+    """Run actors with a runtime each. `waits`: whether the block begins once all runtimes have been entered."""
     server = OpenAIServer(answer)
 
     def make_runtime(name: str) -> Runtime:
@@ -55,8 +58,10 @@ async def ray_hosts(folder: Path, *names: str, sessions: int = 1000) -> AsyncIte
 
     with anyio.fail_after(60):
         async with serve(server):
-            hosts = RayHosts(names, make_runtime, open_session, limits=RouterLimits(exclusion_time=0.05))
-            await hosts.wait_started()
+            limits, options = RouterLimits(exclusion_time=0.05), {"namespace": namespace}
+            hosts = RayHosts(names, make_runtime, open_session, limits=limits, options=options)
+            if waits:
+                await hosts.wait_started()
             yield hosts
             await hosts.close()
 
@@ -155,6 +160,40 @@ async def test_an_actor_that_has_ended_is_left_out_and_one_that_restarts_is_awai
             await hosts.ask(f"s{number}", "Hello.")
             assert owner_of(hosts, f"s{number}") == "b"
         assert [host.address for host in await hosts.hosts()] == ["b"]
+
+
+async def test_an_actor_that_another_program_creates_again_is_found_by_its_name(
+    ray: FakeRay, tmp_path: Path
+) -> None:
+    async with ray_hosts(tmp_path, "a") as hosts:
+        await hosts.ask("one", "Hello.")
+        await ray.actors["a"].leave.remote(100.0, 1.0)
+        ray.kill(ray.actors.pop("a"))
+        async with ray_hosts(tmp_path, "a"):
+            assert (await hosts.ask("one", "Again.")).text == "Answer to Again."
+            assert [host.address for host in await hosts.hosts()] == ["a"]
+
+
+async def test_close_ends_only_the_named_actors(ray: FakeRay, tmp_path: Path) -> None:
+    async with ray_hosts(tmp_path, "b") as others:
+        async with ray_hosts(tmp_path, "a") as hosts:
+            for number in range(12):
+                await hosts.ask(f"s{number}", "Hello.")
+            assert {owner_of(hosts, f"s{number}") for number in range(12)} == {"a", "b"}
+        assert [name for name, actor in ray.actors.items() if actor.has_ended.is_set()] == ["a"]
+        await others.ask("s0", "Again.")
+
+
+async def test_an_actor_enters_its_runtime_as_soon_as_the_journal_can_be_used(
+    ray: FakeRay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "RETRY", 0.01)
+    folder = tmp_path / "later"
+    async with ray_hosts(folder, "a", waits=False) as hosts:
+        with pytest.raises(JournalUnavailable):
+            await hosts.wait_started()
+        folder.mkdir()
+        assert (await hosts.ask("one", "Hello.")).text == "Answer to Hello."
 
 
 def test_hosts_without_names_are_rejected(ray: FakeRay) -> None:
