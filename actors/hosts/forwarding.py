@@ -5,15 +5,17 @@ So while a response is awaited or streamed, the list of hosts is watched, and th
 expired.
 """
 
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from functools import partial
+
+import anyio
 
 from actors.core.data.segments import Segments
 from actors.errors import ConfigError, HostUnavailable, ProviderFailed
 from actors.hosts.asgi import Send
 from actors.hosts.directory import HostDirectory
 from actors.hosts.limits import RouterLimits
-from actors.hosts.local import ResponseFilter
+from actors.hosts.local import EVENT_STREAM, ResponseFilter
 from actors.hosts.race import Interrupted, run_unless
 from actors.hosts.rejections import Rejection
 from actors.hosts.requests import SessionRequest, end_to_end
@@ -32,10 +34,13 @@ class Forwarder:
         transport: Sends the requests.
         directory: The live hosts.
         limits: The limits of the router.
+        leaving: Set when this host begins to leave, which ends the streams of events.
     """
 
-    def __init__(self, transport: HttpTransport, directory: HostDirectory, limits: RouterLimits) -> None:
-        self._transport, self._directory = transport, directory
+    def __init__(
+        self, transport: HttpTransport, directory: HostDirectory, limits: RouterLimits, leaving: anyio.Event
+    ) -> None:
+        self._transport, self._directory, self._leaving = transport, directory, leaving
         seconds = limits.idle_timeout
         self._timeouts = Timeouts(connect=limits.connect_timeout, first_byte=seconds, idle=seconds)
 
@@ -75,7 +80,7 @@ class Forwarder:
                     return _unreachable(request, address, "no SessionRouter answers at this address")
                 rejection = rejection_in(answer.raw_headers, request.session, address)
                 if rejection is None:
-                    await _stream(answer, response)
+                    await self._stream(answer, response)
                 return rejection
         except ProviderFailed as error:
             return _unreachable(request, address, str(error))
@@ -84,16 +89,25 @@ class Forwarder:
                 await response.send(message)
             return None
 
+    async def _stream(self, answer: ForwardedResponse, response: ResponseFilter) -> None:
+        """Send the response of another host to the client. A stream of events ends early if this host leaves."""
+        kept = [header for header in end_to_end([*answer.raw_headers]) if header[0] not in OMITTED]
+        await response.send({"type": "http.response.start", "status": answer.status, "headers": kept})
+        send_chunks = partial(_send_chunks, answer, response)
+        if dict(kept).get(b"content-type", b"").startswith(EVENT_STREAM):
+            with suppress(Interrupted):
+                await run_unless(self._leaving.wait, send_chunks)
+        else:
+            await send_chunks()
+        await response.send({"type": "http.response.body", "body": b"", "more_body": False})
+        await response.flush()
 
-async def _stream(answer: ForwardedResponse, response: ResponseFilter) -> None:
-    """Send the response of another host to the client as it arrives."""
-    kept = [header for header in end_to_end([*answer.raw_headers]) if header[0] not in OMITTED]
-    await response.send({"type": "http.response.start", "status": answer.status, "headers": kept})
+
+async def _send_chunks(answer: ForwardedResponse, response: ResponseFilter) -> None:
+    """Send the body of another host's response to the client as it arrives."""
     async with aclosing(answer.raw_chunks()) as chunks:
         async for chunk in chunks:
             await response.send({"type": "http.response.body", "body": chunk, "more_body": True})
-    await response.send({"type": "http.response.body", "body": b"", "more_body": False})
-    await response.flush()
 
 
 def _unreachable(request: SessionRequest, address: str, reason: str) -> Rejection:

@@ -134,7 +134,7 @@ class SessionRouter:
         """Route requests during the block. Use this method in the lifespan of the application, inside the runtime.
 
         At SIGTERM or SIGINT, or else at the end of the block, the runtime is drained: its sessions move to other
-        hosts, which ends their streams of events.
+        hosts, which ends their streams of events. Streams that other hosts send through this host end too.
 
         Args:
             runtime: The runtime of this host. Other hosts forward requests to its `address`, which is a URL.
@@ -150,7 +150,7 @@ class SessionRouter:
         shutdown = _Shutdown(runtime, rate, timeout)
         try:
             with call_at_signals(shutdown.begin):
-                self._requests = _RequestRouter(self._app, runtime, transport, self._limits)
+                self._requests = _RequestRouter(self._app, runtime, transport, self._limits, shutdown.leaving)
                 yield
                 await shutdown.finish()
         finally:
@@ -164,11 +164,14 @@ class _Shutdown:
     def __init__(self, runtime: Runtime, rate: float, timeout: float) -> None:
         self._runtime, self._rate, self._timeout = runtime, rate, timeout
         self._task: HostTask | None = None
+        self.leaving = anyio.Event()
+        """Set when the drain has begun."""
 
     def begin(self) -> HostTask:
         """Start to drain the runtime, unless this has begun before."""
         if self._task is None:
             self._task = self._runtime._running_host().launch(self._drain, "hosts/drain")
+            self.leaving.set()
         return self._task
 
     async def finish(self) -> None:
@@ -188,15 +191,21 @@ class _RequestRouter:
         runtime: The runtime of this host.
         transport: Sends requests to other hosts.
         limits: The limits of the router.
+        leaving: Set when this host begins to leave.
     """
 
     def __init__(
-        self, app: ASGIApp, runtime: Runtime, transport: HttpTransport, limits: RouterLimits
+        self,
+        app: ASGIApp,
+        runtime: Runtime,
+        transport: HttpTransport,
+        limits: RouterLimits,
+        leaving: anyio.Event,
     ) -> None:
         self._app, self._runtime, self._limits = app, runtime, limits
         self._table = RoutingTable(limits)
         self._directory = HostDirectory(runtime.journal.hosts)
-        self._forwarder = Forwarder(transport, self._directory, limits)
+        self._forwarder = Forwarder(transport, self._directory, limits, leaving)
 
     async def find_host(self, request: SessionRequest, receive: Receive, send: Send) -> None:
         """Try hosts until one of them answers the request, or the limits are reached.

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 import anyio
+import anyio.lowlevel
 import pytest
 from anyio.abc import SocketAttribute, SocketStream
 
@@ -38,7 +39,8 @@ class Neighbour:
         self.address = address
         self.live: Sequence[Host] = [Host("b", address, "serving", 0, 0.0, 10.0)]
         directory = HostDirectory(self._read)
-        self._forwarder = Forwarder(transport, directory, RouterLimits())
+        self.leaving = anyio.Event()
+        self._forwarder = Forwarder(transport, directory, RouterLimits(), self.leaving)
         self.messages = list[ASGIMessage]()
         self.started = anyio.Event()
 
@@ -258,3 +260,30 @@ async def test_work_ends_when_the_client_disconnects_and_its_error_is_not_wrappe
         with pytest.raises(ClientDisconnected):
             await run_while_connected(receive, work)
     assert ended == ["work"]
+
+
+async def test_a_stream_of_events_ends_when_the_host_that_forwards_it_leaves() -> None:
+    async with neighbour(streaming(EVENTS)) as found, anyio.create_task_group() as tasks:
+
+        async def leave() -> None:
+            await found.started.wait()
+            found.leaving.set()
+
+        tasks.start_soon(leave)
+        assert await found.forward() is None
+        assert found.body == b"begin"
+        assert found.messages[-1]["more_body"] is False
+
+
+async def test_other_responses_continue_while_the_host_that_forwards_them_leaves() -> None:
+    async def app(_: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+        await send({"type": "http.response.body", "body": b"begin", "more_body": True})
+        await found.started.wait()
+        found.leaving.set()
+        await anyio.lowlevel.checkpoint()
+        await send({"type": "http.response.body", "body": b" end", "more_body": False})
+
+    async with neighbour(app) as found:
+        assert await found.forward() is None
+        assert found.body == b"begin end"

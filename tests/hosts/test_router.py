@@ -216,6 +216,31 @@ async def test_events_are_forwarded_as_they_occur_and_continue_at_another_host(
     assert "Again." not in second.text
 
 
+async def test_forwarded_events_end_as_soon_as_the_host_that_forwards_them_begins_to_leave(
+    cluster: RoutedCluster,
+) -> None:
+    owner, other = await host_of(cluster, "one")
+    stalled = anyio.Event()
+
+    def stall(_: int, body: object) -> Stall | None:
+        if stalled.is_set() or "Wait." not in str(body):
+            return None
+        stalled.set()
+        return Stall(after_bytes=100)
+
+    cluster.server.faults = stall
+    busy = await other.runtime.open("a", id="busy")
+    async with reading(cluster, other) as events, anyio.create_task_group() as tasks:
+        await events.until("event: complete")
+        tasks.start_soon(busy.ask, "Wait.")
+        await stalled.wait()
+        tasks.start_soon(other.leave)
+        await events.rest()
+        assert "busy" in other.runtime.sessions  # the drain has not ended
+        await busy.cancel()
+    assert "one" in owner.runtime.sessions
+
+
 async def test_a_client_that_disconnects_ends_the_forwarded_request(cluster: RoutedCluster) -> None:
     owner, other = await host_of(cluster, "one")
     async with reading(cluster, other) as events:

@@ -369,6 +369,27 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{RAY}::test_an_ask_whose_answer_is_lost_is_repeated_with_the_same_key",),
     ),
     Mutation(
+        "host router: a host that leaves keeps the streams of events that it forwards",
+        f"{ROUTER}:_Shutdown.begin",
+        "self.leaving.set()",
+        "pass",
+        (f"{ROUTED}::test_forwarded_events_end_as_soon_as_the_host_that_forwards_them_begins_to_leave",),
+    ),
+    Mutation(
+        "host router: a host that leaves ends each response that it forwards",
+        f"{FORWARDER}._stream",
+        "dict(kept).get(b'content-type', b'').startswith(EVENT_STREAM)",
+        "True",
+        (f"{FORWARDING}::test_other_responses_continue_while_the_host_that_forwards_them_leaves",),
+    ),
+    Mutation(
+        "host router: a stream of events that is forwarded continues while its host leaves",
+        f"{FORWARDER}._stream",
+        "run_unless(self._leaving.wait, send_chunks)",
+        "send_chunks()",
+        (f"{FORWARDING}::test_a_stream_of_events_ends_when_the_host_that_forwards_it_leaves",),
+    ),
+    Mutation(
         "host router: a Ray actor holds each session that it has opened",
         "actors/hosts/ray_hosts.py:HostActor._holding",
         "await opened._lifecycle.give_back()",
