@@ -32,6 +32,7 @@
     │   ├── SessionUnknown          the session id has no log
     │   ├── SessionLeased           another host owns the session
     │   ├── HostUnavailable         the other host is gone, does not answer, or accepts no more sessions
+    │   │   └── RequestLost         several hosts received a request and did not answer it
     │   ├── ReentrantCall           a tool asked the session that is waiting for this tool
     │   ├── UnknownSeq              the log has no event with this number
     │   ├── SubagentDepthExceeded   a tool opened a subagent nested too deeply
@@ -326,6 +327,14 @@ class HostUnavailable(SessionError):
     """Another host is gone, is unknown, or accepts no more sessions, so a session cannot be handed over to that host.
 
     A router reports this error if no host answered a request.
+    """
+
+
+class RequestLost(HostUnavailable):
+    """Several hosts received a request and did not answer it: they ended, or stopped answering.
+
+    The request may be the cause, for example by using all memory. So a router gives it up, and no client should repeat
+    it automatically.
     """
 
 

@@ -2,7 +2,7 @@
 
     @asynccontextmanager
     async def lifespan(api: FastAPI) -> AsyncIterator[None]:
-        async with listen(app) as address, Runtime(journal=url, address=address) as runtime, app.serving(runtime):
+        async with listen(app) as address, Runtime(journal=url, address=address) as runtime, app.serve(runtime):
             api.state.runtime = runtime
             yield
 

@@ -1,8 +1,8 @@
 """Forward a request to another host over HTTP, and stream the response to the client.
 
 A host that was killed closes its connections. A host that is suspended, or that the network does not reach, does not.
-So while a response is awaited or streamed, the list of hosts is watched, and the try ends when the host's lease has
-expired.
+So while a response is awaited or streamed, the list of hosts is watched, and the attempt ends when the host's lease
+has expired.
 """
 
 from contextlib import aclosing, suppress
@@ -20,7 +20,7 @@ from actors.hosts.race import Interrupted, run_unless
 from actors.hosts.rejections import Rejection
 from actors.hosts.requests import SessionRequest, end_to_end
 from actors.hosts.responses import ANSWERED, json_messages, rejection_in
-from actors.transport import ForwardedResponse, HttpTransport, Timeouts
+from actors.transport import ForwardedRequest, ForwardedResponse, HttpTransport, Timeouts
 from actors.transport.origin import parse_target
 
 OMITTED = frozenset({b"date", b"server", ANSWERED})
@@ -53,41 +53,47 @@ class Forwarder:
         try:
             parse_target(address)
         except ConfigError as error:
-            return _unreachable(request, address, str(error))
+            return _failure(request, address, str(error))
+        try:
+            exchange = self._prepare(address, request)
+        except ConfigError as error:  # the server of this host accepts more characters than the client
+            for message in json_messages(400, {"error": str(error)}, []):
+                await send(message)
+            return None
         response = ResponseFilter(request.session, send)
         try:
             failure = await run_unless(
                 partial(self._directory.wait_gone, address),
-                partial(self._exchange, address, request, response),
+                partial(self._exchange, address, request, exchange, response),
             )
         except Interrupted:
-            failure = _unreachable(request, address, "its lease has expired")
+            failure = _failure(request, address, "its lease has expired", exchange)
         if failure is None or not response.is_started:
             return failure
         if await response.end_event_stream():
             return None
         raise failure.error
 
-    async def _exchange(
-        self, address: str, request: SessionRequest, response: ResponseFilter
-    ) -> Rejection | None:
-        """Send the request and stream the response. Return the rejection or the failure."""
+    def _prepare(self, address: str, request: SessionRequest) -> ForwardedRequest:
+        """Return the exchange with another host, which begins when it is entered."""
         url, headers = address.rstrip("/") + request.target, request.forwarded_headers()
         body = Segments.of(request.body) if request.body else Segments()
+        return self._transport.forward(request.method, url, headers, body, self._timeouts)
+
+    async def _exchange(
+        self, address: str, request: SessionRequest, exchange: ForwardedRequest, response: ResponseFilter
+    ) -> Rejection | None:
+        """Send the request and stream the response. Return the rejection or the failure."""
         try:
-            async with self._transport.forward(request.method, url, headers, body, self._timeouts) as answer:
+            async with exchange as answer:
                 if all(name != ANSWERED for name, _ in answer.raw_headers):
-                    return _unreachable(request, address, "no SessionRouter answers at this address")
+                    return _failure(request, address, "no SessionRouter answers at this address")
                 rejection = rejection_in(answer.raw_headers, request.session, address)
                 if rejection is None:
                     await self._stream(answer, response)
                 return rejection
         except ProviderFailed as error:
-            return _unreachable(request, address, str(error))
-        except ConfigError as error:  # the server of this host accepts more characters than the client
-            for message in json_messages(400, {"error": str(error)}, []):
-                await response.send(message)
-            return None
+            return _failure(request, address, str(error), exchange)
 
     async def _stream(self, answer: ForwardedResponse, response: ResponseFilter) -> None:
         """Send the response of another host to the client. A stream of events ends early if this host leaves."""
@@ -110,6 +116,10 @@ async def _send_chunks(answer: ForwardedResponse, response: ResponseFilter) -> N
             await response.send({"type": "http.response.body", "body": chunk, "more_body": True})
 
 
-def _unreachable(request: SessionRequest, address: str, reason: str) -> Rejection:
+def _failure(
+    request: SessionRequest, address: str, reason: str, exchange: ForwardedRequest | None = None
+) -> Rejection:
+    """Return the rejection for a host that did not answer. It depends on whether the request was sent."""
     text = f"No answer from the host at {address} for session {request.session!r}: {reason}"
-    return Rejection("unreachable", HostUnavailable(text))
+    is_sent = exchange is not None and exchange.is_sent
+    return Rejection("lost" if is_sent else "unreachable", HostUnavailable(text))

@@ -11,8 +11,8 @@ class RouterLimits(Struct, frozen=True, kw_only=True):
     """The limits of a router. All times are in seconds.
 
     Args:
-        max_tries: Maximum number of hosts that are tried for one request, including repeated tries of one host.
-        deadline: Maximum time without a host that works on the request, counted over all tries. It should exceed the
+        max_attempts: Maximum number of hosts that are tried for one request, including repeated attempts at one host.
+        deadline: Maximum time without a host that works on the request, counted over all attempts. It should exceed the
             lease of the journal, because the sessions of a killed host are free only after its lease has expired.
         max_delay: Maximum delay before a host is tried again for the same request.
         exclusion_time: Time for which a host is not tried after it was unreachable, and receives no further sessions
@@ -29,7 +29,7 @@ class RouterLimits(Struct, frozen=True, kw_only=True):
         ConfigError: A limit is not a number greater than 0.
     """
 
-    max_tries: int = 200
+    max_attempts: int = 200
     deadline: float = 30.0
     max_delay: float = 0.25
     exclusion_time: float = 2.0

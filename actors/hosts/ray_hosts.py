@@ -99,7 +99,7 @@ class HostActor:
     async def ask(self, session: str, arguments: Arguments) -> AskResult | Rejection:
         """Ask a session, and return the result or the rejection."""
         try:
-            async with self._holding(session) as opened:
+            async with self._use_session(session) as opened:
                 return ensure_answered(opened, await opened.ask(**arguments))
         except ActorsError as error:
             if (rejection := rejection_of(error)) is None:
@@ -109,7 +109,7 @@ class HostActor:
     async def events(self, session: str, after: int) -> AsyncGenerator[SessionEvent | Rejection, None]:
         """Yield the events of a session, as `Session.events` does. The last item may be a rejection."""
         try:
-            async with self._holding(session) as opened:
+            async with self._use_session(session) as opened:
                 async for event in opened.events(after=after):
                     yield event
         except ActorsError as error:
@@ -120,6 +120,9 @@ class HostActor:
     async def hosts(self) -> Sequence[Host]:
         """Return the live hosts of the journal. Health checks call this method."""
         return await (await self._wait_runtime()).journal.hosts()
+
+    async def accept_calls(self) -> None:
+        """Return as soon as the actor accepts calls."""
 
     async def leave(self, rate: float, timeout: float) -> Movement:
         """Move all sessions to other hosts, and leave the runtime."""
@@ -132,7 +135,7 @@ class HostActor:
         return movement
 
     @asynccontextmanager
-    async def _holding(self, session: str) -> AsyncGenerator[Session, None]:
+    async def _use_session(self, session: str) -> AsyncGenerator[Session, None]:
         """Open a session for one call, and give it back, so that it can be released when others need its place."""
         opened = await self._open(await self._wait_runtime(), session)
         try:
@@ -231,16 +234,15 @@ class RayHosts:
         """
         if message is not None:
             arguments = {**arguments, "message": message, "key": key or uuid4().hex}
-        search = self._search(session)
+        search, ask = self._search(session), self._ask
         while True:
             address = await search.next_address()
-            result = await self._wait_for_answer(
-                address, session, partial(self._ask, address, session, arguments)
-            )
+            result = await ask(address, session, arguments)
             if not isinstance(result, Rejection):
                 search.accept()
                 return result
             search.reject(result)
+            ask = self._ask_again
 
     async def events(self, session: str, after: int = 0) -> AsyncGenerator[SessionEvent, None]:
         """Yield the events of a session, as `Session.events` does. If its owner ends, another host continues.
@@ -261,7 +263,10 @@ class RayHosts:
                         break
                     search.accept()
                     if isinstance(item, DurableEvent) and not getattr(item, "more", False):
-                        after, search = item.seq, self._search(session)  # a further try has the full limits
+                        after, search = (
+                            item.seq,
+                            self._search(session),
+                        )  # a further attempt has the full limits
                         search.address = address
                     yield item
             if rejection is None:
@@ -301,7 +306,23 @@ class RayHosts:
         return HostSearch(session, self._first, self._table, self._directory)
 
     async def _ask(self, address: str, session: str, arguments: Arguments) -> AskResult | Rejection:
-        result: AskResult | Rejection = await self._actor(address).ask.remote(session, arguments)
+        async def read_result() -> AskResult | Rejection:
+            result: AskResult | Rejection = await self._actor(address).ask.remote(session, arguments)
+            return result
+
+        return await self._wait_for_answer(address, session, read_result)
+
+    async def _ask_again(self, address: str, session: str, arguments: Arguments) -> AskResult | Rejection:
+        """Repeat an ask at an actor that accepts calls. If the actor does not answer, it has received the ask."""
+
+        async def accept_calls() -> None:
+            await self._actor(address).accept_calls.remote()
+
+        if (rejection := await self._wait_for_answer(address, session, accept_calls)) is not None:
+            return rejection
+        result = await self._ask(address, session, arguments)
+        if isinstance(result, Rejection) and result.kind == "unreachable":
+            return Rejection("lost", result.error)
         return result
 
     async def _stream(

@@ -5,8 +5,8 @@
     JournalUnavailable                               the host cannot write at the moment
     SessionClosed, Fenced                            the session ended on this host during the request
 
-All other errors are answers, which a router returns to its client. A router itself rejects a try if the host was
-unreachable.
+All other errors are answers, which a router returns to its client. A router itself rejects an attempt if the host was
+unreachable, or did not answer after it had received the request.
 """
 
 from typing import Literal, TypeAlias
@@ -23,7 +23,7 @@ from actors.errors import (
     TooManySessions,
 )
 
-RejectionKind: TypeAlias = Literal["leased", "refused", "ended", "unreachable"]
+RejectionKind: TypeAlias = Literal["leased", "refused", "ended", "unreachable", "lost"]
 
 
 class Rejection(Struct, frozen=True):
@@ -31,7 +31,8 @@ class Rejection(Struct, frozen=True):
 
     Args:
         kind: `leased`: another host owns the session. `refused`: the host accepts no more sessions. `ended`: the
-            session ended on this host. `unreachable`: the host did not answer.
+            session ended on this host. `unreachable`: the host did not receive the request. `lost`: the host received
+            the request, and ended or stopped answering.
         error: The error for the client if no further host is tried.
         owner: The address of the owner, if the kind is `leased` and the address is known; otherwise empty.
     """

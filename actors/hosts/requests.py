@@ -29,7 +29,9 @@ HOP_BY_HOP = frozenset(
     }
 )
 """Headers that concern one connection, and are not forwarded (RFC 9110, 7.6.1)."""
-REPLACED = frozenset({b"content-length", b"expect", b"x-forwarded-for", b"x-forwarded-proto", FORWARDS})
+CLIENTS = b"x-forwarded-for"
+"""The header with the addresses of the client and of each proxy, in the order of the request's way."""
+REPLACED = frozenset({b"content-length", b"expect", CLIENTS, b"x-forwarded-proto", FORWARDS})
 """Headers of a request that this host sets, because the client's values do not apply to the forwarded request."""
 
 
@@ -90,8 +92,11 @@ class SessionRequest:
         """Return the headers for another host."""
         client, scheme = self._scope.get("client"), self._scope.get("scheme", "http")
         added: RawHeaders = [(FORWARDS, b"1"), (b"x-forwarded-proto", str(scheme).encode("latin-1"))]
+        addresses = [value for name, value in self.headers if name == CLIENTS]
         if client is not None:
-            added.append((b"x-forwarded-for", str(client[0]).encode("latin-1")))
+            addresses.append(str(client[0]).encode("latin-1"))
+        if addresses:
+            added.append((CLIENTS, b", ".join(addresses)))
         kept = [header for header in end_to_end(self.headers) if header[0] not in REPLACED]
         if all(name != b"host" for name, _ in kept):
             added.append((b"host", b"actors"))

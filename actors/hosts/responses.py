@@ -18,6 +18,7 @@ from actors.errors import (
     KeyReused,
     OverBudget,
     QueueFull,
+    RequestLost,
     SessionClosed,
     SessionExists,
     SessionLeased,
@@ -37,6 +38,8 @@ ANSWERED = b"actors-host"
 """The response header that marks the answer of a router to a forwarded request. Clients do not receive it."""
 RETRY_AFTER = "1"
 """Seconds after which a client should repeat a request that no host accepted."""
+NO_HOST = "No host can answer this request at the moment; repeat it with the same Idempotency-Key"
+"""The message for a client, instead of an error that names hosts."""
 MISDIRECTED = 421
 """The status of a request that reached a host which does not own the session."""
 
@@ -46,6 +49,7 @@ _STATUSES: tuple[tuple[type[ActorsError], int], ...] = (
     (SessionExists, 409),
     (KeyReused, 409),
     (AskFailed, 502),
+    (RequestLost, 502),
     (QueueFull, 429),
     (OverBudget, 429),
     (TooManySessions, 503),
@@ -75,7 +79,8 @@ def error_response(error: ActorsError) -> ErrorResponse:
     and repeats the request at another host. The client does not see the response.
 
     The status of `AskFailed` is 502 without `Retry-After`: the same key returns the same failure. If `can_retry` is
-    true, the client can repeat the request with a new key.
+    true, the client can repeat the request with a new key. The status of `RequestLost` is 502 too, because a repetition
+    may end further hosts.
     """
     headers = dict[str, str]()
     if (rejection := rejection_of(error)) is not None:
@@ -118,15 +123,17 @@ def error_messages(error: ActorsError, *, is_final: bool) -> Sequence[ASGIMessag
     """Return the ASGI messages of a response for an error.
 
     Args:
-        error: The error, whose message is the body.
-        is_final: Whether the client receives the response. Otherwise, another router receives it.
+        error: The error.
+        is_final: Whether the client receives the response, which then contains no address of a host. Otherwise, another
+            router receives the response.
     """
     response = error_response(error)
     status = 503 if is_final and response.status == MISDIRECTED else response.status
     own = {REJECTION.decode(), OWNER.decode()} if is_final else set[str]()
     headers = {**response.headers, **({"retry-after": RETRY_AFTER} if status == 503 else {})}
     raw = [(name.encode(), value.encode("latin-1")) for name, value in headers.items() if name not in own]
-    return json_messages(status, {"error": str(error)}, raw)
+    names_host = is_final and status == 503
+    return json_messages(status, {"error": NO_HOST if names_host else str(error)}, raw)
 
 
 def json_messages(status: int, value: object, headers: RawHeaders) -> Sequence[ASGIMessage]:

@@ -13,7 +13,7 @@ from functools import partial
 
 import anyio
 
-from actors.errors import ActorsError, JournalError
+from actors.errors import ActorsError, JournalError, RequestLost
 from actors.hosts.asgi import ASGIApp, ASGIMessage, Receive, Scope, Send
 from actors.hosts.balancing import PERIOD, start_rebalancing
 from actors.hosts.directory import HostDirectory
@@ -35,6 +35,7 @@ from actors.hosts.search import HostSearch
 from actors.hosts.shutdown import call_at_signals
 from actors.runtime.host_task import HostTask
 from actors.runtime.runtime import Runtime
+from actors.telemetry import logger
 from actors.transport import HttpTransport
 
 CONNECTIONS = 10_000
@@ -51,7 +52,7 @@ class SessionRouter:
 
     If the application raises `SessionLeased`, `HostDraining`, `TooManySessions` or another error that means that this
     host cannot serve the session, or answers with `error_response` of such an error, the middleware tries other hosts.
-    Requests without a session, and all requests outside of the block of `serving`, are passed to the application; after
+    Requests without a session, and all requests outside of the block of `serve`, are passed to the application; after
     the block, other hosts may still forward requests, and rejections by the application are sent to them. WebSocket
     connections are passed to the application too.
 
@@ -123,7 +124,7 @@ class SessionRouter:
         return request
 
     @asynccontextmanager
-    async def serving(
+    async def serve(
         self,
         runtime: Runtime,
         *,
@@ -159,7 +160,7 @@ class SessionRouter:
 
 
 class _Shutdown:
-    """Drains a runtime once. The arguments are those of `SessionRouter.serving`."""
+    """Drains a runtime once. The arguments are those of `SessionRouter.serve`."""
 
     def __init__(self, runtime: Runtime, rate: float, timeout: float) -> None:
         self._runtime, self._rate, self._timeout = runtime, rate, timeout
@@ -225,9 +226,10 @@ class _RequestRouter:
             try:
                 address = await search.next_address()
             except ActorsError as error:
+                _log_given_up(session, error)
                 await _send_all(send, error_messages(error, is_final=True))
                 return
-            rejection = await self._try(address, request, receive, send)
+            rejection = await self._answer_at(address, request, receive, send)
             if rejection is None:
                 # a host that answers without opening the session is not its owner
                 if address != here or session in self._runtime.sessions:
@@ -235,7 +237,7 @@ class _RequestRouter:
                 return
             search.reject(rejection)
 
-    async def _try(
+    async def _answer_at(
         self, address: str, request: SessionRequest, receive: Receive, send: Send
     ) -> Rejection | None:
         """Let one host answer the request. Return its rejection.
@@ -246,6 +248,13 @@ class _RequestRouter:
         if address in ("", self._runtime.address):
             return await run_app(self._app, request, receive, send)
         return await run_while_connected(receive, partial(self._forwarder.forward, address, request, send))
+
+
+def _log_given_up(session: str, error: ActorsError) -> None:
+    if isinstance(error, RequestLost):
+        logger.request_lost(session)
+    else:
+        logger.request_given_up(session, error)
 
 
 async def _send_all(send: Send, messages: Sequence[ASGIMessage]) -> None:

@@ -1,19 +1,21 @@
 """Choose the next step of one request for a session: try a host, wait, or give up.
 
-In:  the id of a session, the live hosts of the journal, and the outcome of the last try.
-Out: the address of the next host, the seconds to wait, or the error of the last try.
+In:  the id of a session, the live hosts of the journal, and the outcome of the last attempt.
+Out: the address of the next host, the seconds to wait, or the error of the last attempt.
 
 A request goes to the owner of its session. The owner is known from an earlier answer, or from the host that was tried:
 a host that does not own the session names the owner. A session without an owner goes to the host that `place` chooses.
 
-    rejection of the last try                     next host
+    rejection of the last attempt                 next host
     leased (another host owns the session)        the owner that the host named
     refused (the host accepts no more sessions)   another host; the owner again if no other host can claim the session
     ended (the session ended during the request)  the host that now owns the session, at most `ENDED` times
-    unreachable (the host did not answer)         another host, which can claim the session once the lease has expired
+    unreachable (no connection to the host)       another host, which can claim the session once the lease has expired
+    lost (the host received the request and did   as for unreachable, but the request itself may end each host that
+    not answer)                                   receives it, so it is given up after `LOST` of these attempts
 
 A host that was unreachable is excluded for a bounded time. A request tries each host once without a delay. Before each
-further try of the same host, the request waits, so hosts that name each other as the owner cause no busy loop.
+further attempt at the same host, the request waits, so hosts that name each other as the owner cause no busy loop.
 
 Routers call this module; it has no clock, so the time is an argument.
 """
@@ -25,7 +27,7 @@ from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from actors.errors import ActorsError
+from actors.errors import ActorsError, RequestLost
 from actors.hosts.limits import RouterLimits
 from actors.hosts.placement import place
 from actors.hosts.rejections import Rejection
@@ -34,13 +36,15 @@ from actors.journal.storage.hosts import Host
 FIRST_DELAY = 0.02
 """Seconds of the first wait. Each further wait is twice as long, up to `RouterLimits.max_delay`."""
 ENDED = 4
-"""Maximum number of tries that find an ended session. A session that was released or moved during a request is found
+"""Maximum number of attempts that find an ended session. A session that was released or moved during a request is found
 again; a session that was closed is not."""
+LOST = 3
+"""Maximum number of attempts of one request whose host received the request and then ended or stopped answering."""
 EXCLUSIONS = 1000
 """Maximum number of hosts that are excluded at the same time."""
 
 
-class Try(Struct, frozen=True):
+class SendTo(Struct, frozen=True):
     """Send the request to the host at this address."""
 
     address: str
@@ -58,7 +62,7 @@ class GiveUp(Struct, frozen=True):
     error: ActorsError
 
 
-Step: TypeAlias = Try | Wait | GiveUp
+Step: TypeAlias = SendTo | Wait | GiveUp
 
 V = TypeVar("V")
 
@@ -96,7 +100,7 @@ class RoutingTable:
             del self._owners[session]
 
     def record(self, address: str, rejection: Rejection, now: float) -> None:
-        """Exclude a host that was unreachable from all tries, and a host that refused a session from placement."""
+        """Exclude a host that was unreachable from all attempts, and a host that refused a session from placement."""
         until = now + self.limits.exclusion_time
         if rejection.kind == "unreachable":
             _store(self._unreachable, address, until, EXCLUSIONS)
@@ -113,7 +117,7 @@ class RoutingTable:
 
 
 class RequestRoute:
-    """The tries of one request for a session.
+    """The attempts of one request for a session.
 
     Args:
         session: Id of the session.
@@ -127,7 +131,7 @@ class RequestRoute:
         self._limits = table.limits
         self._rejection: Rejection | None = None
         self._tried = set[str]()
-        self._tries = self._ended = self._waits = 0
+        self._attempts = self._ended = self._lost = self._waits = 0
         self._idle, self._since = 0.0, now
         self._has_waited = False
 
@@ -139,21 +143,24 @@ class RequestRoute:
             now: The time in seconds.
         """
         self._count_idle(now)
+        if self._lost >= LOST:
+            return GiveUp(RequestLost(_lost_text(self._session)))
         if self._rejection is not None and self._is_exhausted():
             return GiveUp(self._rejection.error)
         address = self._choose(hosts, now)
         if address in self._tried and not self._has_waited:
             return self._wait()
         self._has_waited = False
-        self._tries += 1
+        self._attempts += 1
         self._tried.add(address)
-        return Try(address)
+        return SendTo(address)
 
     def record(self, address: str, rejection: Rejection, now: float) -> None:
         """Record that the host at this address rejected the request."""
-        self._count_idle(now, self._limits.connect_timeout)  # a longer try had a connection to the host
+        self._count_idle(now, self._limits.connect_timeout)  # a longer attempt had a connection to the host
         self._rejection = rejection
         self._ended += rejection.kind == "ended"
+        self._lost += rejection.kind == "lost"
         self._table.forget_owner(self._session, address)
         self._table.record(address, rejection, now)
         if rejection.kind == "leased" and rejection.owner:
@@ -170,7 +177,7 @@ class RequestRoute:
 
     def _is_exhausted(self) -> bool:
         limits = self._limits
-        return self._tries >= limits.max_tries or self._idle >= limits.deadline or self._ended >= ENDED
+        return self._attempts >= limits.max_attempts or self._idle >= limits.deadline or self._ended >= ENDED
 
     def _choose(self, hosts: Sequence[Host], now: float) -> str:
         """Return the address of the next host. Excluded hosts are chosen only if no other host is left."""
@@ -191,6 +198,13 @@ class RequestRoute:
         self._waits += 1
         self._has_waited = True
         return Wait(seconds)
+
+
+def _lost_text(session: str) -> str:
+    return (
+        f"A request for session {session!r} was given up: {LOST} times, a host ended or stopped answering after it had "
+        "received the request. The request may be the cause, so read the logs of the hosts before you repeat it"
+    )
 
 
 def _current(exclusions: OrderedDict[str, float], now: float) -> frozenset[str]:

@@ -39,7 +39,7 @@ class HostSearch:
         """Return the address of the next host to try.
 
         Raises:
-            ActorsError: The limits of the router are reached. This is the error of the last try.
+            ActorsError: The limits of the router are reached. This is usually the error of the last attempt.
         """
         while True:
             now = anyio.current_time()
@@ -54,8 +54,8 @@ class HostSearch:
     async def _read_hosts(self, now: float) -> Sequence[Host]:
         """Return the live hosts if the next step needs them. Forget an owner that is not one of them.
 
-        Another program may use the address of a host that has left. An owner that the last try named is live, although
-        the list may be too old to contain it.
+        Another program may use the address of a host that has left. An owner that the last attempt named is live,
+        although the list may be too old to contain it.
         """
         owner = self._table.reachable_owner(self._session, now)
         if owner in (self._here, self._named):

@@ -286,8 +286,9 @@ class Runtime(SessionAccess):
             ShuttingDown: The runtime has exited, or was ended because the tasks of its event loop were cancelled.
         """
         if self._host is None:
-            kind = ShuttingDown if self._has_ended else KernelError
-            raise kind("This runtime is not running; enter it with 'async with Runtime() as runtime'")
+            if self._has_ended:
+                raise ShuttingDown("This runtime has exited; create a new Runtime")
+            raise KernelError("This runtime is not running; enter it with 'async with Runtime() as runtime'")
         return self._host
 
     def _start_retention(self) -> None:

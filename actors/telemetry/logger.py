@@ -272,6 +272,18 @@ def loop_stalled(session: str, call_id: str, tool: str, seconds: float, location
 
 
 @never_raising
+def request_given_up(session: str, error: ActorsError) -> None:
+    """Log that a router found no host that answered a request, and why. The client does not receive the reason."""
+    emit("info", "request_given_up", session=session, error=describe_error(error))
+
+
+@never_raising
+def request_lost(session: str) -> None:
+    """Log that a router gave up a request because several hosts received it and did not answer."""
+    emit("warning", "request_lost", session=session)
+
+
+@never_raising
 def tools_running(names: Sequence[str]) -> None:
     """Log the tools that could not be stopped and still run after the runtime has ended."""
     if names:

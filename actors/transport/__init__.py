@@ -11,6 +11,6 @@ if both the request and the response are complete.
 """
 
 from actors.transport.client import HttpTransport
-from actors.transport.contract import ForwardedResponse, Response, Timeouts, Transport
+from actors.transport.contract import ForwardedRequest, ForwardedResponse, Response, Timeouts, Transport
 
-__all__ = ["ForwardedResponse", "HttpTransport", "Response", "Timeouts", "Transport"]
+__all__ = ["ForwardedRequest", "ForwardedResponse", "HttpTransport", "Response", "Timeouts", "Transport"]

@@ -7,7 +7,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from actors.core.data.segments import Segments
-from actors.transport.contract import ForwardedResponse, Response, Timeouts
+from actors.transport.contract import ForwardedRequest, Response, Timeouts
 from actors.transport.origin import Origin, parse_target
 from actors.transport.sweep import Sweep
 
@@ -54,8 +54,8 @@ class HttpTransport:
         headers: Sequence[tuple[bytes, bytes]],
         segments: Segments,
         timeouts: Timeouts,
-    ) -> AbstractAsyncContextManager[ForwardedResponse]:
-        """Send the request of another client with its method, headers and body, and yield the response.
+    ) -> ForwardedRequest:
+        """Send the request of another client with its method, headers and body, when the result is entered.
 
         No default headers are added, so `headers` must contain `host`, but not `content-length`. The environment must
         name no proxy for the URL. The errors are those of `Transport.send`.

@@ -73,6 +73,15 @@ class ForwardedResponse(Protocol):
         ...
 
 
+class ForwardedRequest(AbstractAsyncContextManager[ForwardedResponse], Protocol):
+    """A request that is forwarded for another client. Enter it once, to send it and to get the response."""
+
+    @property
+    def is_sent(self) -> bool:
+        """Whether a part of the request was written to a connection, so that the server may have acted on it."""
+        ...
+
+
 class Transport(Protocol):
     """The interface for sending requests to providers."""
 

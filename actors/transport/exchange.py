@@ -53,6 +53,7 @@ class ClientExchange:
         self._connection: Connection | None = None
         self._writing: anyio.abc.TaskGroup | None = None
         self._is_answered = False
+        self.is_sent: bool = False
 
     async def __aenter__(self) -> "ClientExchange":
         self._deadlines = ExchangeDeadlines(self._timeouts.total)
@@ -142,6 +143,7 @@ class ClientExchange:
         with suppress(ConnectionLost):
             for piece in pieces:
                 self._limit_wait(connection, "sending the request", self._timeouts.write)
+                self.is_sent = True
                 await connection.write(piece)
         self._limit_wait(connection, "waiting for an answer", self._timeouts.first_byte)
 

@@ -38,7 +38,7 @@ async def assert_request_fails(bomb: Bomb, app: ASGIApp, session_id: Callable[[S
     server = openai(Turn(Say("again")), Turn(Say("fine")))
     async with runtime_with(seconds=60, a=server) as runtime:
         session = await runtime.open("a", id="s1")
-        async with router.serving(runtime), check_unharmed(runtime, session):
+        async with router.serve(runtime), check_unharmed(runtime, session):
             with pytest.raises(type(bomb.error())):
                 await router(request(), receive, send)
     assert (bomb.calls, messages) == (1, [])

@@ -20,7 +20,7 @@ async def lifespan(_: Starlette) -> AsyncGenerator[None]:
     """Run the runtime for the lifespan of the application."""
     storage = open_storage(os.environ["JOURNAL"], float(os.environ["LEASE"]))
     runtime = application.runtime = Runtime(journal=storage, address=os.environ["ADDRESS"])
-    async with runtime, app.serving(runtime):
+    async with runtime, app.serve(runtime):
         yield
 
 

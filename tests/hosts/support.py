@@ -188,7 +188,7 @@ class RoutedCluster:
             config = Config(FileSettings(backends={"a": backend_at(self.server)}), {})
             app.runtime = Runtime(config, journal=self._journal(), seed=1, address=url)
             host = RoutedHost(app.runtime, app, url)
-            async with app.runtime, router.serving(app.runtime, timeout=5.0, rebalance=rebalance):
+            async with app.runtime, router.serve(app.runtime, timeout=5.0, rebalance=rebalance):
                 task_status.started(host)
                 await host.leaving.wait()
         host.has_left.set()

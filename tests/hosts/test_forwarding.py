@@ -90,16 +90,22 @@ async def neighbour(app: ASGIApp, *, is_router: bool = True) -> AsyncIterator[Ne
 
 
 @asynccontextmanager
-async def silent_neighbour() -> AsyncIterator[Neighbour]:
-    """A host that accepts connections and never answers, as a suspended process does."""
+async def silent_neighbour(*, ends: bool = False) -> AsyncIterator[Neighbour]:
+    """A host that accepts connections and never answers, as a suspended process does.
+
+    Args:
+        ends: Whether the host closes each connection after it has received data, as a process that is killed.
+    """
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
     transport = HttpTransport(environ={})
     connected = anyio.Event()
 
     async def handle(stream: SocketStream) -> None:
         async with stream:
+            await stream.receive()
             connected.set()
-            await anyio.sleep_forever()
+            if not ends:
+                await anyio.sleep_forever()
 
     with anyio.fail_after(30):
         async with listener, anyio.create_task_group() as tasks:
@@ -215,8 +221,17 @@ async def test_a_suspended_host_rejects_the_request_when_its_lease_has_expired()
         found.live = [replace(found.live[0], address="http://other")]
     (rejection,) = rejections
     assert rejection is not None
-    assert rejection.kind == "unreachable"
+    assert rejection.kind == "lost"
     assert "its lease has expired" in str(rejection.error)
+
+
+async def test_a_host_that_ends_after_it_received_a_request_has_lost_it() -> None:
+    async with silent_neighbour(ends=True) as found:
+        rejection = await found.forward()
+        assert rejection is not None
+        assert rejection.kind == "lost"
+        assert isinstance(rejection.error, HostUnavailable)
+        assert found.messages == []
 
 
 async def test_the_stream_of_a_suspended_host_ends_when_its_lease_has_expired() -> None:

@@ -10,10 +10,11 @@ import pytest
 
 from actors import Runtime, Session
 from actors.config import Config, FileSettings, RuntimeLimits
-from actors.errors import ConfigError, JournalUnavailable, KeyReused
+from actors.errors import ConfigError, JournalUnavailable, KeyReused, RequestLost
 from actors.events import SessionEvent
 from actors.hosts import RayHosts, RouterLimits
 from actors.hosts import ray_hosts as module
+from actors.hosts.routing import LOST
 from actors.testing import OpenAIServer, serve
 from tests.hosts.fake_ray import FakeRay
 from tests.hosts.support import answer, asked, open_storage
@@ -101,6 +102,21 @@ async def test_an_ask_whose_answer_is_lost_is_repeated_with_the_same_key(
         assert len(keys) == 1
         runtime = await owner.instance._wait_runtime()  # type: ignore[attr-defined]  # the class of the actor
         assert asked(runtime, "one") == ["Hello.", "Again."]
+
+
+async def test_an_ask_that_several_actors_received_and_did_not_answer_is_given_up(
+    ray: FakeRay, tmp_path: Path
+) -> None:
+    """The first answer may have been lost before the actor received the ask, so it does not count."""
+    async with ray_hosts(tmp_path, "a") as hosts:
+        await hosts.ask("one", "Hello.")
+        actor = ray.actors["a"]
+        actor.lost_answers = 100
+        with pytest.raises(RequestLost):
+            await hosts.ask("one", "Again.")
+        assert actor.lost_answers == 100 - 1 - LOST
+        actor.lost_answers = 0
+        assert (await hosts.ask("one", "Last.")).text == "Answer to Last."
 
 
 async def test_an_error_of_an_ask_is_raised_as_it_is(ray: FakeRay, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from actors.errors import (
     JournalUnavailable,
     KeyReused,
     QueueFull,
+    RequestLost,
     SessionClosed,
     SessionLeased,
     SessionUnknown,
@@ -188,7 +189,7 @@ async def test_a_stream_of_events_ends_in_order_if_its_session_moves(has_handler
 async def test_a_runtime_that_was_left_rejects_requests() -> None:
     async with Runtime(environ={}) as runtime:
         assert runtime.address == ""
-    with pytest.raises(ShuttingDown, match="is not running") as refused:
+    with pytest.raises(ShuttingDown, match="has exited; create a new Runtime") as refused:
         await runtime.open("openai:gpt-5.2", resume=True, id="one")
     rejection = rejection_of(refused.value)
     assert rejection is not None
@@ -255,7 +256,7 @@ async def test_a_path_that_would_extend_the_address_of_a_host_is_rejected(fields
         raise AssertionError
 
     router, client = SessionRouter(app, lambda scope: "one"), Client({"type": "http.request"})
-    async with Runtime(environ={}) as runtime, router.serving(runtime, rebalance=None):
+    async with Runtime(environ={}) as runtime, router.serve(runtime, rebalance=None):
         await router(scope(**fields), client.receive, client.send)
     assert client.status == 400
 
@@ -267,7 +268,7 @@ async def test_an_error_of_the_application_is_marked_as_the_answer_of_the_router
         raise ValueError("a bug")
 
     router, client = SessionRouter(app, lambda scope: "one"), Client({"type": "http.request"})
-    async with Runtime(environ={}) as runtime, router.serving(runtime, rebalance=None):
+    async with Runtime(environ={}) as runtime, router.serve(runtime, rebalance=None):
         with pytest.raises(ValueError, match="a bug"):
             await router(scope(headers=[(b"actors-forwards", b"1")]), client.receive, client.send)
     assert client.status == 500
@@ -279,7 +280,7 @@ async def test_a_host_that_has_left_rejects_forwarded_requests() -> None:
         await runtime.open("openai:gpt-5.2", resume=True, id="one")
 
     router, client = SessionRouter(app, lambda scope: "one"), Client({"type": "http.request"})
-    async with Runtime(environ={}) as runtime, router.serving(runtime, rebalance=None):
+    async with Runtime(environ={}) as runtime, router.serve(runtime, rebalance=None):
         pass
     await router(scope(headers=[(b"actors-forwards", b"1")]), client.receive, client.send)
     headers = client.messages[0]["headers"]
@@ -324,6 +325,7 @@ async def test_other_errors_are_answers() -> None:
         KeyReused("x"): 409,
         QueueFull("x"): 429,
         HostUnavailable("x"): 503,
+        RequestLost("x"): 502,
         ConfigError("x"): 500,
     }
     for error, status in statuses.items():
@@ -343,13 +345,14 @@ def test_a_failed_ask_is_not_to_be_repeated_with_its_key(can_retry: bool) -> Non
 
 
 async def test_the_final_answer_names_no_other_host_and_may_be_repeated_later() -> None:
-    error = SessionLeased("Session 'one' is leased", address=OWNER)
+    error = SessionLeased(f"Session 'one' belongs to the host at {OWNER}", address=OWNER)
     begin, body = error_messages(error, is_final=True)
     assert begin["status"] == 503
     headers = dict(begin["headers"])
     assert headers[b"retry-after"] == b"1"
     assert not {b"actors-owner", b"actors-rejection"} & {*headers}
-    assert json.loads(body["body"]) == {"error": "Session 'one' is leased"}
+    assert OWNER not in body["body"].decode()
+    assert "repeat it with the same Idempotency-Key" in json.loads(body["body"])["error"]
     begin, _ = error_messages(error, is_final=False)
     found = rejection_in(begin["headers"], "one", "http://a")
     assert found is not None

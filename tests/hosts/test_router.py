@@ -285,7 +285,7 @@ async def test_a_forwarded_request_has_the_key_and_the_address_of_the_client(clu
     first, second = ({**dict(scope["headers"])} for scope in owner.app.requests[-2:])
     assert owner.app.requests[-1]["query_string"] == b"a=%2F&b"
     addresses = [value for name, value in owner.app.requests[-2]["headers"] if name == b"x-forwarded-for"]
-    assert addresses == [b"192.0.2.1"]
+    assert addresses == [b"203.0.113.9, 192.0.2.1"]
     assert first[b"x-mine"] == b"1"
     assert not {b"te", b"x-hop"} & {*first}
     assert len(first[b"idempotency-key"]) == 32
@@ -301,11 +301,16 @@ async def test_a_request_without_a_session_is_answered_by_the_host_that_receives
         assert "idempotency-key" not in dict(host.app.requests[-1]["headers"])
 
 
-async def test_a_request_ends_with_503_if_no_host_accepts_it_in_time(cluster: RoutedCluster) -> None:
+async def test_a_request_ends_with_503_if_no_host_accepts_it_in_time(
+    cluster: RoutedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="actors")
     limits = RouterLimits(deadline=0.1, max_delay=0.02)
     (host,) = await cluster.start(limits=limits)
     await host.runtime.drain()
     response = await cluster.client.post(f"{host.url}/sessions/one/ask", json={"text": "Hi."})
     assert (response.status_code, response.headers["retry-after"]) == (503, "1")
     assert "actors-rejection" not in response.headers
-    assert "draining" in json.loads(response.text)["error"]
+    assert "No host can answer" in json.loads(response.text)["error"]
+    (line,) = (record.getMessage() for record in caplog.records if "request_given_up" in record.getMessage())
+    assert "draining" in line

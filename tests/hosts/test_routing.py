@@ -1,4 +1,4 @@
-"""The tries of one request: generated outcomes, and each rule with one example."""
+"""The attempts of one request: generated outcomes, and each rule with one example."""
 
 from collections import Counter
 
@@ -7,17 +7,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.core.data.record import replace
-from actors.errors import ConfigError, HostDraining, HostUnavailable, SessionClosed, SessionLeased
+from actors.errors import (
+    ConfigError,
+    HostDraining,
+    HostUnavailable,
+    RequestLost,
+    SessionClosed,
+    SessionLeased,
+)
 from actors.hosts import RouterLimits
 from actors.hosts.placement import place
 from actors.hosts.rejections import Rejection, RejectionKind
-from actors.hosts.routing import ENDED, GiveUp, RequestRoute, RoutingTable, Step, Try, Wait
+from actors.hosts.routing import ENDED, LOST, GiveUp, RequestRoute, RoutingTable, SendTo, Step, Wait
 from actors.journal.storage.hosts import Host
 
 A, B, C = "http://a", "http://b", "http://c"
 ADDRESSES = (A, B, C)
-LIMITS = RouterLimits(max_tries=15, deadline=5.0, max_owners=4)
-KINDS: tuple[RejectionKind, ...] = ("leased", "refused", "ended", "unreachable")
+LIMITS = RouterLimits(max_attempts=15, deadline=5.0, max_owners=4)
+KINDS: tuple[RejectionKind, ...] = ("leased", "refused", "ended", "unreachable", "lost")
 
 
 def host(address: str, /, **fields: object) -> Host:
@@ -33,24 +40,25 @@ def rejection(kind: RejectionKind, owner: str = "") -> Rejection:
         "refused": HostDraining("draining"),
         "ended": SessionClosed("ended"),
         "unreachable": HostUnavailable("unreachable"),
+        "lost": HostUnavailable("lost"),
     }
     return Rejection(kind, errors[kind], owner)
 
 
 def reject(route: RequestRoute, kind: RejectionKind, owner: str = "", *, now: float = 0.0) -> str:
-    """Reject the next try, which must come without a wait. Return its address."""
+    """Reject the next attempt, which must come without a wait. Return its address."""
     step = route.next_step(HOSTS, now)
-    assert isinstance(step, Try)
+    assert isinstance(step, SendTo)
     route.record(step.address, rejection(kind, owner), now)
     return step.address
 
 
-def next_try(route: RequestRoute, now: float) -> str:
-    """Return the address of the next try, after a wait if one is needed."""
+def next_attempt(route: RequestRoute, now: float) -> str:
+    """Return the address of the next attempt, after a wait if one is needed."""
     step = route.next_step(HOSTS, now)
     if isinstance(step, Wait):
         step = route.next_step(HOSTS, now + step.seconds)
-    assert isinstance(step, Try)
+    assert isinstance(step, SendTo)
     return step.address
 
 
@@ -62,7 +70,8 @@ def test_every_request_ends_within_its_limits_and_obeys_the_rules(
     outcomes: list[tuple[RejectionKind, str, float]], here: str
 ) -> None:
     """Repeat the generated outcomes until the route gives up, and check each step."""
-    table, now, tries, waited = RoutingTable(LIMITS), 100.0, Counter[str](), 0.0
+    table, now, attempts, waited = RoutingTable(LIMITS), 100.0, Counter[str](), 0.0
+    kinds = Counter[RejectionKind]()
     route = RequestRoute("s", here, table, now)
     for number in range(10_000):
         known, unreachable = table.reachable_owner("s", now), table.unreachable(now)
@@ -74,21 +83,23 @@ def test_every_request_ends_within_its_limits_and_obeys_the_rules(
             waited += step.seconds
             now += step.seconds
             after = route.next_step(HOSTS, now)
-            assert isinstance(after, Try | GiveUp), "a wait is not followed by another wait"
+            assert isinstance(after, SendTo | GiveUp), "a wait is not followed by another wait"
             if isinstance(after, GiveUp):
                 break
             known, unreachable, step = table.reachable_owner("s", now), table.unreachable(now), after
         else:
-            assert not tries[step.address], "a host is tried again without a wait"
+            assert not attempts[step.address], "a host is tried again without a wait"
         assert known in (None, step.address), "a reachable owner is not followed"
         assert step.address not in unreachable or unreachable >= {*ADDRESSES}
-        tries[step.address] += 1
+        attempts[step.address] += 1
         kind, owner, seconds = outcomes[number % len(outcomes)]
+        kinds[kind] += 1
         now += seconds
         route.record(step.address, rejection(kind, owner), now)
     else:
         pytest.fail("the request does not end")
-    assert sum(tries.values()) <= LIMITS.max_tries
+    assert sum(attempts.values()) <= LIMITS.max_attempts
+    assert kinds["lost"] <= LOST
     assert waited <= LIMITS.deadline + LIMITS.max_delay
 
 
@@ -116,9 +127,9 @@ def test_a_host_that_names_the_owner_is_followed_and_remembered() -> None:
     route = RequestRoute("s", A, table, 0.0)
     first = reject(route, "leased", "http://other")
     assert first == place("s", HOSTS, frozenset(), 1.0)
-    assert route.next_step(HOSTS, 0.0) == Try("http://other")
+    assert route.next_step(HOSTS, 0.0) == SendTo("http://other")
     route.record_answer("http://other")
-    assert RequestRoute("s", A, table, 1.0).next_step((), 1.0) == Try("http://other")
+    assert RequestRoute("s", A, table, 1.0).next_step((), 1.0) == SendTo("http://other")
 
 
 def test_hosts_that_name_each_other_are_tried_with_growing_delays() -> None:
@@ -126,7 +137,7 @@ def test_hosts_that_name_each_other_are_tried_with_growing_delays() -> None:
     for _ in range(14):
         step = route.next_step(HOSTS, now)
         steps.append(step)
-        if isinstance(step, Try):
+        if isinstance(step, SendTo):
             route.record(step.address, rejection("leased", B if step.address == A else A), now)
         elif isinstance(step, Wait):
             now += step.seconds
@@ -139,9 +150,9 @@ def test_hosts_that_name_each_other_are_tried_with_growing_delays() -> None:
 def test_an_unreachable_host_is_left_out_for_all_requests_until_its_exclusion_ends() -> None:
     table = RoutingTable(LIMITS)
     first = reject(RequestRoute("s", A, table, 0.0), "unreachable")
-    second = next_try(RequestRoute("s", A, table, 0.1), 0.1)
+    second = next_attempt(RequestRoute("s", A, table, 0.1), 0.1)
     assert second != first
-    assert next_try(RequestRoute("s", A, table, 2.1), 2.1) == first
+    assert next_attempt(RequestRoute("s", A, table, 2.1), 2.1) == first
 
 
 def test_the_session_of_an_unreachable_owner_is_tried_elsewhere_until_its_lease_expires() -> None:
@@ -153,7 +164,7 @@ def test_the_session_of_an_unreachable_owner_is_tried_elsewhere_until_its_lease_
     assert other in (B, C)
     step = route.next_step(HOSTS, 0.0)
     assert isinstance(step, Wait)
-    assert route.next_step(HOSTS, step.seconds) == Try(other)
+    assert route.next_step(HOSTS, step.seconds) == SendTo(other)
 
 
 def test_a_host_that_refuses_a_session_receives_no_others_but_keeps_its_own() -> None:
@@ -162,8 +173,8 @@ def test_a_host_that_refuses_a_session_receives_no_others_but_keeps_its_own() ->
     sessions = [f"s{number}" for number in range(40)]
     placed = next(each for each in sessions if place(each, HOSTS, frozenset(), 1.0) == A)
     assert reject(RequestRoute(placed, B, table, 0.0), "refused") == A
-    assert {next_try(RequestRoute(each, B, table, 0.0), 0.0) for each in sessions} == {B, C}
-    assert next_try(RequestRoute("mine", B, table, 0.0), 0.0) == A
+    assert {next_attempt(RequestRoute(each, B, table, 0.0), 0.0) for each in sessions} == {B, C}
+    assert next_attempt(RequestRoute("mine", B, table, 0.0), 0.0) == A
 
 
 def test_an_owner_that_refuses_is_tried_again_if_no_other_host_can_claim_the_session() -> None:
@@ -172,25 +183,44 @@ def test_an_owner_that_refuses_is_tried_again_if_no_other_host_can_claim_the_ses
     route = RequestRoute("s", B, table, 0.0)
     assert reject(route, "refused") == A
     assert reject(route, "leased", A) != A
-    assert next_try(route, 0.0) == A
+    assert next_attempt(route, 0.0) == A
 
 
-def test_a_closed_session_is_given_up_after_a_few_tries_with_its_error() -> None:
+def test_a_closed_session_is_given_up_after_a_few_attempts_with_its_error() -> None:
     route, now = RequestRoute("s", A, RoutingTable(LIMITS), 0.0), 0.0
     for _ in range(ENDED):
-        route.record(next_try(route, now), rejection("ended"), now)
+        route.record(next_attempt(route, now), rejection("ended"), now)
     step = route.next_step(HOSTS, now)
     assert isinstance(step, GiveUp)
     assert isinstance(step.error, SessionClosed)
 
 
+def test_a_request_that_several_hosts_received_and_did_not_answer_is_given_up() -> None:
+    table, now = RoutingTable(LIMITS), 0.0
+    route = RequestRoute("s", A, table, now)
+    for _ in range(LOST):
+        route.record(next_attempt(route, now), rejection("lost"), now)
+    step = route.next_step(HOSTS, now)
+    assert isinstance(step, GiveUp)
+    assert isinstance(step.error, RequestLost)
+    assert "request for session 's' was given up: 3 times" in str(step.error)
+
+
+def test_a_host_that_does_not_answer_one_request_receives_others() -> None:
+    table = RoutingTable(LIMITS)
+    table.record_owner("mine", A)
+    table.record_owner("s", A)
+    assert reject(RequestRoute("s", B, table, 0.0), "lost") == A
+    assert next_attempt(RequestRoute("mine", B, table, 0.0), 0.0) == A
+
+
 def test_only_time_without_a_working_host_counts_toward_the_deadline() -> None:
     table = RoutingTable(LIMITS)
     route = RequestRoute("s", A, table, 0.0)
-    first = next_try(route, 0.0)
+    first = next_attempt(route, 0.0)
     route.record(first, rejection("unreachable"), 600.0)  # the host worked on the request for ten minutes
-    assert isinstance(route.next_step(HOSTS, 600.0), Try)
-    assert isinstance(RequestRoute("s", A, table, 600.0).next_step(HOSTS, 700.0), Try)
+    assert isinstance(route.next_step(HOSTS, 600.0), SendTo)
+    assert isinstance(RequestRoute("s", A, table, 600.0).next_step(HOSTS, 700.0), SendTo)
     route.record(A, rejection("refused"), 600.0)
     assert isinstance(route.next_step(HOSTS, 606.0), GiveUp)
 
@@ -198,7 +228,7 @@ def test_only_time_without_a_working_host_counts_toward_the_deadline() -> None:
 def test_a_host_without_other_hosts_answers_itself() -> None:
     for here in ("", A):
         route = RequestRoute("s", here, RoutingTable(LIMITS), 0.0)
-        assert route.next_step((), 0.0) == Try(here)
+        assert route.next_step((), 0.0) == SendTo(here)
 
 
 def test_the_number_of_remembered_owners_is_bounded_and_the_oldest_is_forgotten() -> None:

@@ -111,6 +111,7 @@ async def test_the_page_on_failures_quotes_the_messages_of_refused_calls() -> No
                 seen.append(await error_message(lambda: anyio.to_thread.run_sync(anyio.run, elsewhere)))
                 await session.close()
                 seen.append(await error_message(lambda: session.ask("?")))
+            seen.append(await error_message(lambda: runtime.open(TARGET)))
     messages = quotes("A call raises something else")
     assert [told for told in seen if not contains_quote(messages, told)] == []
     assert [each for each in messages if not any(contains_quote([each], told) for told in seen)] == []

@@ -49,7 +49,7 @@ async def test_a_runtime_that_is_not_running_raises_and_is_entered_only_once() -
         await runtime.open("openai:m")
     async with runtime:
         pass
-    with pytest.raises(KernelError, match="not running"):
+    with pytest.raises(KernelError, match="has exited"):
         await runtime.open("openai:m")
     with pytest.raises(KernelError, match="entered only once"):
         await runtime.__aenter__()

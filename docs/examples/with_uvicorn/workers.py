@@ -14,7 +14,7 @@ from actors.hosts import SessionRouter, ensure_answered, error_response, listen
 @asynccontextmanager
 async def lifespan(api: FastAPI) -> AsyncIterator[None]:
     journal = os.environ["JOURNAL"]
-    async with listen(app) as url, Runtime(journal=journal, address=url) as runtime, app.serving(runtime):
+    async with listen(app) as url, Runtime(journal=journal, address=url) as runtime, app.serve(runtime):
         api.state.open = lambda name: runtime.open("openai:gpt-5.2", id=name, resume=True)
         yield
 

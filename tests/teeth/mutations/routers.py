@@ -73,24 +73,24 @@ MUTATIONS: tuple[Mutation, ...] = (
         (GENERATED, f"{ROUTING}::test_hosts_that_name_each_other_are_tried_with_growing_delays"),
     ),
     Mutation(
-        "host router: the delay between tries does not grow",
+        "host router: the delay between attempts does not grow",
         f"{ROUTE}._wait",
         "self._waits += 1",
         "",
         (f"{ROUTING}::test_hosts_that_name_each_other_are_tried_with_growing_delays",),
     ),
     Mutation(
-        "host router: the number of tries is not limited",
+        "host router: the number of attempts is not limited",
         f"{ROUTE}._is_exhausted",
-        "self._tries >= limits.max_tries or self._idle >= limits.deadline or self._ended >= ENDED",
+        "self._attempts >= limits.max_attempts or self._idle >= limits.deadline or self._ended >= ENDED",
         "self._idle >= limits.deadline or self._ended >= ENDED",
         (GENERATED,),
     ),
     Mutation(
         "host router: the deadline is ignored",
         f"{ROUTE}._is_exhausted",
-        "self._tries >= limits.max_tries or self._idle >= limits.deadline or self._ended >= ENDED",
-        "self._tries >= limits.max_tries or self._ended >= ENDED",
+        "self._attempts >= limits.max_attempts or self._idle >= limits.deadline or self._ended >= ENDED",
+        "self._attempts >= limits.max_attempts or self._ended >= ENDED",
         (f"{ROUTING}::test_only_time_without_a_working_host_counts_toward_the_deadline",),
     ),
     Mutation(
@@ -105,7 +105,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{ROUTE}.record",
         "self._ended += rejection.kind == 'ended'",
         "",
-        (f"{ROUTING}::test_a_closed_session_is_given_up_after_a_few_tries_with_its_error",),
+        (f"{ROUTING}::test_a_closed_session_is_given_up_after_a_few_attempts_with_its_error",),
     ),
     Mutation(
         "host router: owners are remembered without a limit",
@@ -228,9 +228,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        "host router: a client can pretend to have another address",
+        "host router: the addresses of earlier proxies are sent twice",
         "actors/hosts/requests.py:REPLACED",
-        "frozenset({b'content-length', b'expect', b'x-forwarded-for', b'x-forwarded-proto', FORWARDS})",
+        "frozenset({b'content-length', b'expect', CLIENTS, b'x-forwarded-proto', FORWARDS})",
         "frozenset({b'content-length', b'expect', b'x-forwarded-proto', FORWARDS})",
         (f"{ROUTED}::test_a_forwarded_request_has_the_key_and_the_address_of_the_client[asyncio-sqlite]",),
     ),
@@ -242,7 +242,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{REJECTIONS}::test_a_request_with_effects_has_one_key",),
     ),
     Mutation(
-        "host router: an application changes the headers of the next try",
+        "host router: an application changes the headers of the next attempt",
         f"{REQUEST}.scope",
         "[*self.headers]",
         "self.headers",
@@ -272,7 +272,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "host router: a forward continues after its client has disconnected",
-        f"{ROUTER}:_RequestRouter._try",
+        f"{ROUTER}:_RequestRouter._answer_at",
         "await run_while_connected(receive, partial(self._forwarder.forward, address, request, send))",
         "await self._forwarder.forward(address, request, send)",
         (f"{ROUTED}::test_a_client_that_disconnects_ends_the_forwarded_request[asyncio-sqlite]",),
@@ -348,10 +348,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{REJECTIONS}::test_a_stream_of_events_ends_in_order_if_its_session_moves",),
     ),
     Mutation(
-        "host router: each try of an ask at a Ray actor has a new key",
+        "host router: each attempt of an ask at a Ray actor has a new key",
         "actors/hosts/ray_hosts.py:RayHosts.ask",
-        "partial(self._ask, address, session, arguments)",
-        "partial(self._ask, address, session, {**arguments, 'key': key or uuid4().hex})",
+        "ask(address, session, arguments)",
+        "ask(address, session, {**arguments, 'key': key or uuid4().hex})",
         (f"{RAY}::test_an_ask_whose_answer_is_lost_is_repeated_with_the_same_key",),
     ),
     Mutation(
@@ -391,7 +391,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "host router: a Ray actor holds each session that it has opened",
-        "actors/hosts/ray_hosts.py:HostActor._holding",
+        "actors/hosts/ray_hosts.py:HostActor._use_session",
         "await opened._lifecycle.give_back()",
         "pass",
         (f"{RAY}::test_an_actor_serves_more_sessions_than_may_be_open",),
@@ -402,6 +402,54 @@ MUTATIONS: tuple[Mutation, ...] = (
         "self._actors[address] = None",
         "pass",
         (f"{RAY}::test_an_actor_that_another_program_creates_again_is_found_by_its_name",),
+    ),
+    Mutation(
+        "host router: a request that ends its hosts is repeated without limit",
+        f"{ROUTE}.next_step",
+        "self._lost >= LOST",
+        "False",
+        (
+            f"{ROUTING}::test_a_request_that_several_hosts_received_and_did_not_answer_is_given_up",
+            f"{RAY}::test_an_ask_that_several_actors_received_and_did_not_answer_is_given_up",
+        ),
+    ),
+    Mutation(
+        "host router: a host that does not answer one request receives no others",
+        f"{TABLE}.record",
+        "rejection.kind == 'unreachable'",
+        "rejection.kind in ('unreachable', 'lost')",
+        (f"{ROUTING}::test_a_host_that_does_not_answer_one_request_receives_others",),
+    ),
+    Mutation(
+        "host router: a request that was sent counts as one that was not",
+        "actors/transport/exchange.py:ClientExchange._write",
+        "self.is_sent = True",
+        "",
+        (
+            f"{FORWARDING}::test_a_host_that_ends_after_it_received_a_request_has_lost_it",
+            f"{FORWARDING}::test_a_suspended_host_rejects_the_request_when_its_lease_has_expired",
+        ),
+    ),
+    Mutation(
+        "host router: a repeated ask at a Ray actor never counts as lost",
+        "actors/hosts/ray_hosts.py:RayHosts._ask_again",
+        "Rejection('lost', result.error)",
+        "result",
+        (f"{RAY}::test_an_ask_that_several_actors_received_and_did_not_answer_is_given_up",),
+    ),
+    Mutation(
+        "host router: the addresses of earlier proxies are dropped",
+        f"{REQUEST}.forwarded_headers",
+        "[value for name, value in self.headers if name == CLIENTS]",
+        "list[bytes]()",
+        (f"{ROUTED}::test_a_forwarded_request_has_the_key_and_the_address_of_the_client",),
+    ),
+    Mutation(
+        "host router: the final answer contains the address of a host",
+        "actors/hosts/responses.py:error_messages",
+        "NO_HOST if names_host else str(error)",
+        "str(error)",
+        (f"{REJECTIONS}::test_the_final_answer_names_no_other_host_and_may_be_repeated_later",),
     ),
     Mutation(
         "host router: a Ray actor is looked up in the namespace of the program",
@@ -434,8 +482,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "host router: a runtime that was left fails requests for good",
         "actors/runtime/runtime.py:Runtime._running_host",
-        "ShuttingDown if self._has_ended else KernelError",
-        "KernelError",
+        "raise ShuttingDown('This runtime has exited; create a new Runtime')",
+        "pass",
         (f"{REJECTIONS}::test_a_runtime_that_was_left_rejects_requests",),
     ),
     Mutation(
