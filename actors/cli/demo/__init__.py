@@ -32,6 +32,8 @@ EXAMPLES = (
     ("actors demo", "continue a broken history with two providers"),
     ("actors demo --all", "continue it through every dialect"),
 )
+NO_BREAK = "\xa0"
+"""A space at which no line is broken."""
 _TIMEOUT = 60
 """Seconds after which a hanging demo is ended. A normal run takes about three."""
 
@@ -254,11 +256,12 @@ def _print_summary(printer: DemoPrinter, counts: Counts, expected: Counts) -> No
     line, styled = printer.screen.write_line, printer.screen.style
     line()
     text = ", ".join(
-        f"{count} {name}" + ("" if count == expected[name] else f" (expected {expected[name]})")
+        f"{name.replace(' ', NO_BREAK)}{NO_BREAK}{count}"
+        + ("" if count == expected[name] else f" (expected {expected[name]})")
         for name, count in counts.items()
     )
     for part in textwrap.wrap(text, printer.screen.width):
-        line(part)
+        line(part.replace(NO_BREAK, " "))
     if counts == expected:
         line(styled("No request was refused, and every call has one result.", "green"))
     else:
