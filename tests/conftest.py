@@ -24,6 +24,7 @@ from hypothesis import HealthCheck, settings
 
 from actors.kernel.system import GRACE
 from actors.provider.attempts import Retries
+from tests.folding import fold_cases
 from tests.journal.postgres import postgres as postgres  # a fixture, for every test
 from tests.readings import compare_readings
 from tests.sampling import sample
@@ -49,6 +50,8 @@ _DATA = TemporaryDirectory(
 )  # keeps the user's own conversations out of reach of the tests
 os.environ["XDG_DATA_HOME"] = _DATA.name
 os.environ.pop("ACTORS_JOURNAL", None)
+# Each new client of an SDK loads the trusted certificates, which takes 30 ms for those of the system.
+os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("authority.pem"))
 gc.disable()  # during collection: the collector would scan a million objects that stay alive
 
 
@@ -130,6 +133,7 @@ ALTERNATING = (
     "cli",
     "commands",
     "config",
+    "hosts",
     "live",
     "provider",
     "renderer",
@@ -244,7 +248,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect the cases outside the sample of large matrices, and mark the tests of long files.
 
-    A run of the whole suite uses one event loop for each test in the folders of `ALTERNATING`.
+    A run of the whole suite uses one event loop for each test in the folders of `ALTERNATING`, and runs the cases
+    of a plain function as one test.
     """
     if config.args_source is not pytest.Config.ArgsSource.ARGS:
         for item in items:
@@ -255,6 +260,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.path in _LONG:
             item.add_marker("long")
+    if config.args_source is not pytest.Config.ArgsSource.ARGS:
+        items[:] = fold_cases(items)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:

@@ -1,7 +1,7 @@
 """Name the case in the failure of a test that loops over many cases.
 
-Collecting a test costs a millisecond in each process, and its set-up costs as much. A test whose cases cost
-less loops over all of them.
+Collecting a test costs a millisecond in each process, and its set-up costs as much. A test with fixtures whose
+cases cost less loops over all of them; `tests.folding` does so for plain functions.
 """
 
 from collections.abc import Iterator

@@ -12,21 +12,22 @@ from tests.teeth.mutations import MUTATIONS
 from tests.teeth.mutations.profiles import IDS, PLACES
 
 
-def test_every_mutation_can_be_applied_and_its_tests_exist() -> None:
+def test_every_mutation_can_be_applied_and_introduces_no_undefined_name() -> None:
+    """With an undefined name, its tests would fail because of a `NameError`."""
     for mutation in MUTATIONS:
         with naming.case(mutation.what):
             text = _text(mutation.edit.file)
-            assert mutation.edit.apply(text) != text
+            mutated = mutation.edit.apply(text)
+            assert mutated != text
+            assert undefined_names(mutated) <= _undefined_names(mutation.edit.file)
+
+
+def test_the_tests_of_every_mutation_exist() -> None:
+    for mutation in MUTATIONS:
+        with naming.case(mutation.what):
             for test in mutation.tests:
                 file, _, name = test.partition("::")
                 assert f"def {name.partition('[')[0]}" in _text(file)
-
-
-def test_no_mutation_introduces_an_undefined_name() -> None:
-    for mutation in MUTATIONS:  # otherwise its tests would fail because of a `NameError`
-        with naming.case(mutation.what):
-            text = _text(mutation.edit.file)
-            assert undefined_names(mutation.edit.apply(text)) <= _undefined_names(mutation.edit.file)
 
 
 @cache
