@@ -19,7 +19,7 @@ from math import ceil
 import anyio
 
 from actors.core.data.record import replace
-from actors.errors import ActorsError, ConfigError, HostUnavailable
+from actors.errors import ActorsError, ConfigError, HostUnavailable, ReentrantCall
 from actors.journal.commands import AssignSession, ListHosts, ListOwned, ReleaseSession, RenewLease
 from actors.journal.storage.hosts import ClaimedSession, Host, Movement
 from actors.runtime import departure
@@ -27,6 +27,7 @@ from actors.runtime.lifecycle import SessionLifecycle
 from actors.runtime.registry import SessionRegistry
 from actors.runtime.session_host import SessionHost
 from actors.runtime.validation import check_nonnegative, checked_session_id
+from actors.scheduler.executor import sessions_in_call
 
 AT_ONCE = 64
 """Maximum number of sessions that move at the same time."""
@@ -285,10 +286,13 @@ class SessionMovement:
 
         Raises:
             ConfigError: `rate` or `timeout` is not a number that is 0 or more, or `rate` is 0.
+            ReentrantCall: A tool of a session of this runtime called this method. The drain would have to wait for the
+                tool.
             JournalError: The journal cannot record that this host is draining. Call the method again.
         """
         mover = self._mover(rate, timeout)
         host, registry = self._running_host(), self._registry
+        _check_not_in_call(host)
         host.state = "draining"
         await host.journal.ask(RenewLease(status=host.status))
         if not host.is_durable:
@@ -354,6 +358,15 @@ class SessionMovement:
         if not rate:
             raise ConfigError("rate= takes a number of sessions per second greater than 0, not 0")
         return SessionMover(host, self._registry, rate, timeout)
+
+
+def _check_not_in_call(host: SessionHost) -> None:
+    """Raise `ReentrantCall` if the caller runs in a tool of one of the host's sessions."""
+    if (name := next(sessions_in_call(host.system), None)) is not None:
+        raise ReentrantCall(
+            f"A tool of session {name!r} cannot drain its runtime, because the drain waits for the tool; drain the "
+            "runtime when the ask has ended"
+        )
 
 
 def _first_to_move(registry: SessionRegistry) -> list[str]:

@@ -6,7 +6,7 @@ harms no other task (`actors.kernel.contained`). A blocking tool runs in a threa
 model gets only the message.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import Context, ContextVar
 from functools import partial
 
@@ -79,14 +79,18 @@ class ToolCallMarker(Struct, eq=False):
 current_call: ContextVar[ToolCallMarker | None] = ContextVar("current_call", default=None)
 
 
-def is_called_from_tool(system: System, session: str) -> bool:
-    """Return True if the caller runs in a tool for which the session waits, directly or through subagents."""
+def sessions_in_call(system: System) -> Iterator[str]:
+    """Yield the sessions that wait for the caller: that of the tool in which the caller runs, then its parents."""
     here = current_call.get()
     while here is not None and not here.is_over:
-        if here.system is system and here.session == session:
-            return True
+        if here.system is system:
+            yield here.session
         here = here.outer
-    return False
+
+
+def is_called_from_tool(system: System, session: str) -> bool:
+    """Return True if the caller runs in a tool for which the session waits, directly or through subagents."""
+    return session in sessions_in_call(system)
 
 
 class ToolLimits(Struct, frozen=True):

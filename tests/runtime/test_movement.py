@@ -407,6 +407,22 @@ async def test_a_tool_cannot_move_the_session_that_waits_for_it(hosts: Cluster) 
     assert raised == [ReentrantCall, ReentrantCall]
 
 
+async def test_a_tool_cannot_drain_the_runtime_that_waits_for_it(hosts: Cluster) -> None:
+    here, _ = await hosts.start("http://a", "http://b")
+
+    @tool
+    async def work(name: str) -> str:
+        """Drain the host."""
+        with pytest.raises(ReentrantCall, match="A tool of session 'one' cannot drain its runtime"):
+            await here.drain(timeout=0)
+        return name
+
+    session = await open_session(here, "one", work)
+    assert (await session.ask("Work x.")).text == "Answer to x"
+    assert here.stats().is_ready
+    assert (await here.drain(rate=1000)).handed_over == ("one",)
+
+
 @pytest.mark.parametrize("give_up", ["release", "assign"])
 async def test_a_session_stays_usable_if_the_journal_fails_to_hand_it_over(
     journal: MakeStorage, give_up: str, monkeypatch: pytest.MonkeyPatch

@@ -146,6 +146,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{MOVEMENT}::test_a_drain_moves_at_most_the_given_number_of_sessions_per_second",),
     ),
     Mutation(
+        "movement: a tool drains its own runtime, and waits for itself",
+        f"{MOVER}:SessionMovement.drain",
+        "_check_not_in_call(host)",
+        "pass",
+        (f"{MOVEMENT}::test_a_tool_cannot_drain_the_runtime_that_waits_for_it",),
+    ),
+    Mutation(
         "movement: a drain moves subagents while their parents use them",
         f"{MOVER}:_first_to_move",
         "parents or [*registry.open]",

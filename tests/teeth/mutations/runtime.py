@@ -282,7 +282,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "tools: a tool may use its own session",
         "actors/scheduler/executor.py:is_called_from_tool",
-        "here.system is system and here.session == session",
+        "session in sessions_in_call(system)",
         "False",
         (f"{ISOLATION}::test_a_tool_cannot_close_a_parent_session_or_ask_a_sibling",),
     ),
