@@ -17,7 +17,7 @@ class HostDirectory:
     If the journal cannot be read, the last list stays in use, and is empty before the first read.
 
     Args:
-        read: Reads the list of hosts, as `JournalAdmin.hosts` does.
+        read: Reads the list of hosts, as `JournalAdmin.hosts` does. The hosts' sessions need not be counted.
         clock: Returns the time in seconds.
     """
 

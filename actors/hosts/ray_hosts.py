@@ -117,9 +117,9 @@ class HostActor:
                 raise
             yield rejection
 
-    async def hosts(self) -> Sequence[Host]:
+    async def hosts(self, count_sessions: bool) -> Sequence[Host]:
         """Return the live hosts of the journal. Health checks call this method."""
-        return await (await self._wait_runtime()).journal.hosts()
+        return await (await self._wait_runtime()).journal.hosts(count_sessions=count_sessions)
 
     async def accept_calls(self) -> None:
         """Return as soon as the actor accepts calls."""
@@ -190,7 +190,7 @@ class RayHosts:
         self._namespace: str | None = options.get("namespace")
         self._first = names[0]
         self._table = RoutingTable(limits or RouterLimits())
-        self._directory = HostDirectory(self.hosts)
+        self._directory = HostDirectory(partial(self.hosts, count_sessions=False))
 
     async def wait_started(self) -> None:
         """Wait until all runtimes have been entered, so that new sessions are placed on all actors.
@@ -205,7 +205,7 @@ class RayHosts:
         errors = self._ray.exceptions
         while True:
             try:
-                await actor.hosts.remote()
+                await actor.hosts.remote(False)
             except errors.ActorUnavailableError:
                 await asyncio.sleep(RESTARTING)
             except errors.RayTaskError as error:
@@ -273,8 +273,11 @@ class RayHosts:
                 return
             search.reject(rejection)
 
-    async def hosts(self) -> Sequence[Host]:
+    async def hosts(self, *, count_sessions: bool = True) -> Sequence[Host]:
         """Return the live hosts of the journal.
+
+        Args:
+            count_sessions: Count the sessions of each host. Otherwise, `Host.sessions` is 0.
 
         Raises:
             JournalUnavailable: No actor returned the list.
@@ -282,7 +285,7 @@ class RayHosts:
         for name in [*self._actors]:
             with suppress(TimeoutError, ActorsError, ValueError, self._ray.exceptions.RayError):
                 async with asyncio.timeout(LISTING), self._forgetting(name):
-                    found: Sequence[Host] = await self._actor(name).hosts.remote()
+                    found: Sequence[Host] = await self._actor(name).hosts.remote(count_sessions)
                     return found
             self._actors[name] = self._actors.pop(name)  # ask this actor last in the future
         raise JournalUnavailable("No Ray actor returned the list of hosts; see the logs of the actors")

@@ -205,7 +205,7 @@ class _RequestRouter:
     ) -> None:
         self._app, self._runtime, self._limits = app, runtime, limits
         self._table = RoutingTable(limits)
-        self._directory = HostDirectory(runtime.journal.hosts)
+        self._directory = HostDirectory(partial(runtime.journal.hosts, count_sessions=False))
         self._forwarder = Forwarder(transport, self._directory, limits, leaving)
 
     async def find_host(self, request: SessionRequest, receive: Receive, send: Send) -> None:

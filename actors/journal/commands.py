@@ -210,10 +210,11 @@ class ReleaseAll(JournalOperation[None], frozen=True):
 
 
 class ListHosts(JournalOperation[Sequence[Host]], frozen=True):
-    """Return the live hosts of the journal."""
+    """Return the live hosts of the journal, with the number of their sessions if `count_sessions` is True."""
 
     failure = "The hosts of the journal could not be listed"
     session: str = ""
+    count_sessions: bool = True
 
 
 class ListOwned(JournalOperation[Sequence[ClaimedSession]], frozen=True):

@@ -174,8 +174,8 @@ class JournalActor(Actor[JournalCommand]):
                 return partial(storage.sessions, which, limit=limit, after=page)
             case FindSession(session=session):
                 return partial(storage.find, session)
-            case ListHosts():
-                return storage.hosts
+            case ListHosts(count_sessions=count_sessions):
+                return partial(storage.hosts, count_sessions=count_sessions)
             case ListOwned(after=after):
                 return partial(storage.owned, after)
             case _:

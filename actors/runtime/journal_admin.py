@@ -119,15 +119,19 @@ class JournalAdmin:
             raise unknown_session_error(name)
         return found
 
-    async def hosts(self) -> Sequence[Host]:
+    async def hosts(self, *, count_sessions: bool = True) -> Sequence[Host]:
         """Return the live hosts of the journal, ordered by name: the runtimes that own sessions or have an `address`.
 
         `StoredSession.owner` is the name of the host that owns a session.
 
+        Args:
+            count_sessions: Count the sessions of each host, at a cost that grows with their number. Otherwise,
+                `Host.sessions` is 0.
+
         Raises:
             JournalError: The journal cannot be read.
         """
-        return await self._host().journal.ask(ListHosts())
+        return await self._host().journal.ask(ListHosts(count_sessions=count_sessions))
 
     async def export(self, id: str) -> bytes:  # noqa: A002  callers expect the name `id`
         """Return the complete logs of a session and its subagents as a JSON Lines file.

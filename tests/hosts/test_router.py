@@ -1,7 +1,7 @@
 """Three hosts of one journal behind a client that sends each request to the next host, whoever owns the session."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
@@ -11,6 +11,8 @@ import pytest
 
 from actors.hosts import RouterLimits
 from actors.hosts.placement import place
+from actors.journal.storage.hosts import Host
+from actors.runtime.journal_admin import JournalAdmin
 from actors.testing import Stall
 from tests.hosts.support import MakeStorage, RoutedCluster, RoutedHost, asked, open_storage, routed_cluster
 from tests.journal.postgres import Server
@@ -124,6 +126,20 @@ async def test_a_host_that_leaves_has_moved_its_sessions(cluster: RoutedCluster)
     await owner.leave()
     (live,) = await other.runtime.journal.hosts()
     assert (live.address, live.sessions) == (other.url, 1)
+
+
+async def test_a_router_reads_hosts_without_a_count_of_their_sessions(
+    cluster: RoutedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, counts = JournalAdmin.hosts, list[bool]()
+
+    async def record(self: JournalAdmin, *, count_sessions: bool = True) -> Sequence[Host]:
+        counts.append(count_sessions)
+        return await read(self, count_sessions=count_sessions)
+
+    monkeypatch.setattr(JournalAdmin, "hosts", record)
+    await host_of(cluster, "one")
+    assert {*counts} == {False}
 
 
 async def test_repeated_requests_with_one_key_at_all_hosts_are_one_ask(cluster: RoutedCluster) -> None:

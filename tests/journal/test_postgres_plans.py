@@ -97,7 +97,8 @@ def test_sessions_of_a_host_are_found_by_an_index(
 
 
 def test_hosts_count_their_sessions_by_an_index(directory: Directory) -> None:
-    assert "actors_session_owner_name_idx" in plan_of(directory, sql.HOSTS, ())
+    assert "actors_session_owner_name_idx" in plan_of(directory, sql.COUNTED_HOSTS, ())
+    assert "actors_session" not in plan_of(directory, sql.HOSTS, ())
 
 
 @pytest.mark.parametrize("host", ["host-1", "unknown"])

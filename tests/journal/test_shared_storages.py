@@ -10,6 +10,7 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
+from msgspec.structs import replace
 
 from actors.core.log.events import Closed
 from actors.errors import Fenced, HostUnavailable, SessionLeased
@@ -151,6 +152,18 @@ def test_a_host_is_listed_with_its_address_its_sessions_and_its_lease(hosts: Hos
     assert [host.address for host in hosts.theirs.hosts()] == ["http://theirs"]
 
 
+def test_hosts_are_listed_without_a_count_of_their_sessions(hosts: Hosts) -> None:
+    make_hosts(hosts)
+    begin(hosts.mine, "one")
+    counted, uncounted = (hosts.theirs.hosts(count_sessions=each) for each in (True, False))
+    assert {host.address: host.sessions for host in counted} == {"http://mine": 1, "http://theirs": 0}
+    assert [replace(host, remaining_lease=None) for host in uncounted] == [
+        replace(host, sessions=0, remaining_lease=None) for host in counted
+    ]
+    hosts.age(LEASE + 1)
+    assert list(hosts.theirs.hosts(count_sessions=False)) == []
+
+
 def test_a_host_without_an_address_is_listed_from_its_first_claim_until_it_closes(hosts: Hosts) -> None:
     begin(hosts.mine, "one")
     (host,) = hosts.theirs.hosts()
@@ -262,6 +275,8 @@ def test_a_journal_in_memory_has_one_host_and_hands_nothing_over() -> None:
     claim = begin(storage, "one")
     storage.renew_lease(MINE)
     assert list(storage.hosts()) == [Host("memory", "http://mine", "serving", 1, 0.0, None)]
+    (uncounted,) = storage.hosts(count_sessions=False)
+    assert uncounted.sessions == 0
     assert list(storage.owned()) == [ClaimedSession("one", claim.fence)]
     with pytest.raises(HostUnavailable):
         storage.assign("one", claim.fence, "memory")

@@ -281,10 +281,13 @@ class Storage(Protocol):
                 address then counts as gone, so its sessions can be claimed at once.
         """
 
-    def hosts(self) -> Sequence[Host]:
+    def hosts(self, *, count_sessions: bool = True) -> Sequence[Host]:
         """Return the live hosts of the journal, ordered by name, including this storage if it is a host.
 
         Like `page`, this method may run concurrently with a writing method.
+
+        Args:
+            count_sessions: Count the sessions of each host. Otherwise, `Host.sessions` is 0.
         """
         ...
 

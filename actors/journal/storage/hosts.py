@@ -31,7 +31,7 @@ class Host(Struct, frozen=True):
         name: The unique name of the host, as in `StoredSession.owner`.
         address: The `address` of the host's `Runtime`; empty if none was given.
         state: `serving`, or `draining` if the host accepts no more sessions.
-        sessions: The number of sessions that the host owns.
+        sessions: The number of sessions that the host owns; 0 if they were not counted.
         lag: Seconds by which the host's event loop delayed the last renewal of the lease.
         remaining_lease: Seconds until the host's lease expires unless it is renewed; None if the journal has no leases.
     """

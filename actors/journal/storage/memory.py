@@ -77,12 +77,12 @@ class MemoryStorage:
         """Store the host's status. No lease is renewed, because no other host can take over a session."""
         self._status = status or self._status
 
-    def hosts(self) -> Sequence[Host]:
+    def hosts(self, *, count_sessions: bool = True) -> Sequence[Host]:
         """Return this storage, the only host, if it has sessions or an address."""
         if not (self._claimed or self._status.address):
             return []
-        status = self._status
-        return [Host(self.host, status.address, status.state, len(self._claimed), status.lag, None)]
+        status, sessions = self._status, len(self._claimed) if count_sessions else 0
+        return [Host(self.host, status.address, status.state, sessions, status.lag, None)]
 
     def owned(self, after: str = "", limit: int = 1000) -> Sequence[ClaimedSession]:
         """Return the claimed sessions that have a log."""

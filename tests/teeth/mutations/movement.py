@@ -67,6 +67,20 @@ MUTATIONS: tuple[Mutation, ...] = (
         (REPLACED,),
     ),
     Mutation(
+        "movement: a list of hosts in a file always counts sessions",
+        "actors/journal/storage/sqlite/hosts.py:Hosts.live",
+        "_COUNTED if count_sessions else _ROW",
+        "_COUNTED",
+        (f"{SHARED}::test_hosts_are_listed_without_a_count_of_their_sessions",),
+    ),
+    Mutation(
+        "movement: a list of hosts in Postgres always counts sessions",
+        "actors/journal/storage/postgres/hosts.py:live_hosts",
+        "sql.COUNTED_HOSTS if count_sessions else sql.HOSTS",
+        "sql.COUNTED_HOSTS",
+        (f"{SHARED}::test_hosts_are_listed_without_a_count_of_their_sessions",),
+    ),
+    Mutation(
         "movement: queued asks run before the session departs",
         f"{DEPARTURE}:_end_turn",
         "lifecycle.drop_queued(error)",

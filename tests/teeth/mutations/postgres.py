@@ -177,7 +177,7 @@ MUTATIONS = (
     ),
     Mutation(
         "postgres: a log in doubt is read",
-        f"{STORAGE}:PostgresStorage._resolve_uncertain_append",
+        f"{STORAGE}:PostgresStorage._read",
         "self._doubt is not None or not self._is_prepared",
         "not self._is_prepared",
         DOUBT,

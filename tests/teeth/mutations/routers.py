@@ -169,6 +169,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{SEARCHES}::test_an_owner_that_a_host_has_just_named_is_followed",),
     ),
     Mutation(
+        "host router: the journal counts the sessions of all hosts for each reading of the directory",
+        f"{ROUTER}:_RequestRouter.__init__",
+        "partial(runtime.journal.hosts, count_sessions=False)",
+        "runtime.journal.hosts",
+        (f"{ROUTED}::test_a_router_reads_hosts_without_a_count_of_their_sessions",),
+    ),
+    Mutation(
         "host router: each reader of the directory reads the journal",
         f"{DIRECTORY}.hosts",
         "if self._is_due():\n    await self._refresh()",

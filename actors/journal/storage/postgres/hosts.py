@@ -45,9 +45,10 @@ def renew_lease(connection: Connection, name: str, lease: float, status: HostSta
         check_version(connection, where)
 
 
-def live_hosts(connection: Connection) -> Sequence[Host]:
+def live_hosts(connection: Connection, *, count_sessions: bool) -> Sequence[Host]:
     """Return the live hosts, ordered by name."""
-    return [Host(*values) for values in connection.execute(sql.HOSTS).fetchall()]
+    statement = sql.COUNTED_HOSTS if count_sessions else sql.HOSTS
+    return [Host(*values) for values in connection.execute(statement).fetchall()]
 
 
 def owned_sessions(connection: Connection, host: str, after: str, limit: int) -> Sequence[ClaimedSession]:

@@ -44,11 +44,12 @@ ON CONFLICT (name) DO UPDATE SET until = excluded.until, address = excluded.addr
 FORGET_HOST = "DELETE FROM actors_host WHERE name = %s"
 REPLACE_HOST = "DELETE FROM actors_host WHERE address = %s AND name <> %s"
 """Removes the row of an earlier host at the same address. That process is gone, even if its lease has not expired."""
-HOSTS = """
-SELECT h.name, h.address, h.state, (SELECT count(*) FROM actors_session s WHERE s.owner = h.name), h.lag,
-    extract(epoch FROM h.until - clock_timestamp())::float8
+_HOSTS = """
+SELECT h.name, h.address, h.state, {count}, h.lag, extract(epoch FROM h.until - clock_timestamp())::float8
 FROM actors_host h WHERE h.until > clock_timestamp() ORDER BY h.name
 """
+HOSTS = _HOSTS.format(count="0")
+COUNTED_HOSTS = _HOSTS.format(count="(SELECT count(*) FROM actors_session s WHERE s.owner = h.name)")
 FORGET_OLD_HOSTS = "DELETE FROM actors_host WHERE until < clock_timestamp() - interval '1 day'"
 
 _COLUMNS = ", ".join(f"s.{column}" for column in COLUMNS.split(", "))

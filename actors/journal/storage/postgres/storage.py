@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from threading import Lock
 from time import monotonic, time
+from typing import TypeVar
 
 import psycopg
 from msgspec.structs import replace
@@ -75,6 +76,8 @@ from actors.journal.storage.postgres.removal import (
 )
 from actors.journal.storage.postgres.row_cache import RowCache
 from actors.journal.storage.rows import JournalLocation, SessionRow
+
+R = TypeVar("R")
 
 LEASE = 10.0
 PATIENCE = 5.0
@@ -181,17 +184,13 @@ class PostgresStorage:
         elif self._status.address:
             self._writer.run(self._ensure_host)
 
-    def hosts(self) -> Sequence[Host]:
+    def hosts(self, *, count_sessions: bool = True) -> Sequence[Host]:
         """Return the live hosts of the database. The server's clock decides whether a lease has expired."""
-        self._resolve_uncertain_append()
-        return self._reader.run(host_rows.live_hosts)
+        return self._read(partial(host_rows.live_hosts, count_sessions=count_sessions))
 
     def owned(self, after: str = "", limit: int = 1000) -> Sequence[ClaimedSession]:
         """Return the sessions that belong to this host and have a log."""
-        self._resolve_uncertain_append()
-        return self._reader.run(
-            lambda connection: host_rows.owned_sessions(connection, self.host, after, limit)
-        )
+        return self._read(lambda connection: host_rows.owned_sessions(connection, self.host, after, limit))
 
     def assign(self, session: str, fence: int, host: str) -> None:
         """Make another live host the owner of a session. `fence` is the number of this host's claim."""
@@ -243,16 +242,12 @@ class PostgresStorage:
 
     def read(self, session: str, after: int = 0) -> list[LogEvent]:
         """Return a session's events after number `after`, each verified by its checksum."""
-        self._resolve_uncertain_append()
-        stored = self._reader.run(lambda connection: stored_records(connection, self._place, session, after))
+        stored = self._read(lambda connection: stored_records(connection, self._place, session, after))
         return [] if stored is None else decode_records(session, stored[1], after)
 
     def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
         """Return the first events of a session after number `after`, each verified by its checksum."""
-        self._resolve_uncertain_append()
-        stored = self._reader.run(
-            lambda connection: stored_records(connection, self._place, session, after, most)
-        )
+        stored = self._read(lambda connection: stored_records(connection, self._place, session, after, most))
         return NO_PAGE if stored is None else decode_page(session, stored[1], after, stored[0].last)
 
     def delete(self, *sessions: str) -> None:
@@ -275,8 +270,7 @@ class PostgresStorage:
 
         The files belong to the server, so nothing is removed.
         """
-        self._resolve_uncertain_append()
-        found = self._reader.run(lambda connection: connection.execute(sql.DELETED_FROM).fetchall())
+        found = self._read(lambda connection: connection.execute(sql.DELETED_FROM).fetchall())
         return [describe_remaining_data(table, self.where) for (table,) in found]
 
     def backup(self, path: Path, check: Callable[[], object]) -> None:
@@ -299,17 +293,13 @@ class PostgresStorage:
         wanted |= {"used": used, "name": name, "title": which.folded, "entries": list(which.entries)}
         wanted["indexed"] = [entry.strip("\n") for entry in which.entries]
         statement = sql.sessions(which, after)
-        self._resolve_uncertain_append()
         # The best index depends on the values, so the statement is planned with them each time.
-        found = self._reader.run(
-            lambda connection: connection.execute(statement, wanted, prepare=False).fetchall()
-        )
+        found = self._read(lambda connection: connection.execute(statement, wanted, prepare=False).fetchall())
         return [decode_row(values, self._place).stored_session for values in found]
 
     def find(self, session: str) -> StoredSession | None:
         """Return the stored facts about a session, such as its state and title; None if it has no log."""
-        self._resolve_uncertain_append()
-        found = self._reader.run(lambda connection: connection.execute(sql.ROWS, ([session],)).fetchone())
+        found = self._read(lambda connection: connection.execute(sql.ROWS, ([session],)).fetchone())
         row = None if found is None else decode_row(found, self._place)
         return row.stored_session if row is not None and row.last else None
 
@@ -354,10 +344,11 @@ class PostgresStorage:
             check_direct(connection, other, self.where)
         self._is_direct = True
 
-    def _resolve_uncertain_append(self) -> None:
-        """Before a read, make sure that the tables exist and that no append is uncertain."""
+    def _read(self, work: Callable[[Connection], R]) -> R:
+        """Call `work` with the reading connection, once the tables exist and no append is uncertain."""
         if self._doubt is not None or not self._is_prepared:
             self._writer.run(only_connect)
+        return self._reader.run(work)
 
     # Hosts and claims
 

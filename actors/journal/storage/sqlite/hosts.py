@@ -66,10 +66,10 @@ class Hosts:
         row = (self.name, monotonic() + self._lease, status.address, status.state, status.lag)
         connection.execute("INSERT OR REPLACE INTO host VALUES (?, ?, ?, ?, ?)", row)
 
-    def live(self, connection: Connection) -> list[Host]:
+    def live(self, connection: Connection, *, count_sessions: bool) -> list[Host]:
         """Return the live hosts, ordered by name."""
         names = connection.execute("SELECT name FROM host ORDER BY name").fetchall()
-        found = [self.find(connection, name, _COUNTED) for (name,) in names]
+        found = [self.find(connection, name, _COUNTED if count_sessions else _ROW) for (name,) in names]
         return [host for host in found if host is not None]
 
     def is_serving(self, connection: Connection, name: str) -> bool:

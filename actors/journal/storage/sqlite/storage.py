@@ -157,10 +157,10 @@ class SqliteStorage:
                 hosts.become_host(connection)
                 hosts.renew_lease(connection)
 
-    def hosts(self) -> Sequence[Host]:
+    def hosts(self, *, count_sessions: bool = True) -> Sequence[Host]:
         """Return the live hosts of the file."""
         with self._connections.read_snapshot() as connection:
-            return self._hosts.live(connection)
+            return self._hosts.live(connection, count_sessions=count_sessions)
 
     def owned(self, after: str = "", limit: int = 1000) -> Sequence[ClaimedSession]:
         """Return the sessions that belong to this host and have a log."""
