@@ -156,6 +156,12 @@ class FindSession(JournalOperation[StoredSession | None], frozen=True):
     failure = "Session {session!r} could not be looked up in the journal"
 
 
+class CheckOwner(JournalOperation[None], frozen=True):
+    """Check that no other live host owns the session. Otherwise, the query raises `SessionLeased`."""
+
+    failure = "The owner of session {session!r} could not be looked up in the journal"
+
+
 class DeleteLog(JournalOperation[None], frozen=True):
     """Delete the logs of a session and of the sessions in `others`. Either all logs are deleted or none."""
 
@@ -225,7 +231,7 @@ class ListOwned(JournalOperation[Sequence[ClaimedSession]], frozen=True):
     after: str = ""
 
 
-Read: TypeAlias = ReadLog | ListSessions | FindSession | ListHosts | ListOwned
+Read: TypeAlias = ReadLog | ListSessions | FindSession | CheckOwner | ListHosts | ListOwned
 Ask: TypeAlias = (
     Read
     | ClaimSession

@@ -27,6 +27,7 @@ from actors.journal.commands import (
     Append,
     Ask,
     AssignSession,
+    CheckOwner,
     ClaimSession,
     DeleteLog,
     FindSession,
@@ -172,6 +173,8 @@ class JournalActor(Actor[JournalCommand]):
                 return partial(storage.page, session, after, most)
             case ListSessions(which=which, limit=limit, page=page):
                 return partial(storage.sessions, which, limit=limit, after=page)
+            case CheckOwner(session=session):
+                return partial(storage.check_owner, session)
             case FindSession(session=session):
                 return partial(storage.find, session)
             case ListHosts(count_sessions=count_sessions):
@@ -372,7 +375,7 @@ class JournalActor(Actor[JournalCommand]):
 
     def _send_answer(self, command: Ask, answer: Any) -> None:  # Any: depends on the command
         """Send an answer to the caller of a query, after updating the state that depends on the answer."""
-        if isinstance(command, FindSession):
+        if isinstance(command, FindSession | CheckOwner):
             command.answer(answer)
             return
         if not isinstance(command, ReadLog) or command.as_writer:

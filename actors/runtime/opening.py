@@ -138,7 +138,7 @@ class SessionOpener:
         if (session := await self._registry.find_settled(name)) is not None:
             _check_tenant(name, session._lifecycle.spec.tenant, tenant)
             return session
-        self._ensure_room()
+        await self._ensure_room(name)
         async with claiming(self._host, self._registry) as claims:
             if await claims.claim_any(name):
                 return await self._resume(claims, name, config, tenant=tenant)
@@ -153,7 +153,7 @@ class SessionOpener:
         wait: float,
     ) -> Session:
         """Resume a session from its log. See `Runtime.resume`."""
-        await self._admit("")
+        await self._admit("", name)
         async with claiming(self._host, self._registry) as claims:
             await claims.claim_existing(name, wait)
             return await self._resume(claims, name, config, system, target)
@@ -197,18 +197,18 @@ class SessionOpener:
             return session
         return await self.resume(name, config, system, target, wait)
 
-    async def _admit(self, tenant: str) -> None:
+    async def _admit(self, tenant: str, existing: str = "") -> None:
         """Wait until new work for a tenant may start, and check that one more session may be opened."""
         await self._host.wait_to_begin(tenant)
-        self._ensure_room()
+        await self._ensure_room(existing)
 
-    def _ensure_room(self) -> None:
-        """Check that this host accepts a new session.
+    async def _ensure_room(self, existing: str = "") -> None:
+        """Check that this host accepts one more session: the session with the id `existing`, or a new session.
 
         If the maximum number of sessions is open, release an unused one.
         """
         if not parent_key():  # on a draining host, open sessions may still open subagents
-            self._host.check_serving()
+            await self._host.check_serving(existing)
         self._registry.ensure_room(self._host)
 
     async def _create(self, claims: Claims, name: str, new: NewSession, config: SessionConfig) -> Session:

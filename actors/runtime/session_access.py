@@ -143,7 +143,7 @@ class SessionAccess(SessionMovement):
             SessionClosed: The session was closed.
             SessionExists: The session is open in this runtime.
             SessionLeased: Another host has claimed the session, and the host's lease has not expired.
-            HostDraining: This runtime is draining (`Runtime.drain`).
+            HostDraining: This runtime is draining (`Runtime.drain`), and no other host owns the session.
             ConfigError: The target or a tool cannot be used, or `output` differs from that of the ask that waits.
             ToolsetFailed: A toolset cannot be opened.
             JournalError: The log is damaged, or cannot be read or written.
@@ -180,7 +180,8 @@ class SessionAccess(SessionMovement):
         Raises:
             SessionUnknown: The session has no log.
             SessionLeased: Another host has claimed the session, and the host's lease has not expired.
-            HostDraining: This runtime is draining (`Runtime.drain`), and the session is not open in this runtime.
+            HostDraining: This runtime is draining (`Runtime.drain`), the session is not open in this runtime, and no
+                other host owns the session.
             ActorsError: Any other error that `resume` raises.
         """
         opener, config = self._resuming(system, wait, SessionConfig(tools, approve, deps, on_repeat, output))

@@ -26,7 +26,7 @@ from actors.errors import (
     TooManySessions,
     WrongEventLoop,
 )
-from actors.journal.commands import JournalCommand, ReleaseAll, ReleaseSession, RenewLease
+from actors.journal.commands import CheckOwner, JournalCommand, ReleaseAll, ReleaseSession, RenewLease
 from actors.journal.health import LAG
 from actors.journal.journal_actor import BATCH
 from actors.journal.log import SLICE, Replay, make_replay
@@ -124,13 +124,20 @@ class SessionHost(Struct):
         """The host's address, state and lag, as stored in the host's row of the journal."""
         return HostStatus(self.address, self.state, self.lag)
 
-    def check_serving(self) -> None:
-        """Check that this host accepts new sessions.
+    async def check_serving(self, existing: str = "") -> None:
+        """Check that this host accepts more sessions.
+
+        Args:
+            existing: Id of the session to resume; empty to open a new session.
 
         Raises:
-            HostDraining: The host is moving its sessions to other hosts.
+            SessionLeased: The host is draining, and another host already owns the session.
+            HostDraining: The host is draining.
         """
         if self.state == "draining":
+            if existing:
+                with suppress(JournalError):
+                    await self.journal.ask(CheckOwner(existing))
             raise HostDraining("This runtime is draining and opens no more sessions; use another host")
 
     async def wait_to_begin(self, tenant: str) -> None:

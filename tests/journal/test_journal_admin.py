@@ -7,7 +7,7 @@ import pytest
 
 from actors import Runtime, ToolContext, tool
 from actors.errors import ConfigError, JournalUnavailable, KernelError, SessionUnknown
-from actors.journal.commands import Append, FindSession
+from actors.journal.commands import Append, CheckOwner, FindSession
 from actors.journal.journal_actor import JournalActor
 from actors.journal.storage import Appended, Entry, Storage
 from actors.journal.storage.memory import MemoryStorage
@@ -72,14 +72,17 @@ class Full(MemoryStorage):
         return super().append(entries)
 
 
-async def test_after_a_refused_event_writes_stay_blocked_even_if_the_session_is_looked_up() -> None:
+@pytest.mark.parametrize("command", [FindSession, CheckOwner])
+async def test_after_a_refused_event_writes_stay_blocked_even_if_the_session_is_looked_up(
+    command: type[FindSession | CheckOwner],
+) -> None:
     storage = Full()
     fence = storage.claim("one").fence
     async with System() as system:
         journal = system.spawn(lambda: JournalActor(storage), "journal", depth=SHARED)
         for is_found in (False, True):
             if is_found:
-                await journal.ask(FindSession("one"))
+                await journal.ask(command("one"))
             with pytest.raises(JournalUnavailable):
                 await journal.ask(Append("one", fence, (to("b"),)))
         assert storage.read("one") == []

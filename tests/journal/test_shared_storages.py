@@ -181,6 +181,23 @@ def test_a_refused_claim_names_the_address_of_the_owner(hosts: Hosts) -> None:
     assert raised.value.address == "http://mine"
 
 
+def test_the_owner_of_a_session_is_checked_without_a_claim(hosts: Hosts) -> None:
+    make_hosts(hosts)
+    hosts.theirs.check_owner("one")
+    claim = begin(hosts.mine, "one")
+    hosts.mine.check_owner("one")
+    with pytest.raises(SessionLeased, match="at http://mine, whose lease") as raised:
+        hosts.theirs.check_owner("one")
+    assert raised.value.address == "http://mine"
+    hosts.age(LEASE + 1)
+    hosts.theirs.check_owner("one")
+    assert hosts.mine.append([Entry("one", claim.fence, (to("b"),))]) == [2]
+    hosts.mine.renew_lease()
+    hosts.mine.release("one", claim.fence)
+    hosts.theirs.check_owner("one")
+    assert hosts.theirs.find("one").owner is None  # type: ignore[union-attr]  # the session has a log
+
+
 def test_an_assigned_session_belongs_to_the_other_host_at_once(hosts: Hosts) -> None:
     _, other = make_hosts(hosts)
     claim = begin(hosts.mine, "one")
@@ -278,6 +295,7 @@ def test_a_journal_in_memory_has_one_host_and_hands_nothing_over() -> None:
     (uncounted,) = storage.hosts(count_sessions=False)
     assert uncounted.sessions == 0
     assert list(storage.owned()) == [ClaimedSession("one", claim.fence)]
+    storage.check_owner("one")
     with pytest.raises(HostUnavailable):
         storage.assign("one", claim.fence, "memory")
     with pytest.raises(Fenced):

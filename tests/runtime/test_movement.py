@@ -458,9 +458,46 @@ async def test_a_drain_moves_every_session_to_the_hosts_with_the_fewest_sessions
         "http://b": ("serving", 4),
         "http://c": ("serving", 3),
     } or found == {"http://a": ("draining", 0), "http://b": ("serving", 3), "http://c": ("serving", 4)}
-    for call in (old.open("a"), old.open("a", id="new", resume=True), old.claim("s1"), old.resume("s1")):
+    for call in (
+        old.open("a"),
+        old.open("a", id="new", resume=True),
+        old.open("a", id="s1"),
+        old.claim("no"),
+    ):
         with pytest.raises(HostDraining, match="opens no more sessions"):
             await call
+
+
+async def test_a_draining_host_names_the_owner_of_a_session_that_has_left(hosts: Cluster) -> None:
+    old, other = await hosts.start("http://a", "http://b")
+    session = await open_session(old)
+    assert (await old.drain(rate=1000)).handed_over == ("one",)
+    for call in (old.claim("one"), old.resume("one"), old.open("a", id="one", resume=True)):
+        with pytest.raises(SessionLeased, match="at http://b"):
+            await call
+    assert (await other.claim("one")).id == session.id
+    await other.session("one").release()
+    with pytest.raises(HostDraining):
+        await old.claim("one")
+    assert (await other.journal.get("one")).owner is None
+
+
+async def test_a_draining_host_refuses_sessions_while_the_journal_cannot_be_read(
+    journal: MakeStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = journal()
+
+    def fail(*_: object, **__: object) -> None:
+        raise JournalUnavailable("The disk is full")
+
+    async with cluster(journal) as hosts:
+        await hosts.start("http://b")
+        (old,) = await hosts.start("http://a", storage=storage)
+        await open_session(old)
+        await old.drain(rate=1000)
+        monkeypatch.setattr(storage, "check_owner", fail)
+        with pytest.raises(HostDraining):
+            await old.claim("one")
 
 
 class FrozenClock:

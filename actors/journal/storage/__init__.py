@@ -352,6 +352,15 @@ class Storage(Protocol):
         """
         ...
 
+    def check_owner(self, session: str) -> None:
+        """Check that the session does not belong to another live host. An unknown session belongs to no host.
+
+        Like `page`, this method may run concurrently with a writing method.
+
+        Raises:
+            SessionLeased: The session belongs to another live host.
+        """
+
     def release(self, session: str, fence: int) -> None:
         """Release the session so that other hosts can claim it. If the session has no log, remove it.
 

@@ -115,6 +115,9 @@ class MemoryStorage:
         self._claimed.add(session)
         return Claim(fence, item_count(self._logs.get(session, EMPTY)))
 
+    def check_owner(self, session: str) -> None:
+        """Do nothing, because there is no other host."""
+
     def release(self, session: str, fence: int) -> None:
         """Release the session, so that it can be claimed again."""
         if self._fences.get(session) == fence:

@@ -42,8 +42,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "journal: looking up a session resumes it after a refused event",
         "actors/journal/journal_actor.py:JournalActor._send_answer",
+        "isinstance(command, FindSession | CheckOwner)",
+        "isinstance(command, CheckOwner)",
+        (f"{TESTS}::test_after_a_refused_event_writes_stay_blocked_even_if_the_session_is_looked_up",),
+    ),
+    Mutation(
+        "journal: a check of a session's owner resumes it after a refused event",
+        "actors/journal/journal_actor.py:JournalActor._send_answer",
+        "isinstance(command, FindSession | CheckOwner)",
         "isinstance(command, FindSession)",
-        "isinstance(command, FindSession) and command.session == ''",
         (f"{TESTS}::test_after_a_refused_event_writes_stay_blocked_even_if_the_session_is_looked_up",),
     ),
     Mutation(

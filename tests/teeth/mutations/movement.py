@@ -141,9 +141,30 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "movement: a draining host opens sessions",
         "actors/runtime/opening.py:SessionOpener._ensure_room",
-        "self._host.check_serving()",
+        "await self._host.check_serving(existing)",
         "pass",
         (f"{MOVEMENT}::test_a_drain_moves_every_session_to_the_hosts_with_the_fewest_sessions",),
+    ),
+    Mutation(
+        "movement: a draining host does not name the owner of a session that has left",
+        "actors/runtime/session_host.py:SessionHost.check_serving",
+        "await self.journal.ask(CheckOwner(existing))",
+        "pass",
+        (f"{MOVEMENT}::test_a_draining_host_names_the_owner_of_a_session_that_has_left",),
+    ),
+    Mutation(
+        "movement: the owner of a session in a file is not checked",
+        "actors/journal/storage/sqlite/storage.py:SqliteStorage.check_owner",
+        "self._check_not_leased(connection, row)",
+        "pass",
+        (f"{SHARED}::test_the_owner_of_a_session_is_checked_without_a_claim",),
+    ),
+    Mutation(
+        "movement: the owner of a session in Postgres is not checked",
+        "actors/journal/storage/postgres/storage.py:PostgresStorage.check_owner",
+        "self._read(...)",
+        "pass",
+        (f"{SHARED}::test_the_owner_of_a_session_is_checked_without_a_claim",),
     ),
     Mutation(
         "movement: a drain prefers the fullest host",

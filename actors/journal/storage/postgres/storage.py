@@ -230,6 +230,10 @@ class PostgresStorage:
             return self._ahead.pop(session)
         return self._writer.run(lambda connection: self._claim(connection, session, existing))
 
+    def check_owner(self, session: str) -> None:
+        """Raise `SessionLeased` if the session belongs to another live host."""
+        self._read(lambda connection: self._find_row(connection, session))
+
     def release(self, session: str, fence: int) -> None:
         """Release the session, so that other hosts can claim it."""
         self._rows.drop(session)

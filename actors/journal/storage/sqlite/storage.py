@@ -206,6 +206,12 @@ class SqliteStorage:
             self._set_owner(connection, row, row.fence + 1, self._hosts.name)
             return row.claim(before)
 
+    def check_owner(self, session: str) -> None:
+        """Raise `SessionLeased` if the session belongs to another live host."""
+        with self._connections.read_snapshot() as connection:
+            if (row := self._find_row(connection, session)) is not None:
+                self._check_not_leased(connection, row)
+
     def release(self, session: str, fence: int) -> None:
         """Release the session so that other hosts can claim it."""
         with self._connections.transaction() as connection:
