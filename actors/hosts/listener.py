@@ -58,7 +58,7 @@ async def listen(
         access_log=False,
         root_path=root_path,
         backlog=BACKLOG,
-        timeout_graceful_shutdown=int(timeout),
+        timeout_graceful_shutdown=timeout,  # type: ignore[arg-type]  # only passed to `asyncio.wait_for`
     )
     server = _Listener(config)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -6,6 +6,7 @@ from typing import Any
 import anyio
 import pytest
 from httpx2 import AsyncClient
+from uvicorn import Config
 
 from actors.hosts import ASGIApp, Receive, Scope, Send, SessionRouter, listen
 from actors.hosts.shutdown import call_at_signals
@@ -46,6 +47,20 @@ async def test_an_error_in_the_block_is_raised_unchanged_and_ends_the_listener()
     with anyio.fail_after(30), pytest.raises(ValueError, match="a bug"):
         async with listen(echo):
             raise ValueError("a bug")
+
+
+async def test_the_timeout_may_be_a_fraction_of_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    timeouts = list[float | None]()
+
+    class RecordedConfig(Config):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:  # Any: the arguments of a configuration
+            super().__init__(*args, **kwargs)
+            timeouts.append(self.timeout_graceful_shutdown)
+
+    monkeypatch.setattr("actors.hosts.listener.Config", RecordedConfig)
+    async with listen(echo, timeout=0.5):
+        pass
+    assert timeouts == [0.5]
 
 
 async def test_the_listener_leaves_signals_to_the_program() -> None:

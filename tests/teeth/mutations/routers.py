@@ -501,6 +501,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{LISTENER}::test_the_listener_leaves_signals_to_the_program",),
     ),
     Mutation(
+        "host router: the timeout of a listener is rounded down",
+        "actors/hosts/listener.py:listen",
+        "Config(app, **..., timeout_graceful_shutdown=timeout)",
+        "Config(app, **..., timeout_graceful_shutdown=int(timeout))",
+        (f"{LISTENER}::test_the_timeout_may_be_a_fraction_of_a_second",),
+    ),
+    Mutation(
         "host router: a signal no longer ends the server",
         "actors/hosts/shutdown.py:call_at_signals.handle",
         "handler(number, frame)",
