@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from actors.testing import OpenAIServer, Say, Stall, Turn, serve
+from actors.testing import OpenAIServer, Say, Stall, Status, Turn, serve
 from tests.journeys.web import WebResponse, WebServer, uvicorn
 from tests.runtime_support import Json
 
@@ -30,7 +30,11 @@ def answer(request: Json) -> Turn:
 
 @pytest.mark.parametrize("app", ["serve_fastapi", "serve_litestar"])
 async def test_a_web_application_serves_stops_and_resumes_conversations(app: str, tmp_path: Path) -> None:
-    provider = OpenAIServer(answer, faults={FIRST + 1: Stall(after_bytes=600)})
+    stall, outage = Stall(after_bytes=600), Status(500, retry_after_ms="1")
+    faults: dict[int, Stall | Status] = dict.fromkeys(range(FIRST + 4, FIRST + 8), outage) | {
+        FIRST + 1: stall
+    }
+    provider = OpenAIServer(answer, faults=faults)
     with anyio.fail_after(SECONDS):
         async with serve(provider):
             with uvicorn(app, provider.base_url, tmp_path) as server:
@@ -44,6 +48,8 @@ async def test_a_web_application_serves_stops_and_resumes_conversations(app: str
                 assert (status // 100, "11 messages" in body) == (2, True)
                 status, body = await server.ask("stalled", "And you?")
                 assert (status // 100, "messages" in body) == (2, True)
+                status, _ = await server.ask("failed", "And in an outage?")
+                assert status == 502
                 await server.end()
     assert provider.refusals == []
 

@@ -7,8 +7,8 @@ from contextlib import aclosing, asynccontextmanager
 from types import FrameType
 from typing import TypeVar
 
-from actors import ActorsError, AskFailed, Runtime
-from actors.errors import KernelError, OverBudget, QueueFull, SessionClosed, TooManySessions
+from actors import Runtime
+from actors.errors import SessionClosed
 from actors.events import sse_frame
 
 TARGET = "openai:gpt-5.2"
@@ -66,15 +66,6 @@ async def after_first_piece(pieces: AsyncGenerator[Piece]) -> AsyncIterator[Piec
                 yield piece
 
     return stream()
-
-
-def http_status(error: ActorsError) -> int:
-    """Return the HTTP status for an error. The error's message contains no secrets and may be shown."""
-    if isinstance(error, AskFailed):
-        return 503 if error.can_retry else 502
-    if isinstance(error, QueueFull | TooManySessions | OverBudget):
-        return 429
-    return 503 if isinstance(error, KernelError | SessionClosed) else 500
 
 
 @asynccontextmanager

@@ -3,12 +3,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Annotated
 
-from conversations import Conversations, after_first_piece, conversations, http_status
+from conversations import Conversations, after_first_piece, conversations
 from fastapi import FastAPI, Header, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel
 
 from actors import ActorsError
+from actors.hosts import error_response
 
 
 @asynccontextmanager
@@ -49,6 +50,7 @@ async def events(
 
 
 @app.exception_handler(ActorsError)
-async def error_response(request: Request, error: Exception) -> JSONResponse:
+async def fail(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, ActorsError)
-    return JSONResponse({"error": str(error)}, status_code=http_status(error))
+    response = error_response(error)
+    return JSONResponse({"error": str(error)}, response.status, {**response.headers})

@@ -4,13 +4,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Annotated
 
-from conversations import Conversations, after_first_piece, conversations, http_status
+from conversations import Conversations, after_first_piece, conversations
 from litestar import Litestar, Request, Response, get, post
 from litestar.datastructures import State
 from litestar.params import Parameter
 from litestar.response import Stream
 
 from actors import ActorsError
+from actors.hosts import error_response
 
 
 @asynccontextmanager
@@ -51,8 +52,9 @@ async def events(
     )
 
 
-def error_response(request: Request[object, object, State], error: ActorsError) -> Response[dict[str, str]]:
-    return Response({"error": str(error)}, status_code=http_status(error))
+def fail(request: Request[object, object, State], error: ActorsError) -> Response[dict[str, str]]:
+    response = error_response(error)
+    return Response({"error": str(error)}, status_code=response.status, headers={**response.headers})
 
 
-app = Litestar([answer, text, events], lifespan=[lifespan], exception_handlers={ActorsError: error_response})
+app = Litestar([answer, text, events], lifespan=[lifespan], exception_handlers={ActorsError: fail})

@@ -123,6 +123,13 @@ MUTATIONS = (
         (JOURNEY,),
     ),
     Mutation(
+        "everyday: a client repeats the request of an ask that failed",
+        "docs/examples/with_uvicorn/serve_fastapi.py:fail",
+        "response.status",
+        "503",
+        (JOURNEY,),
+    ),
+    Mutation(
         "everyday: an open event stream keeps the server running",
         f"{WEB}:conversations",
         "call_at_signal(ending.set)",
