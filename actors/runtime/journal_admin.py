@@ -82,9 +82,9 @@ class JournalAdmin:
     ) -> Sequence[StoredSession]:
         """Return the sessions that have a log, whether or not they are open, most recently used first.
 
-        Tenant and state are indexed, so the cost of a page depends only on its size. Title and metadata are not
-        indexed: the sessions with the given tenant and state are scanned until `limit` sessions match. No logs are
-        read.
+        Tenant and state are indexed, so the cost of a page depends only on its size. Titles are not indexed, and
+        metadata only in Postgres: to find other titles and metadata, the sessions with the given tenant and state are
+        examined until `limit` sessions match. No logs are read.
 
         Args:
             tenant: Only sessions of this tenant; `""` for sessions without a tenant.

@@ -78,7 +78,9 @@ class SessionAccess(SessionMovement):
             title: The title in lists of sessions: at most 200 characters, without control characters.
             metadata: Labels of the session, which `journal.list(metadata=)` matches: at most 16 keys of up to 64
                 characters. A value is a string of up to 512 characters, an int of 64 bits, a finite float or a bool.
-                The session's log contains the title and the metadata; requests, logging and metrics do not.
+                Postgres indexes metadata of up to 2,500 bytes of JSON; a list by metadata examines all sessions with
+                longer metadata. The session's log contains the title and the metadata; requests, logging and metrics do
+                not.
             resume: If a session with this `id` exists, return it. An open session is returned unchanged. A session that
                 is not open is resumed with the `tools`, `approve`, `deps` and `on_repeat` of this call; everything
                 else, including title and metadata, comes from its log. If the log is in memory and has ended, a new log

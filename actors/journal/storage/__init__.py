@@ -455,8 +455,8 @@ class Storage(Protocol):
     ) -> list[StoredSession]:
         """Return the sessions that have a log, most recently used first.
 
-        An index finds the sessions of a tenant or a state. Titles and metadata have no index, so a filter for them
-        examines the sessions one by one until the page is full. Like `page`, this method may run concurrently with a
+        An index finds the sessions of a tenant or a state. A filter for titles or metadata may examine the sessions one
+        by one until the page is full. Like `page`, this method may run concurrently with a
         writing method.
 
         Args:
