@@ -39,6 +39,7 @@ from actors.runtime.replays import awaited_output, read_events, resumable_replay
 from actors.runtime.session_actors import SessionSpec
 from actors.runtime.session_host import SessionHost
 from actors.runtime.subagent_opening import caller_depth, parent_key
+from actors.runtime.validation import check_wait
 from actors.session.configuration import Configuration
 from actors.session.imported import initial_history, opened_event
 from actors.session.pending import PendingAsks
@@ -47,17 +48,20 @@ from actors.tools.toolsets import SessionTools, ToolItem
 
 
 class SessionConfig(Struct, frozen=True):
-    """Settings of a session that its log does not contain, so both `open` and `resume` need them.
+    """The configuration with which `open` or `resume` starts a session. The log does not contain it.
 
     Args:
         tools: The tools that the model may call.
         approve: Decides whether a call that needs approval may run; None to wait for a decision of the caller.
         deps: Any object for the tools, which read it from `ToolContext.deps`.
         on_repeat: How to treat calls that the model repeats; None for the setting of the runtime.
-        output: The answer type of an ask that waits for its caller; only for `resume`.
+        output: The answer type of an ask that waits for its caller; only for `resume`, like all that follow.
+        system: A new system prompt; `...` to keep that of the log.
+        target: A new target; None to keep that of the log.
+        wait: Maximum number of seconds to wait for another host to release the session.
 
     Raises:
-        ConfigError: `approve` is not callable.
+        ConfigError: `approve` is not callable, or `system` or `wait` has a wrong type.
     """
 
     tools: Iterable[ToolItem] = ()
@@ -65,6 +69,9 @@ class SessionConfig(Struct, frozen=True):
     deps: object = None
     on_repeat: Repeats | None = None
     output: Any = None  # Any: any type, or a JSON Schema
+    system: str | EllipsisType | None = ...
+    target: str | None = None
+    wait: float = 0.0
 
     def __post_init__(self) -> None:
         if self.approve is not None and not callable(self.approve):
@@ -72,6 +79,9 @@ class SessionConfig(Struct, frozen=True):
                 f"approve= must be a function that takes a tool call, not {self.approve!r}; "
                 "to approve every call, pass `lambda call: True`"
             )
+        if not isinstance(self.system, str | EllipsisType | None):
+            raise ConfigError(f"system= takes a string, not {type(self.system).__name__}")
+        check_wait(self.wait)
 
 
 class SessionFields(Struct, frozen=True):
@@ -144,19 +154,12 @@ class SessionOpener:
                 return await self._resume(claims, name, config, tenant=tenant)
             return await self._create(claims, name, new, config)
 
-    async def resume(
-        self,
-        name: str,
-        config: SessionConfig,
-        system: str | EllipsisType | None,
-        target: str | None,
-        wait: float,
-    ) -> Session:
+    async def resume(self, name: str, config: SessionConfig) -> Session:
         """Resume a session from its log. See `Runtime.resume`."""
         await self._admit("", name)
         async with claiming(self._host, self._registry) as claims:
-            await claims.claim_existing(name, wait)
-            return await self._resume(claims, name, config, system, target)
+            await claims.claim_existing(name, config.wait)
+            return await self._resume(claims, name, config)
 
     async def fork(self, source: str, at: int | None, requested_id: str | None) -> str:
         """Copy a log up to event `at` to a new session, and return the new id. See `JournalAdmin.fork`."""
@@ -183,19 +186,12 @@ class SessionOpener:
             for name, log in reversed(logs):
                 await claims.write(name, log)
 
-    async def claim(
-        self,
-        name: str,
-        config: SessionConfig,
-        system: str | EllipsisType | None,
-        target: str | None,
-        wait: float,
-    ) -> Session:
+    async def claim(self, name: str, config: SessionConfig) -> Session:
         """Return the open session with this id, or resume the session from its log. See `Runtime.claim`."""
         await self._host.wait_to_begin("")
         if (session := await self._registry.find_settled(name)) is not None:
             return session
-        return await self.resume(name, config, system, target, wait)
+        return await self.resume(name, config)
 
     async def _admit(self, tenant: str, existing: str = "") -> None:
         """Wait until new work for a tenant may start, and check that one more session may be opened."""
@@ -222,15 +218,7 @@ class SessionOpener:
             replay = make_replay((opened,), *rebuild((opened,), self._host.backends.rules))
             return self._start(claims, opened, replay, config, tools, resolver)
 
-    async def _resume(
-        self,
-        claims: Claims,
-        name: str,
-        config: SessionConfig,
-        system: str | EllipsisType | None = ...,
-        target: str | None = None,
-        tenant: str = "",
-    ) -> Session:
+    async def _resume(self, claims: Claims, name: str, config: SessionConfig, tenant: str = "") -> Session:
         """Read a log, start its session, and return once an interrupted turn is closed.
 
         Raises:
@@ -241,8 +229,8 @@ class SessionOpener:
         state = replay.state
         _check_tenant(name, opened.tenant, tenant)
         form = awaited_output(state, config.output)
-        system = state.history.system if system is ... else system
-        opened = replace(opened, system=system, target=target or state.target)
+        system = state.history.system if config.system is ... else config.system
+        opened = replace(opened, system=system, target=config.target or state.target)
         pending, broken = unfinished_asks(replay, form, self._host.most_waiting)
         # A paused session has an open turn, which continues in its own dialect. So do not check the number of tools.
         async with self._open_tools(opened, config, check_count=state.pause is None) as (tools, resolver):
@@ -252,8 +240,8 @@ class SessionOpener:
                 session._lifecycle.activate()  # the new actors close the interrupted turn
                 if state.pause is None:
                     await broken.outcome()
-            if target not in (None, state.target):
-                await session.switch(target)
+            if config.target not in (None, state.target):
+                await session.switch(config.target)
         return session
 
     @asynccontextmanager

@@ -23,7 +23,7 @@ from actors.runtime.handles import OpenSessions, opens_session
 from actors.runtime.movement import SessionMovement
 from actors.runtime.opening import SessionConfig, SessionOpener, make_new_session, session_fields
 from actors.runtime.session_host import SessionHost
-from actors.runtime.validation import check_wait, checked_session_id
+from actors.runtime.validation import checked_session_id
 from actors.tools.toolsets import ToolItem
 
 if TYPE_CHECKING:
@@ -96,12 +96,12 @@ class SessionAccess(SessionMovement):
             ToolsetFailed: A toolset cannot be opened. The toolsets that were opened for this call are closed again.
             JournalError: The log cannot be written. The session is not open.
         """
-        host = self._opening_host()
+        opener = self._opener()
         new = await make_new_session(
             target, system, messages, session_fields(tenant, budget, title, metadata)
         )
         self.config.resolve(target)
-        config, opener = SessionConfig(tools, approve, deps, on_repeat), SessionOpener(host, self._registry)
+        config = SessionConfig(tools, approve, deps, on_repeat)
         if not resume:
             return await opener.open(id, new, config)
         if id is None:
@@ -150,8 +150,8 @@ class SessionAccess(SessionMovement):
             ToolsetFailed: A toolset cannot be opened.
             JournalError: The log is damaged, or cannot be read or written.
         """
-        opener, config = self._resuming(system, wait, SessionConfig(tools, approve, deps, on_repeat, output))
-        return await opener.resume(checked_session_id(id), config, system, target, wait)
+        config = SessionConfig(tools, approve, deps, on_repeat, output, system, target, wait)
+        return await self._opener().resume(checked_session_id(id), config)
 
     @opens_session
     async def claim(
@@ -186,18 +186,8 @@ class SessionAccess(SessionMovement):
                 other host owns the session.
             ActorsError: Any other error that `resume` raises.
         """
-        opener, config = self._resuming(system, wait, SessionConfig(tools, approve, deps, on_repeat, output))
-        return await opener.claim(checked_session_id(id), config, system, target, wait)
-
-    def _resuming(
-        self, system: str | EllipsisType | None, wait: float, config: SessionConfig
-    ) -> tuple[SessionOpener, SessionConfig]:
-        """Check the arguments of `resume` and `claim`. Return the session opener and the configuration to use."""
-        host = self._opening_host()
-        if not isinstance(system, str | EllipsisType | None):
-            raise ConfigError(f"system= takes a string, not {type(system).__name__}")
-        check_wait(wait)
-        return SessionOpener(host, self._registry), config
+        config = SessionConfig(tools, approve, deps, on_repeat, output, system, target, wait)
+        return await self._opener().claim(checked_session_id(id), config)
 
     def session(self, id: str) -> Session:  # noqa: A002  callers expect the name `id`
         """Return an open session by its id.
@@ -213,6 +203,9 @@ class SessionAccess(SessionMovement):
     def sessions(self) -> OpenSessions:
         """The ids of the open sessions, oldest first, as a live view. `sessions[id]` is the session."""
         return self._registry.ids
+
+    def _opener(self) -> SessionOpener:
+        return SessionOpener(self._opening_host(), self._registry)
 
     def _opening_host(self) -> SessionHost:
         """Return the host if a session may be opened now.
