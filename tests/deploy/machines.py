@@ -1,6 +1,7 @@
 """Run the hosts of docs/examples/deploy as processes, with their provider, their clients and their HTTP probes."""
 
 import os
+import runpy
 import socket
 import sys
 from collections import Counter
@@ -11,11 +12,12 @@ from typing import Self
 
 import anyio
 import httpx2
-from anyio.abc import ByteStream, Process, SocketAttribute
+from anyio.abc import ByteStream, SocketAttribute
 
 from actors import Runtime
 from actors.testing import OpenAIServer, Say, Turn, serve
 from tests.deploy.manifests import FOLDER, Probe
+from tests.runtime.forked import Child, Template, fork
 from tests.runtime_support import Json
 
 PACE = 10
@@ -23,6 +25,24 @@ PACE = 10
 BETWEEN = 0.02
 """Seconds between two tries of a client."""
 KEYS = {"OPENAI_API_KEY": "any"}
+
+
+LOADED = (
+    "actors.journal.storage.postgres",
+    "actors.journal.storage.sqlite",
+    "actors.runtime.runtime",
+    "actors.transport.exchange",
+    "actors.transport.pool",
+    "anyio._backends._asyncio",
+    "fastapi",
+    "psycopg",
+    "tests.deploy.machines",
+    "uvicorn.lifespan.on",
+    "uvicorn.loops.asyncio",
+    "uvicorn.protocols.http.auto",
+    "uvicorn.protocols.websockets.auto",
+)
+"""The modules that a host imports. Hosts are forked from a process that has imported them."""
 
 
 class HostProcess:
@@ -35,25 +55,40 @@ class HostProcess:
     """
 
     def __init__(self, command: Sequence[str], environ: Mapping[str, str], log: Path) -> None:
-        program, *arguments = command
+        program, *flags, self._script = command
         assert Path(program).name == "python"
-        self._command, self._log = [sys.executable, *arguments], log
+        self._template, self._log = Template(LOADED, tuple(flags)), log
         self._environ = {**_own_environment(), **environ}
         self.address = environ["ADDRESS"]
-        self._process: Process | None = None
+        self._process: Child | None = None
+
+    def start(self) -> None:
+        """Start the process, for the first time or after its end."""
+        with self._log.open("ab") as log, open(os.devnull, "rb") as nothing:
+            streams = (nothing.fileno(), log.fileno(), log.fileno())
+            function = "tests.deploy.machines:run_host"
+            self._process = fork(
+                function, self._script, self._environ, template=self._template, streams=streams
+            )
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal to the process."""
+        os.kill(self._child.pid, number)
+
+    async def wait(self) -> int:
+        """Wait for the end of the process. Return its status, or the negative number of the signal that ended it."""
+        if self._child.returncode is None:
+            process = os.pidfd_open(self._child.pid)
+            try:
+                await anyio.wait_readable(process)
+            finally:
+                os.close(process)
+        return self._child.wait()
 
     @property
-    def process(self) -> Process:
-        """The running or last process."""
+    def _child(self) -> Child:
         assert self._process is not None
         return self._process
-
-    async def start(self) -> None:
-        """Start the process, for the first time or after its end."""
-        with self._log.open("ab") as log:
-            self._process = await anyio.open_process(
-                self._command, stdin=None, stdout=log, stderr=log, cwd=FOLDER, env=self._environ
-            )
 
     async def status(self, probe: Probe) -> int | None:
         """Return the status of the answer to a probe; None if there is no answer in time."""
@@ -93,9 +128,17 @@ class HostProcess:
     async def kill(self) -> None:
         """Kill the process if it has not ended."""
         if self._process is not None:
-            if self._process.returncode is None:
-                self._process.kill()
-            await self._process.wait()
+            self._process.kill()
+            await self.wait()
+
+
+def run_host(script: str, environ: Mapping[str, str]) -> None:
+    """Run the program of a host, in a forked process."""
+    os.environ.clear()
+    os.environ.update(environ)
+    os.chdir(FOLDER)
+    sys.path.insert(0, str(FOLDER))  # as for `python host.py`
+    runpy.run_path(script, run_name="__main__")
 
 
 def _own_environment() -> dict[str, str]:

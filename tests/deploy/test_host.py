@@ -69,11 +69,11 @@ async def test_a_host_that_cannot_drain_stops_its_server_in_order(service: Servi
         environ = spec.environment(fields, PORT=port.number, CONFIG=str(service.config), RATE="0")
         host = HostProcess(spec.command, {**service.secrets, **environ}, tmp_path / "log")
         try:
-            await host.start()
+            host.start()
             await host.wait_for_success(spec.readiness)
-            host.process.send_signal(signal.SIGTERM)
+            host.send_signal(signal.SIGTERM)
             with anyio.fail_after(spec.grace):
-                assert await host.process.wait() == 1
+                assert await host.wait() == 1
         finally:
             await host.kill()
     assert "rate= takes a number" in host.output

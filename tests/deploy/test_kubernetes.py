@@ -39,7 +39,7 @@ async def pods(spec: Pod, service: Service, folder: Path) -> AsyncIterator[tuple
             hosts.append(HostProcess(spec.command, {**service.secrets, **environ}, folder / name))
             stack.push_async_callback(hosts[-1].kill)
         for host in hosts:
-            await host.start()
+            host.start()
         for host in hosts:
             await host.wait_for_success(spec.startup)
             await host.wait_for_success(spec.readiness)
@@ -90,7 +90,7 @@ async def test_a_terminated_pod_moves_its_sessions_before_it_ends(
             assert f"Question {LAST}/2." not in clients.answers
             service.provider.release()
             with anyio.fail_after(spec.grace - 5):
-                assert await first.process.wait() == 0
+                assert await first.wait() == 0
             stop.set()
         assert await sessions_by_address(service.journal) == {second.address: 6}
         await clients.ask_all(SESSIONS)
@@ -109,7 +109,7 @@ async def terminate(spec: Pod, host: HostProcess) -> None:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(partial(anyio.run_process, [*spec.pre_stop], check=True))
         assert await host.status(spec.readiness) == 200
-    host.process.send_signal(signal.SIGTERM)
+    host.send_signal(signal.SIGTERM)
 
 
 async def wait_for_sessions(service: Service, address: str, count: int) -> None:
@@ -132,13 +132,13 @@ async def test_a_failed_container_that_is_started_again_continues_its_sessions(
         tasks.start_soon(clients.ask, LAST)
         await service.provider.is_holding.wait()
         if failure == "killed":
-            first.process.kill()
+            first.send_signal(signal.SIGKILL)
         else:
-            first.process.send_signal(signal.SIGSTOP)
+            first.send_signal(signal.SIGSTOP)
             await fail_liveness(spec, first)
-        assert await first.process.wait() == -signal.SIGKILL
+        assert await first.wait() == -signal.SIGKILL
         service.provider.release()
-        await first.start()
+        first.start()
         await first.wait_for_success(spec.startup)
         await first.wait_for_success(spec.readiness)
         await clients.ask_all(SESSIONS[:-1])
@@ -148,8 +148,8 @@ async def test_a_failed_container_that_is_started_again_continues_its_sessions(
 async def fail_liveness(spec: Pod, host: HostProcess) -> None:
     """Probe until the liveness probe has failed; then end the container as kubelet does, with the probe's own grace."""
     await host.wait_for_failures(spec.liveness)
-    host.process.send_signal(signal.SIGTERM)
+    host.send_signal(signal.SIGTERM)
     assert spec.liveness.grace is not None
     with anyio.move_on_after(spec.liveness.grace):
-        await host.process.wait()
-    host.process.kill()
+        await host.wait()
+    host.send_signal(signal.SIGKILL)

@@ -58,7 +58,7 @@ class Instance:
 
     async def start(self) -> None:
         """Start the instance. Return when systemd would: after `READY=1`."""
-        await self.host.start()
+        self.host.start()
         with anyio.fail_after(float(self.settings["TimeoutStartSec"])):
             await self.receive("READY=1")
 
@@ -82,11 +82,10 @@ class Instance:
                 await self.receive("WATCHDOG=1")
                 is_alive = True
 
-    @property
-    def restarts(self) -> bool:
-        """True if systemd starts the ended instance again."""
+    def restarts_after(self, status: int) -> bool:
+        """Return True if systemd starts the instance again after it has ended with this status."""
         assert self.settings["Restart"] == "on-failure"
-        return self.host.process.returncode not in CLEAN
+        return status not in CLEAN
 
 
 @asynccontextmanager
@@ -114,11 +113,11 @@ async def test_a_stopped_service_reports_its_state_and_moves_its_sessions(
         for _ in range(2):
             await first.receive("WATCHDOG=1")
         assert (first.settings["Type"], first.settings["KillMode"]) == ("notify", "mixed")
-        first.host.process.send_signal(signal.Signals[first.settings["KillSignal"]])
+        first.host.send_signal(signal.Signals[first.settings["KillSignal"]])
         with anyio.fail_after(float(first.settings["TimeoutStopSec"])):
             await first.receive("STOPPING=1")
-            await first.host.process.wait()
-        assert (first.host.process.returncode, first.restarts) == (0, False)
+            assert await first.host.wait() == 0
+        assert not first.restarts_after(0)
         assert await sessions_by_address(service.journal) == {second.host.address: len(SESSIONS)}
         clients.addresses = [second.host.address]
         await clients.ask_all(SESSIONS)
@@ -141,7 +140,7 @@ async def test_a_failed_service_is_restarted_and_continues_its_sessions(
         await service.provider.is_holding.wait()
         await (kill if failure == "killed" else stall)(first)
         service.provider.release()
-        assert first.restarts
+        assert first.restarts_after(await first.host.wait())
         await first.start()
         await clients.ask_all(SESSIONS[1:])
     assert await times_in_logs(service.journal, clients) == dict.fromkeys(clients.answers, (1, 1))
@@ -150,16 +149,16 @@ async def test_a_failed_service_is_restarted_and_continues_its_sessions(
 
 async def kill(instance: Instance) -> None:
     """Kill the process, as a user or the kernel does."""
-    instance.host.process.kill()
-    assert await instance.host.process.wait() == -signal.SIGKILL
+    instance.host.send_signal(signal.SIGKILL)
+    assert await instance.host.wait() == -signal.SIGKILL
 
 
 async def stall(instance: Instance) -> None:
     """Stop the process until the watchdog ends it: systemd sends SIGABRT, and SIGCONT for a stopped process."""
-    instance.host.process.send_signal(signal.SIGSTOP)
+    instance.host.send_signal(signal.SIGSTOP)
     await instance.wait_for_watchdog()
-    instance.host.process.send_signal(signal.SIGABRT)
-    instance.host.process.send_signal(signal.SIGCONT)
+    instance.host.send_signal(signal.SIGABRT)
+    instance.host.send_signal(signal.SIGCONT)
     with anyio.fail_after(float(instance.settings["TimeoutAbortSec"])):
-        assert await instance.host.process.wait() == -signal.SIGABRT
+        assert await instance.host.wait() == -signal.SIGABRT
     assert "Fatal Python error: Aborted" in instance.host.output
