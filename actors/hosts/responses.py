@@ -14,8 +14,10 @@ from actors.errors import (
     ActorsError,
     AskFailed,
     HostUnavailable,
+    JournalBehind,
     KernelError,
     KeyReused,
+    NotAwaited,
     OverBudget,
     QueueFull,
     RequestLost,
@@ -48,6 +50,7 @@ _STATUSES: tuple[tuple[type[ActorsError], int], ...] = (
     (SessionUnknown, 404),
     (SessionExists, 409),
     (KeyReused, 409),
+    (NotAwaited, 409),
     (AskFailed, 502),
     (RequestLost, 502),
     (QueueFull, 429),
@@ -55,6 +58,7 @@ _STATUSES: tuple[tuple[type[ActorsError], int], ...] = (
     (TooManySessions, 503),
     (HostUnavailable, 503),
     (SessionClosed, 503),
+    (JournalBehind, 503),
     (KernelError, 503),
 )
 """The first entry that matches an error determines its status."""

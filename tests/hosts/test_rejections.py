@@ -22,8 +22,10 @@ from actors.errors import (
     ConfigError,
     HostDraining,
     HostUnavailable,
+    JournalBehind,
     JournalUnavailable,
     KeyReused,
+    NotAwaited,
     QueueFull,
     RequestLost,
     SessionClosed,
@@ -323,9 +325,11 @@ async def test_other_errors_are_answers() -> None:
     statuses = {
         SessionUnknown("x"): 404,
         KeyReused("x"): 409,
+        NotAwaited("x"): 409,
         QueueFull("x"): 429,
         HostUnavailable("x"): 503,
         RequestLost("x"): 502,
+        JournalBehind("x"): 503,
         ConfigError("x"): 500,
     }
     for error, status in statuses.items():
