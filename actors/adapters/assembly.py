@@ -19,8 +19,8 @@ from typing import Literal
 
 from actors.adapters.answer_blocks import answer_blocks
 from actors.adapters.calls import CallTable, Slot, without_placeholder
-from actors.adapters.classify import cut_from_finish_reason
 from actors.adapters.failure import answer_fault
+from actors.adapters.finish_reasons import cut_from_finish_reason
 from actors.adapters.partial import (
     AnswerEvents,
     LongTextDeltas,

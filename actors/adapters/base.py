@@ -13,9 +13,9 @@ from io import BytesIO
 from typing import ClassVar, NoReturn, Protocol
 
 from actors.adapters.assembly import MessageBuilder
-from actors.adapters.classify import classify_in_answer, failure_from_finish_reason
 from actors.adapters.document import MAX_VALUES, LongText, TooManyValues, load_document, load_json
 from actors.adapters.failure import AnswerFault, answer_fault
+from actors.adapters.finish_reasons import failure_from_finish_reason
 from actors.adapters.framing import DONE, EventParser, ServerEvent
 from actors.adapters.partial import PartialText
 from actors.adapters.wire import Fields, Long, LongJson, argument_text
@@ -92,6 +92,8 @@ class Decoder(MessageBuilder, ABC):
 
     def raise_reported_error(self, payload: Fields) -> NoReturn:
         """Raise the error that the provider reports inside an answer."""
+        from actors.adapters.classify import classify_in_answer  # imported lazily, because errors are rare
+
         raise AnswerFault(classify_in_answer(payload, self.dialect))
 
     def feed(self, chunk: bytes) -> list[StreamEvent]:

@@ -23,16 +23,12 @@ from actors.adapters.document import load_json
 from actors.adapters.error_patterns import (
     AFTER_OVERFLOW,
     BEFORE_OVERFLOW,
-    CUT_OF_FINISH,
-    KIND_OF_FINISH,
     KIND_OF_STATUS,
     PARAMETER_RULES,
     SAMPLING_RULES,
     SCHEMA_RULES,
     STATUS_OF_TYPE,
-    WHOLE,
     ErrorPattern,
-    normal_finish_reason,
 )
 from actors.adapters.failure import ACTIONS, Failure, Kind, RefusedParameter
 from actors.adapters.refused_parameters import refused_parameter, refused_schema
@@ -42,7 +38,6 @@ from actors.core.data.jsonio import is_array, sanitise
 from actors.core.dialects.dialect import Dialect
 from actors.core.rulebook import rule_id
 from actors.core.settings.table import SAMPLING
-from actors.core.values.stream import Cut
 
 MAX_TITLE = 120
 """Maximum length of a page's title, in characters; the rest is cut."""
@@ -147,31 +142,6 @@ def classify_in_answer(payload: Fields, dialect: Dialect) -> Failure:
     report = _innermost_error(payload)
     status = report.status or STATUS_OF_TYPE.get(report.type) or STATUS_OF_TYPE.get(report.code)
     return _build_failure(replace(report, status=status), dialect, {}, None, is_empty=False)
-
-
-def failure_from_finish_reason(reason: str) -> Failure | None:
-    """Return the failure that a finish reason reports, or None if the reason reports no failure."""
-    kind = KIND_OF_FINISH.get(normal_finish_reason(reason))
-    if kind is None:
-        return None
-    return Failure(kind, ACTIONS[kind], f"the provider stopped with {reason!r}", code=reason)
-
-
-@lru_cache(maxsize=256)
-def cut_from_finish_reason(reason: str) -> Cut | None:
-    """Return why an answer with this finish reason is incomplete, or None if the answer is complete.
-
-    An answer without a reason ("") counts as complete. For an unrecognised reason, the result is `unknown`.
-    """
-    word = normal_finish_reason(reason)
-    if not word or word in WHOLE:
-        return None
-    if (kind := KIND_OF_FINISH.get(word)) is not None:
-        return _CUT_OF_KIND.get(kind, "fault")
-    return CUT_OF_FINISH.get(word, "unknown")
-
-
-_CUT_OF_KIND: Mapping[Kind, Cut] = {"overflow": "length", "refusal": "filter"}
 
 
 def _build_failure(

@@ -11,14 +11,12 @@ wordings.
 """
 
 import re
-from collections.abc import Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from actors.adapters.failure import Kind
 from actors.core.rulebook import RULES, FaultClass
-from actors.core.values.stream import Cut
 
 
 class ErrorPattern(Struct, frozen=True):
@@ -266,45 +264,3 @@ KIND_OF_STATUS: dict[int, Kind] = {
     425: "transient",
 }
 """The kind of a failure without a known wording. Other 3xx and 4xx are `config`; 5xx or no status is `transient`."""
-
-_REASONS: dict[Kind, str] = {
-    "overflow": "model_length model_context_window_exceeded",
-    "refusal": "content_filter refusal content_filtered guardrail_intervened SAFETY RECITATION LANGUAGE BLOCKLIST"
-    " PROHIBITED_CONTENT SPII MODEL_ARMOR ESCALATION PUP_LIMITED_DISABLED"
-    " IMAGE_SAFETY IMAGE_PROHIBITED_CONTENT IMAGE_RECITATION JAILBREAK"
-    " sensitive",  # GLM sends `sensitive`
-    "model_fault": "malformed_tool_use malformed_model_output MALFORMED_FUNCTION_CALL UNEXPECTED_TOOL_CALL"
-    " TOO_MANY_TOOL_CALLS MALFORMED_RESPONSE",
-    "transcript": "MISSING_THOUGHT_SIGNATURE",
-    "transient": "error OTHER",
-}
-
-
-def normal_finish_reason(reason: str) -> str:
-    """Return a finish reason in a common form, because relays spell `TOOL_CALLS` as `tool-calls` or `toolCalls` as
-    well.
-    """
-    return reason.casefold().replace("_", "").replace("-", "").replace(" ", "")
-
-
-KIND_OF_FINISH: Mapping[str, Kind] = {
-    normal_finish_reason(reason): kind for kind, reasons in _REASONS.items() for reason in reasons.split()
-}
-"""Finish reasons that report a failure. The keys are in the form that `normal_finish_reason` returns."""
-
-_CUTS: dict[Cut, str] = {
-    "length": "length max_tokens max_output_tokens max_length token_limit incomplete",
-    "paused": "pause_turn CONTINUATION compaction",
-    "fault": "abort aborted cancelled IMAGE_OTHER NO_IMAGE",
-}
-CUT_OF_FINISH: Mapping[str, Cut] = {
-    normal_finish_reason(reason): kind for kind, reasons in _CUTS.items() for reason in reasons.split()
-}
-"""Finish reasons of incomplete answers, in addition to those that report a failure."""
-
-_PLAIN = (
-    "stop end_turn stop_sequence tool_calls tool_call tool_use tool function_call function_calls completed complete"
-    " eos eos_token eos_found end_of_text end_of_turn im_end stop_token stop_word end finish finished done normal"
-)
-WHOLE = frozenset(map(normal_finish_reason, _PLAIN.split()))
-"""Finish reasons of complete answers. A reason that is in none of the three tables is unknown."""

@@ -23,10 +23,10 @@ from urllib.parse import quote as percent_encoded
 
 from actors.adapters.base import Decoder
 from actors.adapters.calls import without_placeholder
-from actors.adapters.classify import cut_from_finish_reason
 from actors.adapters.codec import Codec
 from actors.adapters.document import LongText
 from actors.adapters.failure import answer_fault
+from actors.adapters.finish_reasons import cut_from_finish_reason
 from actors.adapters.partial import PartialText
 from actors.adapters.reading import TranscriptReader, as_base64
 from actors.adapters.request import Settings, ToolSpec

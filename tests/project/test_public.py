@@ -156,6 +156,17 @@ def test_creating_a_runtime_imports_no_event_loop_and_no_lazy_module() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_decoders_import_the_wordings_of_errors_only_for_an_answer_with_an_error() -> None:
+    families = ("anthropic", "converse", "gemini", "openai_chat.decode", "responses.decode")
+    later = [f"actors.adapters.{name}" for name in ("classify", "error_patterns", "refused_parameters")]
+    program = (
+        f"import sys, {', '.join(f'actors.adapters.{name}' for name in ('codec', *families))};"
+        f"print([name for name in {later!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_the_runtime_imports_no_vendor_sdk_and_no_test_library() -> None:
     program = (
         "import sys, actors.runtime.runtime, actors.transcripts, actors.adapters.codec, actors.strict.server\n"

@@ -3,6 +3,10 @@
 from tests.teeth.mutations.mutation import Mutation
 
 LATER = "tests/project/test_public.py::test_creating_a_runtime_imports_no_event_loop_and_no_lazy_module"
+DECODERS = (
+    "tests/project/test_public.py"
+    "::test_decoders_import_the_wordings_of_errors_only_for_an_answer_with_an_error"
+)
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -48,5 +52,15 @@ MUTATIONS: tuple[Mutation, ...] = (
         import re
         """,
         (LATER,),
+    ),
+    Mutation(
+        "start: the wordings of errors are imported with the first decoder",
+        "actors/adapters/base.py:BytesIO",
+        "from io import BytesIO",
+        """
+        import actors.adapters.classify
+        from io import BytesIO
+        """,
+        (DECODERS,),
     ),
 )
