@@ -8,15 +8,17 @@ hibernates, or is closed if its log is in memory (`actors.runtime.lifecycle`).
 from collections.abc import Callable, Collection, Coroutine, Generator, Iterator, Mapping
 from functools import wraps
 from types import TracebackType
-from typing import Any, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 from actors.errors import SessionClosed
-from actors.runtime.handle import Session
+
+if TYPE_CHECKING:
+    from actors.runtime.handle import Session
 
 P = ParamSpec("P")
 
 
-class SessionOpening(Coroutine[Any, Any, Session]):  # Any: set by the event loop
+class SessionOpening(Coroutine[Any, Any, "Session"]):  # Any: set by the event loop
     """An awaitable that opens a session. Use it once, either with `await` or with `async with`.
 
     A session from `await` stays open until `Session.close`. `async with` gives the session back on exit. Once every
@@ -26,11 +28,11 @@ class SessionOpening(Coroutine[Any, Any, Session]):  # Any: set by the event loo
 
     __slots__ = ("_opening", "_session")
 
-    def __init__(self, opening: Coroutine[Any, Any, Session]) -> None:  # Any: set by the event loop
+    def __init__(self, opening: Coroutine[Any, Any, "Session"]) -> None:  # Any: set by the event loop
         self._opening = _open_and_hold(opening)
         self._session: Session | None = None
 
-    def __await__(self) -> Generator[Any, Any, Session]:  # Any: set by the event loop
+    def __await__(self) -> Generator[Any, Any, "Session"]:  # Any: set by the event loop
         return self._opening.__await__()
 
     def send(self, value: Any, /) -> Any:  # Any: set by the event loop
@@ -45,7 +47,7 @@ class SessionOpening(Coroutine[Any, Any, Session]):  # Any: set by the event loo
         """Close the opening without awaiting it. See `Coroutine.close`."""
         self._opening.close()
 
-    async def __aenter__(self) -> Session:
+    async def __aenter__(self) -> "Session":
         self._session = await self._opening
         return self._session
 
@@ -57,7 +59,7 @@ class SessionOpening(Coroutine[Any, Any, Session]):  # Any: set by the event loo
             await session._lifecycle.give_back()
 
 
-async def _open_and_hold(opening: Coroutine[Any, Any, Session]) -> Session:  # Any: set by the event loop
+async def _open_and_hold(opening: Coroutine[Any, Any, "Session"]) -> "Session":  # Any: set by the event loop
     """Open a session, and count one more caller that holds it."""
     session = await opening
     session._lifecycle.handles += 1
@@ -65,7 +67,7 @@ async def _open_and_hold(opening: Coroutine[Any, Any, Session]) -> Session:  # A
 
 
 def opens_session(
-    method: Callable[P, Coroutine[Any, Any, Session]],
+    method: Callable[P, Coroutine[Any, Any, "Session"]],
 ) -> Callable[P, SessionOpening]:  # Any: set by the event loop
     """Decorate a coroutine method that opens a session. The decorated method returns a `SessionOpening`."""
 
@@ -82,10 +84,10 @@ class OpenSessions(Collection[str]):
     `in` takes constant time. Iteration covers the sessions that are open when it begins.
     """
 
-    def __init__(self, sessions: Mapping[str, Session]) -> None:
+    def __init__(self, sessions: Mapping[str, "Session"]) -> None:
         self._sessions = sessions
 
-    def __getitem__(self, id: str) -> Session:  # noqa: A002  callers expect the name `id`
+    def __getitem__(self, id: str) -> "Session":  # noqa: A002  callers expect the name `id`
         """Return an open session. Raises `SessionClosed` if no session with this id is open."""
         if id not in self:
             name = str(id)[:80]

@@ -9,10 +9,8 @@ The caller first reserves an id, so that no other caller can use it. If the call
 reservation, the claim and the log are removed, and the toolsets are closed.
 """
 
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from types import EllipsisType
-from typing import Any
 
 import anyio
 from msgspec import Struct
@@ -23,10 +21,7 @@ from actors.core.history.history import History
 from actors.core.log.events import LogEvent, Opened
 from actors.core.session.rebuild import rebuild
 from actors.core.session.recovery import fork_log
-from actors.core.settings.labels import Metadata, Scalar, checked_metadata, checked_title, read_only_metadata
-from actors.core.settings.spending import Budget, checked_budget, checked_tenant
-from actors.core.turn.batch import Approve
-from actors.core.turn.guards import Repeats
+from actors.core.settings.labels import read_only_metadata
 from actors.core.values.content import Message
 from actors.errors import ConfigError, SessionExists, UnknownSeq
 from actors.journal.log import Replay, make_replay
@@ -37,68 +32,14 @@ from actors.runtime.lifecycle import SessionLifecycle
 from actors.runtime.registry import SessionRegistry
 from actors.runtime.replays import awaited_output, read_events, resumable_replay, unfinished_asks
 from actors.runtime.session_actors import SessionSpec
+from actors.runtime.session_config import SessionConfig, SessionFields
 from actors.runtime.session_host import SessionHost
 from actors.runtime.subagent_opening import caller_depth, parent_key
-from actors.runtime.validation import check_wait
 from actors.session.configuration import Configuration
 from actors.session.imported import initial_history, opened_event
 from actors.session.pending import PendingAsks
 from actors.tools import Toolset
-from actors.tools.toolsets import SessionTools, ToolItem
-
-
-class SessionConfig(Struct, frozen=True):
-    """The configuration with which `open` or `resume` starts a session. The log does not contain it.
-
-    Args:
-        tools: The tools that the model may call.
-        approve: Decides whether a call that needs approval may run; None to wait for a decision of the caller.
-        deps: Any object for the tools, which read it from `ToolContext.deps`.
-        on_repeat: How to treat calls that the model repeats; None for the setting of the runtime.
-        output: The answer type of an ask that waits for its caller; only for `resume`, like all that follow.
-        system: A new system prompt; `...` to keep that of the log.
-        target: A new target; None to keep that of the log.
-        wait: Maximum number of seconds to wait for another host to release the session.
-
-    Raises:
-        ConfigError: `approve` is not callable, or `system` or `wait` has a wrong type.
-    """
-
-    tools: Iterable[ToolItem] = ()
-    approve: Approve | None = None
-    deps: object = None
-    on_repeat: Repeats | None = None
-    output: Any = None  # Any: any type, or a JSON Schema
-    system: str | EllipsisType | None = ...
-    target: str | None = None
-    wait: float = 0.0
-
-    def __post_init__(self) -> None:
-        if self.approve is not None and not callable(self.approve):
-            raise ConfigError(
-                f"approve= must be a function that takes a tool call, not {self.approve!r}; "
-                "to approve every call, pass `lambda call: True`"
-            )
-        if not isinstance(self.system, str | EllipsisType | None):
-            raise ConfigError(f"system= takes a string, not {type(self.system).__name__}")
-        check_wait(self.wait)
-
-
-class SessionFields(Struct, frozen=True):
-    """The part of a session's first event that the caller of `open` sets. On resume, the fields come from the log."""
-
-    tenant: str
-    budget: Budget | None
-    title: str
-    metadata: Metadata
-
-
-def session_fields(
-    tenant: str, budget: Budget | None, title: str, metadata: Mapping[str, Scalar] | None
-) -> SessionFields:
-    """Check these fields of a session's first event, and return them. Raise `ConfigError` if a field is invalid."""
-    budget = None if budget is None else checked_budget(budget)
-    return SessionFields(checked_tenant(tenant), budget, checked_title(title), checked_metadata(metadata))
+from actors.tools.toolsets import SessionTools
 
 
 class NewSession(Struct, frozen=True):
@@ -107,21 +48,6 @@ class NewSession(Struct, frozen=True):
     target: str
     history: History
     fields: SessionFields
-
-
-async def make_new_session(
-    target: str, system: str | None, messages: Iterable[Message], fields: SessionFields
-) -> NewSession:
-    """Return the content of a new session with an initial history. A `system` prompt replaces the one in `messages`.
-
-    Raises:
-        ConfigError: `system` is not a string.
-        TranscriptError: `messages` contains an object that is not a valid message.
-    """
-    if not isinstance(system, str | None):
-        raise ConfigError(f"system= takes a string, not {type(system).__name__}")
-    history = await initial_history(messages)
-    return NewSession(target, history if system is None else replace(history, system=system), fields)
 
 
 class SessionOpener:
@@ -134,6 +60,21 @@ class SessionOpener:
 
     def __init__(self, host: SessionHost, registry: SessionRegistry) -> None:
         self._host, self._registry = host, registry
+
+    @staticmethod
+    async def make_new_session(
+        target: str, system: str | None, messages: Iterable[Message], fields: SessionFields
+    ) -> NewSession:
+        """Return the content of a new session. A `system` prompt replaces the one in `messages`.
+
+        Raises:
+            ConfigError: `system` is not a string.
+            TranscriptError: `messages` contains an object that is not a valid message.
+        """
+        if not isinstance(system, str | None):
+            raise ConfigError(f"system= takes a string, not {type(system).__name__}")
+        history = await initial_history(messages)
+        return NewSession(target, history if system is None else replace(history, system=system), fields)
 
     async def open(self, requested_id: str | None, new: NewSession, config: SessionConfig) -> Session:
         """Open a new session with the id `requested_id`, or with a generated id if it is None. See `Runtime.open`."""

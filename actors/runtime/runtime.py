@@ -26,25 +26,16 @@ from actors.journal.storage import Storage
 from actors.journal.storage.named import choose_storage
 from actors.kernel import System
 from actors.kernel.host_code import await_host
-from actors.runtime.backends import RuntimeBackends
 from actors.runtime.collector import TUNING, GcPolicy, checked_policy
-from actors.runtime.hosting import make_host
-from actors.runtime.journal_admin import HostAccess, JournalAdmin
 from actors.runtime.refused_requests import RefusedRequests
-from actors.runtime.registry import SessionRegistry
-from actors.runtime.retention import Retention
 from actors.runtime.session_access import SessionAccess
-from actors.runtime.session_host import SessionHost
-from actors.runtime.statistics import runtime_stats
 from actors.runtime.storage_owner import StorageOwner
-from actors.runtime.subagent_opening import SubagentOpener
 from actors.runtime.validation import (
     check_types,
     http_transport,
     load_configuration,
     refusal_dumps,
 )
-from actors.scheduler.executor import ToolFailure
 from actors.scheduler.quarantine import Quarantine
 from actors.scheduler.threads import THREADS
 from actors.scheduler.watchdog import LoopWatch
@@ -56,6 +47,10 @@ from actors.transport import Transport
 if TYPE_CHECKING:
     from actors.config import Config
     from actors.provider.dumps import OnRefusal
+    from actors.runtime.backends import RuntimeBackends
+    from actors.runtime.journal_admin import JournalAdmin
+    from actors.runtime.session_host import SessionHost
+    from actors.scheduler.executor import ToolFailure
     from actors.telemetry.otel import Tracing
 
 SETTLING = 3.0
@@ -116,7 +111,7 @@ class Runtime(SessionAccess):
         journal: str | PathLike[str] | Storage | None = None,
         transport: Transport | None = None,
         seed: int | None = None,
-        on_tool_error: Callable[[ToolFailure], object] | None = None,
+        on_tool_error: "Callable[[ToolFailure], object] | None" = None,
         tracing: "Tracing | None" = None,
         on_refusal: "OnRefusal | None" = None,
         prices: Prices | None = None,
@@ -125,6 +120,10 @@ class Runtime(SessionAccess):
         address: str = "",
         gc: GcPolicy | None = None,
     ) -> None:
+        # The first runtime imports the modules that open and run sessions: half of the time that a host spends on
+        # importing this package. With the first session, these imports would block the event loop.
+        from actors.runtime import journal_admin, registry
+
         check_types(config=config, environ=environ, journal=journal, transport=transport, seed=seed)
         check_types(
             on_tool_error=on_tool_error,
@@ -157,20 +156,22 @@ class Runtime(SessionAccess):
         self._host: SessionHost | None = None
         self._watch: LoopWatch
         self._may_use_threads = self._was_entered = self._was_left = self._has_ended = False
-        self._registry = SessionRegistry()
+        self._registry = registry.SessionRegistry()
         self.refusals: deque[Refusal] = self._refused_requests.last
         """The last requests that providers rejected because of their structure, oldest first. Each is a bug in this
         library.
         """
-        access = HostAccess(self._running_host, self._opening_host)
-        self.journal: JournalAdmin = JournalAdmin(access, self._registry, self.refusals)
+        access = journal_admin.HostAccess(self._running_host, self._opening_host)
+        self.journal: JournalAdmin = journal_admin.JournalAdmin(access, self._registry, self.refusals)
         """Lists, exports, forks and deletes the sessions in the journal, open or not."""
 
     def _create_backends(
         self, prices: Prices | None, compaction: Compaction | None, budgets: Mapping[str, Budget] | None
-    ) -> RuntimeBackends:
+    ) -> "RuntimeBackends":
         """Return the backends of the configuration, with the prices and limits passed to the constructor."""
-        return RuntimeBackends(
+        from actors.runtime import backends  # imported here, as in the constructor
+
+        return backends.RuntimeBackends(
             self.config,
             self._transport,
             self._random,
@@ -214,6 +215,9 @@ class Runtime(SessionAccess):
 
     def _start_host(self) -> None:
         """Create the host. From then on, sessions can be opened."""
+        from actors.runtime.hosting import make_host  # imported here, as in the constructor
+        from actors.runtime.subagent_opening import SubagentOpener
+
         THREADS.register_runtime()
         self._watch = LoopWatch(self._system.contained_tasks)
         self._backends.set_system(self._system)
@@ -278,7 +282,7 @@ class Runtime(SessionAccess):
             self._transport.close, partial(logger.host_code_failed, "transport", consequence="left")
         )
 
-    def _running_host(self) -> SessionHost:
+    def _running_host(self) -> "SessionHost":
         """Return the host of the sessions, for calls that are allowed even while the runtime is exiting.
 
         Raises:
@@ -295,10 +299,14 @@ class Runtime(SessionAccess):
         """Start deleting expired sessions, if the configuration sets a retention and the journal is not in memory."""
         host, retention = self._running_host(), self.config.settings.journal.retention
         if retention is not None and self._storage.durability != "memory":
+            from actors.runtime.retention import Retention  # imported here, as in the constructor
+
             removal = self.journal._session_removal(host)
             host.start(Retention(host.journal, retention, removal.delete_unused).run, "journal/retention")
 
     def stats(self) -> RuntimeStats:
         """Return the counters since the runtime was entered, and the current gauges. No actor is queried."""
+        from actors.runtime.statistics import runtime_stats  # imported here, as in the constructor
+
         host = self._running_host()
         return runtime_stats(host, len(self.sessions), self._refused_requests.count, self._watch.stalls)

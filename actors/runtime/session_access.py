@@ -14,20 +14,21 @@ from typing import TYPE_CHECKING, Any
 
 from actors.core.settings.labels import Scalar
 from actors.core.settings.spending import Budget
-from actors.core.turn.batch import Approve
 from actors.core.turn.guards import Repeats
 from actors.core.values.content import Message
 from actors.errors import ConfigError, ShuttingDown
-from actors.runtime.handle import Session
 from actors.runtime.handles import OpenSessions, opens_session
 from actors.runtime.movement import SessionMovement
-from actors.runtime.opening import SessionConfig, SessionOpener, make_new_session, session_fields
-from actors.runtime.session_host import SessionHost
+from actors.runtime.session_config import SessionConfig, session_fields
 from actors.runtime.validation import checked_session_id
-from actors.tools.toolsets import ToolItem
 
 if TYPE_CHECKING:
     from actors.config import Config
+    from actors.core.turn.batch import Approve
+    from actors.runtime.handle import Session
+    from actors.runtime.opening import SessionOpener
+    from actors.runtime.session_host import SessionHost
+    from actors.tools.toolsets import ToolItem
 
 
 class SessionAccess(SessionMovement):
@@ -40,11 +41,11 @@ class SessionAccess(SessionMovement):
         self,
         target: str,
         *,
-        tools: Iterable[ToolItem] = (),
+        tools: "Iterable[ToolItem]" = (),
         id: str | None = None,  # noqa: A002  callers expect the name `id`
         system: str | None = None,
         messages: Iterable[Message] = (),
-        approve: Approve | None = None,
+        approve: "Approve | None" = None,
         deps: object = None,
         tenant: str = "",
         budget: Budget | None = None,
@@ -52,7 +53,7 @@ class SessionAccess(SessionMovement):
         title: str = "",
         metadata: Mapping[str, Scalar] | None = None,
         resume: bool = False,
-    ) -> Session:
+    ) -> "Session":
         """Open a session. With `await`, it stays open until it is closed; with `async with`, it is given back on exit.
 
         A session that every caller has given back hibernates once no ask is in flight. If its log is in memory, the
@@ -97,9 +98,8 @@ class SessionAccess(SessionMovement):
             JournalError: The log cannot be written. The session is not open.
         """
         opener = self._opener()
-        new = await make_new_session(
-            target, system, messages, session_fields(tenant, budget, title, metadata)
-        )
+        fields = session_fields(tenant, budget, title, metadata)
+        new = await opener.make_new_session(target, system, messages, fields)
         self.config.resolve(target)
         config = SessionConfig(tools, approve, deps, on_repeat)
         if not resume:
@@ -113,15 +113,15 @@ class SessionAccess(SessionMovement):
         self,
         id: str,  # noqa: A002  callers expect the name `id`
         *,
-        tools: Iterable[ToolItem] = (),
-        approve: Approve | None = None,
+        tools: "Iterable[ToolItem]" = (),
+        approve: "Approve | None" = None,
         deps: object = None,
         system: str | EllipsisType | None = ...,
         target: str | None = None,
         on_repeat: Repeats | None = None,
         output: Any = None,  # Any: any type, or a JSON Schema
         wait: float = 0.0,
-    ) -> Session:
+    ) -> "Session":
         """Resume a session from the journal, after its runtime exited or its process was killed.
 
         If a turn was running, it ends as `interrupted`. Calls that had ended keep their results. A call that had
@@ -158,15 +158,15 @@ class SessionAccess(SessionMovement):
         self,
         id: str,  # noqa: A002  callers expect the name `id`
         *,
-        tools: Iterable[ToolItem] = (),
-        approve: Approve | None = None,
+        tools: "Iterable[ToolItem]" = (),
+        approve: "Approve | None" = None,
         deps: object = None,
         system: str | EllipsisType | None = ...,
         target: str | None = None,
         on_repeat: Repeats | None = None,
         output: Any = None,  # Any: any type, or a JSON Schema
         wait: float = 0.0,
-    ) -> Session:
+    ) -> "Session":
         """Return an existing session, for a program that receives requests for any session of the journal.
 
         If the session is open in this runtime, it is returned unchanged. If no live host has claimed the session, it is
@@ -189,7 +189,7 @@ class SessionAccess(SessionMovement):
         config = SessionConfig(tools, approve, deps, on_repeat, output, system, target, wait)
         return await self._opener().claim(checked_session_id(id), config)
 
-    def session(self, id: str) -> Session:  # noqa: A002  callers expect the name `id`
+    def session(self, id: str) -> "Session":  # noqa: A002  callers expect the name `id`
         """Return an open session by its id.
 
         Raises:
@@ -204,10 +204,12 @@ class SessionAccess(SessionMovement):
         """The ids of the open sessions, oldest first, as a live view. `sessions[id]` is the session."""
         return self._registry.ids
 
-    def _opener(self) -> SessionOpener:
+    def _opener(self) -> "SessionOpener":
+        from actors.runtime.opening import SessionOpener  # imported by the constructor of `Runtime`
+
         return SessionOpener(self._opening_host(), self._registry)
 
-    def _opening_host(self) -> SessionHost:
+    def _opening_host(self) -> "SessionHost":
         """Return the host if a session may be opened now.
 
         Raises:

@@ -6,12 +6,14 @@ them have ended.
 """
 
 from collections import Counter
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from actors.telemetry import logger
-from actors.tools import Tool
 
-AnyTool: TypeAlias = Tool[..., Any]  # Any: tool signatures differ
+if TYPE_CHECKING:
+    from actors.tools import Tool
+
+AnyTool: TypeAlias = "Tool[..., Any]"  # Any: tool signatures differ
 
 
 class Quarantine:

@@ -13,13 +13,8 @@ logging configuration decides where events go (`actors.telemetry.emission`).
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice, zip_longest
+from typing import TYPE_CHECKING
 
-from actors.core.stats.stats import ReuseStats
-from actors.core.stream_events.results import AskResult
-from actors.core.transcript.diagnostics import Refusal
-from actors.core.values.identity import Binding
-from actors.core.values.progress import Cause
-from actors.errors import ActorsError
 from actors.telemetry.descriptions import (
     MOST_ENTRIES,
     describe_error,
@@ -30,6 +25,14 @@ from actors.telemetry.descriptions import (
 )
 from actors.telemetry.emission import TOOLS, emit, format_traceback, is_level_enabled
 from actors.telemetry.safe_logging import never_raising
+
+if TYPE_CHECKING:  # every package imports this module
+    from actors.core.stats.stats import ReuseStats
+    from actors.core.stream_events.results import AskResult
+    from actors.core.transcript.diagnostics import Refusal
+    from actors.core.values.identity import Binding
+    from actors.core.values.progress import Cause
+    from actors.errors import ActorsError
 
 
 @never_raising
@@ -104,7 +107,7 @@ def tool_spoiled(session: str, tool: str, error: BaseException) -> None:
 
 
 @never_raising
-def memory_short(reuse: ReuseStats) -> None:
+def memory_short(reuse: "ReuseStats") -> None:
     """Log that many sessions are rebuilt from their logs, because memory is too small to keep them. Logged once."""
     advice = "raise limits.memory so that more sessions fit, or distribute the sessions over more processes"
     emit("warning", "memory_short", hits=reuse.hits, rebuilds=reuse.rebuilds, advice=advice)
@@ -218,7 +221,7 @@ def retention_failed(error: BaseException) -> None:
 
 
 @never_raising
-def tool_left_out(toolset: str, tool: str, error: ActorsError) -> None:
+def tool_left_out(toolset: str, tool: str, error: "ActorsError") -> None:
     """Log that a toolset's tool is not declared to models, and the reason."""
     emit("warning", "tool_left_out", toolset=toolset, tool=tool[:200], error=describe_error(error))
 
@@ -230,7 +233,7 @@ def tools_held(session: str, reason: str) -> None:
 
 
 @never_raising
-def answer_refused(toolset: str, error: ActorsError) -> None:
+def answer_refused(toolset: str, error: "ActorsError") -> None:
     """Log that a message of a tool server was ignored, and the reason."""
     emit("warning", "answer_refused", toolset=toolset, error=describe_error(error))
 
@@ -272,7 +275,7 @@ def loop_stalled(session: str, call_id: str, tool: str, seconds: float, location
 
 
 @never_raising
-def request_given_up(session: str, error: ActorsError) -> None:
+def request_given_up(session: str, error: "ActorsError") -> None:
     """Log that a router found no host that answered a request, and why. The client does not receive the reason."""
     emit("info", "request_given_up", session=session, error=describe_error(error))
 
@@ -306,7 +309,7 @@ def slow_handler(actor: str, message: str, seconds: float) -> None:
 
 
 @never_raising
-def media_refused(session: str, binding: Binding, cause: Cause) -> None:
+def media_refused(session: str, binding: "Binding", cause: "Cause") -> None:
     """Log that a provider rejected attachments.
 
     From now on, requests to the provider contain notes in place of the attachments.
@@ -315,7 +318,7 @@ def media_refused(session: str, binding: Binding, cause: Cause) -> None:
 
 
 @never_raising
-def parameter_refused(binding: Binding, parameter: str, *, is_value: bool) -> None:
+def parameter_refused(binding: "Binding", parameter: str, *, is_value: bool) -> None:
     """Log that a provider rejects an optional parameter, or its value, for this binding.
 
     This is logged once, because later requests omit the parameter. `runtime.stats().learned` has the provider's
@@ -326,7 +329,7 @@ def parameter_refused(binding: Binding, parameter: str, *, is_value: bool) -> No
 
 
 @never_raising
-def ask_failed(session: str, result: AskResult, advise: Callable[[AskResult], str]) -> None:
+def ask_failed(session: str, result: "AskResult", advise: "Callable[[AskResult], str]") -> None:
     """Log that an ask failed, without the provider's message, which only the result contains."""
     cause = result.attempts[-1].cause if result.attempts else None
     emit(
@@ -344,20 +347,20 @@ def ask_failed(session: str, result: AskResult, advise: Callable[[AskResult], st
 
 
 @never_raising
-def ask_interrupted(session: str, result: AskResult) -> None:
+def ask_interrupted(session: str, result: "AskResult") -> None:
     """Log that an ask ended because its session's actors or its process restarted."""
     served = result.binding
     emit("info", "ask_interrupted", session=session, backend=served.backend, model=served.model)
 
 
 @never_raising
-def ask_refused(session: str, error: ActorsError) -> None:
+def ask_refused(session: str, error: "ActorsError") -> None:
     """Log that an ask was rejected, or waited too long in the queue. Its caller receives the same error."""
     emit("info", "ask_refused", session=session, error=describe_error(error))
 
 
 @never_raising
-def request_failed(session: str, binding: Binding, cause: Cause, error: str, wait: float | None) -> None:
+def request_failed(session: str, binding: "Binding", cause: "Cause", error: str, wait: float | None) -> None:
     """Log that a request failed. `wait` is the time in seconds until its retry; None if it is not retried."""
     status = cause.status
     if wait is None:
@@ -386,7 +389,7 @@ def request_failed(session: str, binding: Binding, cause: Cause, error: str, wai
 
 
 @never_raising
-def ask_failed_over(session: str, binding: Binding, cause: Cause | None, following: str) -> None:
+def ask_failed_over(session: str, binding: "Binding", cause: "Cause | None", following: str) -> None:
     """Log that a turn failed, and another backend of the pool continues the ask.
 
     Args:
@@ -429,13 +432,13 @@ def session_taken_over(session: str, host: str) -> None:
 
 
 @never_raising
-def session_fenced(session: str, error: ActorsError) -> None:
+def session_fenced(session: str, error: "ActorsError") -> None:
     """Log that a session has ended in this process, because another host took it over or the journal lost it."""
     emit("warning", "session_fenced", session=session, error=describe_error(error))
 
 
 @never_raising
-def transcript_refused(refusal: Refusal) -> None:
+def transcript_refused(refusal: "Refusal") -> None:
     """Log that a provider or this package's own check (the judge) rejected a transcript because of its structure.
 
     The invalid structure is a bug in this package. Calls are logged as `canonical id=wire id`, and long lists are

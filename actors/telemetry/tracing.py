@@ -8,13 +8,13 @@ from contextvars import Context as Variables
 from functools import partial
 from typing import TYPE_CHECKING
 
-from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.sink import Sink
 from actors.errors import ConfigError
 from actors.kernel.host_code import Listener
 from actors.telemetry.callbacks import create_listener
 
 if TYPE_CHECKING:
+    from actors.core.stream_events.events import SessionEvent
+    from actors.core.stream_events.sink import Sink
     from actors.telemetry.otel import AskSpans, Tracing
 
 
@@ -33,7 +33,7 @@ class RuntimeTracing:
         self._tracer = tracer
         self._listener = create_listener("tracing")
 
-    def attach(self, session: str, sink: Sink, variables: Variables) -> Sink:
+    def attach(self, session: str, sink: "Sink", variables: Variables) -> "Sink":
         """Start the trace of an ask, and return a sink that passes the ask's events to `sink` and to the trace.
 
         The tools of the ask must run with the context variables `variables`.
@@ -47,14 +47,14 @@ class _TracedSink:
 
     __slots__ = ("_listener", "_own", "_trace")
 
-    def __init__(self, ask_sink: Sink, trace: "AskSpans", listener: Listener) -> None:
+    def __init__(self, ask_sink: "Sink", trace: "AskSpans", listener: Listener) -> None:
         self._own, self._trace, self._listener = ask_sink, trace, listener
 
     @property
     def is_watched(self) -> bool:
         return self._own.is_watched or not self._listener.is_disabled
 
-    def put(self, event: SessionEvent) -> None:
+    def put(self, event: "SessionEvent") -> None:
         self._listener.call(partial(self._trace.put, event))
         self._own.put(event)
 

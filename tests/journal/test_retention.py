@@ -331,7 +331,7 @@ async def test_a_runtime_with_a_retention_time_sweeps_by_itself(
     clock.now += 11 * DAY
     storage.look_at_clock(int(clock.now), 11 * DAY)
     storage.close()
-    monkeypatch.setattr("actors.runtime.runtime.Retention", partial(Retention, clock=clock))
+    monkeypatch.setattr("actors.runtime.retention.Retention", partial(Retention, clock=clock))
     settings = FileSettings(journal=JournalSettings.model_validate({"retention": "30 days"}))
     with anyio.fail_after(60):
         async with Runtime(Config(settings, {}), journal=storage) as runtime:

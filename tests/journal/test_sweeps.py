@@ -177,7 +177,7 @@ async def test_exiting_the_runtime_during_a_sweep_logs_no_crash(
     monkeypatch.setattr("actors.runtime.retention.BATCH", 1)
     monkeypatch.setattr("actors.runtime.retention.PAUSE", 0.01)
     monkeypatch.setattr(
-        "actors.runtime.runtime.Retention", partial(Retention, clock=clock, steady=clock.steady)
+        "actors.runtime.retention.Retention", partial(Retention, clock=clock, steady=clock.steady)
     )
     monkeypatch.setattr(storage, "delete", deleting)
     monkeypatch.setattr(storage, "close", closing_slowly)

@@ -126,7 +126,33 @@ def test_importing_the_package_imports_no_heavy_library_or_vendor_sdk() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_importing_the_runtime_class_imports_no_package_that_opens_or_runs_sessions() -> None:
+    later = [
+        "session",
+        "provider",
+        "adapters",
+        "tools",
+        "ledger",
+        "renderer",
+        "config",
+        "core.render",
+        "core.check",
+        "core.dialects",
+        "core.turn.batch",
+        "core.stream_events",
+        "runtime.handle",
+        "runtime.opening",
+    ]
+    program = (
+        "import sys; from actors import Runtime;"
+        f"print([name for name in {later!r} if f'actors.{{name}}' in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_creating_a_runtime_imports_no_event_loop_and_no_lazy_module() -> None:
+    """The configuration, which imports pydantic, is not included."""
     later = [
         "asyncio",
         "trio",
@@ -150,7 +176,8 @@ def test_creating_a_runtime_imports_no_event_loop_and_no_lazy_module() -> None:
         "actors.core.check.gemini",
     ]
     program = (
-        f"import sys; from actors import Runtime; print([name for name in {later!r} if name in sys.modules])"
+        "import sys; from actors import Runtime; import actors.runtime.hosting, actors.runtime.journal_admin;"
+        f"print([name for name in {later!r} if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

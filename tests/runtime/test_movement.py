@@ -31,7 +31,7 @@ from actors.journal.storage import Storage
 from actors.journal.storage.memory import MemoryStorage
 from actors.journal.storage.postgres import PostgresStorage
 from actors.journal.storage.sqlite import SqliteStorage
-from actors.runtime import movement
+from actors.runtime import mover
 from actors.strict.rules.base import Json
 from actors.testing import Call, OpenAIServer, Say, Turn, serve
 from actors.tools.toolsets import ToolItem
@@ -523,7 +523,7 @@ async def test_a_drain_moves_at_most_the_given_number_of_sessions_per_second(
     for number in range(4):
         await open_session(here, f"s{number}")
     clock = FrozenClock()
-    monkeypatch.setattr(movement, "anyio", clock)
+    monkeypatch.setattr(mover, "anyio", clock)
     assert len((await here.drain(rate=4)).handed_over) == 4
     assert clock.sleeps == [0, 0.25, 0.5, 0.75]
 

@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 DEPARTURE = "actors/runtime/departure.py"
-MOVER = "actors/runtime/movement.py"
+MOVER = "actors/runtime/mover.py"
 MOVEMENT = "tests/runtime/test_movement.py"
 SHARED = "tests/journal/test_shared_storages.py"
 SQLITE = "actors/journal/storage/sqlite/storage.py:SqliteStorage"
@@ -182,7 +182,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "movement: a tool drains its own runtime, and waits for itself",
-        f"{MOVER}:SessionMovement.drain",
+        f"{MOVER}:SessionMover.drain",
         "_check_not_in_call(host)",
         "pass",
         (f"{MOVEMENT}::test_a_tool_cannot_drain_the_runtime_that_waits_for_it",),
@@ -196,15 +196,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "movement: a drain leaves sessions that are being opened",
-        f"{MOVER}:SessionMovement.drain",
+        f"{MOVER}:SessionMover.drain",
         "await registry.wait_settled()",
         "pass",
         (f"{MOVEMENT}::test_a_drain_waits_for_sessions_that_are_being_opened",),
     ),
     Mutation(
         "movement: a drained host keeps the sessions that nobody has claimed there",
-        f"{MOVER}:SessionMovement.drain",
-        "await mover.move_unopened(page)",
+        f"{MOVER}:SessionMover.drain",
+        "await self.move_unopened(page)",
         "pass",
         (f"{MOVEMENT}::test_a_drain_moves_on_received_sessions_that_the_host_has_not_yet_opened",),
     ),
@@ -217,14 +217,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "movement: a rebalance moves sessions although the load is even",
-        f"{MOVER}:SessionMovement.rebalance",
+        f"{MOVER}:SessionMover.rebalance",
         "abs(each.sessions - mean) > EVEN * mean",
         "True",
         (f"{MOVEMENT}::test_a_rebalance_moves_nothing_while_the_load_is_nearly_even",),
     ),
     Mutation(
         "movement: a rebalance moves more sessions than allowed",
-        f"{MOVER}:SessionMovement.rebalance",
+        f"{MOVER}:SessionMover.rebalance",
         "min(own.sessions - ceil(mean), int(most))",
         "own.sessions - ceil(mean)",
         (f"{MOVEMENT}::test_a_rebalance_moves_at_most_the_given_number_of_sessions",),

@@ -32,8 +32,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "public: an attribute of unknown type",
         "actors/runtime/runtime.py:Runtime.__init__",
-        "self._registry = SessionRegistry()",
-        "self.registry = SessionRegistry()",
+        "self._registry = registry.SessionRegistry()",
+        "self.registry = registry.SessionRegistry()",
         (SIGNATURES,),
     ),
     Mutation(

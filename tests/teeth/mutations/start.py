@@ -3,6 +3,10 @@
 from tests.teeth.mutations.mutation import Mutation
 
 LATER = "tests/project/test_public.py::test_creating_a_runtime_imports_no_event_loop_and_no_lazy_module"
+IMPORTED = (
+    "tests/project/test_public.py"
+    "::test_importing_the_runtime_class_imports_no_package_that_opens_or_runs_sessions"
+)
 DECODERS = (
     "tests/project/test_public.py"
     "::test_decoders_import_the_wordings_of_errors_only_for_an_answer_with_an_error"
@@ -52,6 +56,23 @@ MUTATIONS: tuple[Mutation, ...] = (
         import re
         """,
         (LATER,),
+    ),
+    Mutation(
+        "start: the modules that open sessions are imported with the class of the runtime",
+        "actors/runtime/session_access.py:SessionAccess.config",
+        'config: "Config"',
+        'config: "Config"\nfrom actors.runtime.opening import SessionOpener',
+        (IMPORTED,),
+    ),
+    Mutation(
+        "start: the logger imports the types that its annotations name",
+        "actors/telemetry/logger.py:islice",
+        "from itertools import islice, zip_longest",
+        """
+        from actors.core.stream_events.results import AskResult
+        from itertools import islice, zip_longest
+        """,
+        (IMPORTED,),
     ),
     Mutation(
         "start: the wordings of errors are imported with the first decoder",
