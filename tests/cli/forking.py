@@ -33,6 +33,8 @@ LOADED = (
     "actors.core.models.table",
     "actors.provider.credentials.configured",
     "actors.runtime.machine",
+    "actors.runtime.hosting",
+    "actors.runtime.journal_admin",
     "actors.runtime.runtime",
     "actors.session.session_actor",
     "actors.journal.storage.sqlite",

@@ -23,6 +23,8 @@ from threading import Lock, Timer
 from typing import NamedTuple, TextIO
 
 PROGRAMS = (
+    "actors.runtime.hosting",
+    "actors.runtime.journal_admin",
     "actors.runtime.runtime",
     "actors.journal.storage.sqlite",
     "actors.strict.dialects",
