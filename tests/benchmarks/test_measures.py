@@ -58,7 +58,9 @@ def test_a_measurement_gives_figures_that_are_compared_with_its_goal(
     measure = next(measure for measure in MEASURES if measure.goal == goal)
     measured = [row for row in measure.figures(QUICK) if row.value is not None]
     assert measured
-    assert all(row.goal == goal and row.limit and row.is_met is not None for row in measured)
+    compared = [row for row in measured if row.case != "first answer"]  # compared with other libraries only
+    assert all(row.goal == goal for row in measured)
+    assert all(row.limit and row.is_met is not None for row in compared)
 
 
 @pytest.mark.parametrize("name", many.WORKS)
