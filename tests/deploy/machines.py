@@ -30,6 +30,8 @@ KEYS = {"OPENAI_API_KEY": "any"}
 LOADED = (
     "actors.journal.storage.postgres",
     "actors.journal.storage.sqlite",
+    "actors.runtime.hosting",
+    "actors.runtime.journal_admin",
     "actors.runtime.runtime",
     "actors.transport.exchange",
     "actors.transport.pool",
