@@ -32,7 +32,7 @@
     │   ├── SessionUnknown          the session id has no log
     │   ├── SessionLeased           another host owns the session
     │   ├── HostUnavailable         the other host is gone, does not answer, or accepts no more sessions
-    │   │   └── RequestLost         several hosts received a request and did not answer it
+    │   │   └── RequestLost         several hosts did not answer a request that was sent to them
     │   ├── ReentrantCall           a tool asked the session that is waiting for this tool
     │   ├── UnknownSeq              the log has no event with this number
     │   ├── SubagentDepthExceeded   a tool opened a subagent nested too deeply
@@ -331,7 +331,7 @@ class HostUnavailable(SessionError):
 
 
 class RequestLost(HostUnavailable):
-    """Several hosts received a request and did not answer it: they ended, or stopped answering.
+    """Several hosts did not answer a request that was sent to them: they ended, or stopped answering.
 
     The request may be the cause, for example by using all memory. So a router gives it up, and no client should repeat
     it automatically.

@@ -260,7 +260,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.path in _LONG:
             item.add_marker("long")
-    if config.args_source is not pytest.Config.ArgsSource.ARGS:
+    if config.args_source is not pytest.Config.ArgsSource.ARGS and not config.option.keyword:
         items[:] = fold_cases(items)
 
 

@@ -27,6 +27,10 @@ OMITTED = frozenset({b"date", b"server", ANSWERED})
 """Headers of a response that the server of this host adds, or that only routers read."""
 
 
+GATEWAY_ERRORS = (502, 504)
+"""The statuses with which a proxy answers if the host behind it ended or did not answer in time."""
+
+
 class Forwarder:
     """Forwards requests to other hosts.
 
@@ -87,7 +91,8 @@ class Forwarder:
         try:
             async with exchange as answer:
                 if all(name != ANSWERED for name, _ in answer.raw_headers):
-                    return _failure(request, address, "no SessionRouter answers at this address")
+                    sent = exchange if answer.status in GATEWAY_ERRORS else None
+                    return _failure(request, address, "no SessionRouter answers at this address", sent)
                 rejection = rejection_in(answer.raw_headers, request.session, address)
                 if rejection is None:
                     await self._stream(answer, response)

@@ -121,8 +121,8 @@ class HostActor:
         """Return the live hosts of the journal. Health checks call this method."""
         return await (await self._wait_runtime()).journal.hosts(count_sessions=count_sessions)
 
-    async def accept_calls(self) -> None:
-        """Return as soon as the actor accepts calls."""
+    async def ping(self) -> None:
+        """Return at once, so that the caller knows that the actor answers calls."""
 
     async def leave(self, rate: float, timeout: float) -> Movement:
         """Move all sessions to other hosts, and leave the runtime."""
@@ -252,26 +252,27 @@ class RayHosts:
         Raises:
             ActorsError: Raised by `Session.events`, or the error of the last host if the limits were reached.
         """
-        search = self._search(session)
+        search, stream = self._search(session), self._stream
         while True:
             rejection: Rejection | None = None
             address = await search.next_address()
-            async with aclosing(self._stream(address, session, after)) as items:
+            async with aclosing(stream(address, session, after)) as items:
                 async for item in items:
                     if isinstance(item, Rejection):
                         rejection = item
                         break
                     search.accept()
                     if isinstance(item, DurableEvent) and not getattr(item, "more", False):
-                        after, search = (
-                            item.seq,
-                            self._search(session),
-                        )  # a further attempt has the full limits
+                        after = item.seq
+                        search = self._search(
+                            session
+                        )  # after progress, a further attempt has the full limits
                         search.address = address
                     yield item
             if rejection is None:
                 return
             search.reject(rejection)
+            stream = self._stream_again
 
     async def hosts(self, *, count_sessions: bool = True) -> Sequence[Host]:
         """Return the live hosts of the journal.
@@ -316,17 +317,30 @@ class RayHosts:
         return await self._wait_for_answer(address, session, read_result)
 
     async def _ask_again(self, address: str, session: str, arguments: Arguments) -> AskResult | Rejection:
-        """Repeat an ask at an actor that accepts calls. If the actor does not answer, it has received the ask."""
-
-        async def accept_calls() -> None:
-            await self._actor(address).accept_calls.remote()
-
-        if (rejection := await self._wait_for_answer(address, session, accept_calls)) is not None:
+        """Repeat an ask at an actor that answers calls. If the ask then fails, the actor has lost it."""
+        if (rejection := await self._ping(address, session)) is not None:
             return rejection
         result = await self._ask(address, session, arguments)
-        if isinstance(result, Rejection) and result.kind == "unreachable":
-            return Rejection("lost", result.error)
-        return result
+        return _as_lost(result) if isinstance(result, Rejection) else result
+
+    async def _ping(self, address: str, session: str) -> Rejection | None:
+        """Return a rejection if an actor does not answer calls."""
+
+        async def read_answer() -> None:
+            await self._actor(address).ping.remote()
+
+        return await self._wait_for_answer(address, session, read_answer)
+
+    async def _stream_again(
+        self, address: str, session: str, after: int
+    ) -> AsyncGenerator[SessionEvent | Rejection, None]:
+        """Repeat `_stream` at an actor that answers calls. If the stream then fails, the actor has lost the call."""
+        if (rejection := await self._ping(address, session)) is not None:
+            yield rejection
+            return
+        async with aclosing(self._stream(address, session, after)) as items:
+            async for item in items:
+                yield _as_lost(item) if isinstance(item, Rejection) else item
 
     async def _stream(
         self, address: str, session: str, after: int
@@ -385,3 +399,8 @@ class RayHosts:
             reason = "its lease has expired"
         text = f"No answer from the Ray actor {address!r} for session {session!r}: {reason}"
         return Rejection("unreachable", HostUnavailable(text))
+
+
+def _as_lost(rejection: Rejection) -> Rejection:
+    """Return the rejection of a call that was sent to an actor which had just answered."""
+    return Rejection("lost", rejection.error) if rejection.kind == "unreachable" else rejection

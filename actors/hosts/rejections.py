@@ -31,8 +31,8 @@ class Rejection(Struct, frozen=True):
 
     Args:
         kind: `leased`: another host owns the session. `refused`: the host accepts no more sessions. `ended`: the
-            session ended on this host. `unreachable`: the host did not receive the request. `lost`: the host received
-            the request, and ended or stopped answering.
+            session ended on this host. `unreachable`: the host did not receive the request. `lost`: the host may have
+            received the request, and ended or stopped answering.
         error: The error for the client if no further host is tried.
         owner: The address of the owner, if the kind is `leased` and the address is known; otherwise empty.
     """

@@ -30,7 +30,7 @@ HOP_BY_HOP = frozenset(
 )
 """Headers that concern one connection, and are not forwarded (RFC 9110, 7.6.1)."""
 CLIENTS = b"x-forwarded-for"
-"""The header with the addresses of the client and of each proxy, in the order of the request's way."""
+"""The header with the addresses of the client and of each proxy, from the client to this host."""
 REPLACED = frozenset({b"content-length", b"expect", CLIENTS, b"x-forwarded-proto", FORWARDS})
 """Headers of a request that this host sets, because the client's values do not apply to the forwarded request."""
 

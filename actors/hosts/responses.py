@@ -40,8 +40,9 @@ ANSWERED = b"actors-host"
 """The response header that marks the answer of a router to a forwarded request. Clients do not receive it."""
 RETRY_AFTER = "1"
 """Seconds after which a client should repeat a request that no host accepted."""
-NO_HOST = "No host can answer this request at the moment; repeat it with the same Idempotency-Key"
-"""The message for a client, instead of an error that names hosts."""
+NO_HOST = "No host can answer this request at the moment; repeat it, with its Idempotency-Key if it has one"
+ENDED = "The session ended during the request"
+"""The messages for a client, instead of errors that name hosts."""
 MISDIRECTED = 421
 """The status of a request that reached a host which does not own the session."""
 
@@ -136,8 +137,10 @@ def error_messages(error: ActorsError, *, is_final: bool) -> Sequence[ASGIMessag
     own = {REJECTION.decode(), OWNER.decode()} if is_final else set[str]()
     headers = {**response.headers, **({"retry-after": RETRY_AFTER} if status == 503 else {})}
     raw = [(name.encode(), value.encode("latin-1")) for name, value in headers.items() if name not in own]
-    names_host = is_final and status == 503
-    return json_messages(status, {"error": NO_HOST if names_host else str(error)}, raw)
+    text = str(error)
+    if is_final and status == 503:
+        text = ENDED if isinstance(error, SessionClosed) else NO_HOST
+    return json_messages(status, {"error": text}, raw)
 
 
 def json_messages(status: int, value: object, headers: RawHeaders) -> Sequence[ASGIMessage]:

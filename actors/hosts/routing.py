@@ -11,8 +11,8 @@ a host that does not own the session names the owner. A session without an owner
     refused (the host accepts no more sessions)   another host; the owner again if no other host can claim the session
     ended (the session ended during the request)  the host that now owns the session, at most `ENDED` times
     unreachable (no connection to the host)       another host, which can claim the session once the lease has expired
-    lost (the host received the request and did   as for unreachable, but the request itself may end each host that
-    not answer)                                   receives it, so it is given up after `LOST` of these attempts
+    lost (the host did not answer a request       another host, as for unreachable; a request that `LOST` hosts have
+    that was sent)                                lost is given up, because it may be the reason why they end
 
 A host that was unreachable is excluded for a bounded time. A request tries each host once without a delay. Before each
 further attempt at the same host, the request waits, so hosts that name each other as the owner cause no busy loop.
@@ -39,7 +39,7 @@ ENDED = 4
 """Maximum number of attempts that find an ended session. A session that was released or moved during a request is found
 again; a session that was closed is not."""
 LOST = 3
-"""Maximum number of attempts of one request whose host received the request and then ended or stopped answering."""
+"""Maximum number of hosts that may lose one request. A process that is started again at its address is another host."""
 EXCLUSIONS = 1000
 """Maximum number of hosts that are excluded at the same time."""
 
@@ -131,7 +131,9 @@ class RequestRoute:
         self._limits = table.limits
         self._rejection: Rejection | None = None
         self._tried = set[str]()
-        self._attempts = self._ended = self._lost = self._waits = 0
+        self._attempts = self._ended = self._waits = 0
+        self._name, self._lost = "", set[str]()
+        self._avoided = OrderedDict[str, float]()
         self._idle, self._since = 0.0, now
         self._has_waited = False
 
@@ -143,9 +145,10 @@ class RequestRoute:
             now: The time in seconds.
         """
         self._count_idle(now)
-        if self._lost >= LOST:
-            return GiveUp(RequestLost(_lost_text(self._session)))
-        if self._rejection is not None and self._is_exhausted():
+        is_exhausted = self._rejection is not None and self._is_exhausted()
+        if len(self._lost) >= LOST or (is_exhausted and len(self._lost) > 1):
+            return GiveUp(RequestLost(_lost_text(self._session, len(self._lost))))
+        if self._rejection is not None and is_exhausted:
             return GiveUp(self._rejection.error)
         address = self._choose(hosts, now)
         if address in self._tried and not self._has_waited:
@@ -153,6 +156,7 @@ class RequestRoute:
         self._has_waited = False
         self._attempts += 1
         self._tried.add(address)
+        self._name = next((host.name for host in hosts if host.address == address), address)
         return SendTo(address)
 
     def record(self, address: str, rejection: Rejection, now: float) -> None:
@@ -160,7 +164,9 @@ class RequestRoute:
         self._count_idle(now, self._limits.connect_timeout)  # a longer attempt had a connection to the host
         self._rejection = rejection
         self._ended += rejection.kind == "ended"
-        self._lost += rejection.kind == "lost"
+        if rejection.kind == "lost":
+            self._lost.add(self._name)
+            self._avoided[address] = now + self._limits.exclusion_time
         self._table.forget_owner(self._session, address)
         self._table.record(address, rejection, now)
         if rejection.kind == "leased" and rejection.owner:
@@ -181,10 +187,11 @@ class RequestRoute:
 
     def _choose(self, hosts: Sequence[Host], now: float) -> str:
         """Return the address of the next host. Excluded hosts are chosen only if no other host is left."""
-        table = self._table
-        if (owner := table.reachable_owner(self._session, now)) is not None:
+        table, avoided = self._table, _current(self._avoided, now)
+        owner = table.reachable_owner(self._session, now)
+        if owner is not None and owner not in avoided:
             return owner
-        unreachable = table.unreachable(now)
+        unreachable = table.unreachable(now) | avoided
         excluded = unreachable | table.refusing(now)
         for each in (excluded, unreachable):
             if (address := place(self._session, hosts, each, self._limits.max_lag)) is not None:
@@ -200,10 +207,10 @@ class RequestRoute:
         return Wait(seconds)
 
 
-def _lost_text(session: str) -> str:
+def _lost_text(session: str, count: int) -> str:
     return (
-        f"A request for session {session!r} was given up: {LOST} times, a host ended or stopped answering after it had "
-        "received the request. The request may be the cause, so read the logs of the hosts before you repeat it"
+        f"A request for session {session!r} was given up: {count} hosts ended or stopped answering after it was sent "
+        "to them. The request may be the cause, so read the logs of the hosts before you repeat it"
     )
 
 

@@ -62,11 +62,12 @@ class SessionMovement:
     async def drain(self, *, rate: float = 10.0, timeout: float = 30.0) -> "Movement":
         """Move all sessions to other hosts, and open no more sessions. Call this method before you exit the runtime.
 
-        From then on, `open`, `resume` and `claim` open no session: they raise `SessionLeased` if another host owns the
-        session already, otherwise `HostDraining`. Other hosts no longer hand sessions over to this runtime. Each open
-        session is handed over, as by `hand_over`, to the serving host with the fewest sessions; until then, it can be
-        used. If no other host with an address is serving, the session is released, as by `Session.release`. If you exit
-        a runtime without calling this method, all sessions are released at once.
+        From then on, sessions that are not open in this runtime are refused: `resume`, `claim` and `open` with
+        `resume=True` raise `SessionLeased` if another host owns the session already; otherwise, and if `open` would
+        create a session, the error is `HostDraining`. Other hosts no longer hand sessions over to this runtime. Each
+        open session is handed over, as by `hand_over`, to the serving host with the fewest sessions; until then, it can
+        be used. If no other host with an address is serving, the session is released, as by `Session.release`. If you
+        exit a runtime without calling this method, all sessions are released at once.
 
         With a journal in memory, sessions stay in this runtime, because no other host could read them.
 

@@ -282,7 +282,7 @@ def request_given_up(session: str, error: "ActorsError") -> None:
 
 @never_raising
 def request_lost(session: str) -> None:
-    """Log that a router gave up a request because several hosts received it and did not answer."""
+    """Log that a router gave up a request because several hosts did not answer after it was sent to them."""
     emit("warning", "request_lost", session=session)
 
 

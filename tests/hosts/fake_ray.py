@@ -5,6 +5,7 @@ The tests with real processes are `python -m tests.commands.ray_hosts`.
 
 import asyncio
 import inspect
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any
@@ -40,8 +41,8 @@ class Actor:
     def __init__(self, instance: object) -> None:
         self.instance = instance
         self.calls = list[tuple[str, tuple[Any, ...]]]()  # Any: the arguments of a method
-        self.lost_answers = 0
-        """The number of further answers that are lost because the actor ends first."""
+        self.lost_answers = Counter[str]()
+        """The number of further answers of each method that are lost, as if the actor ended first."""
         self.is_restarting = False
         self.has_ended = asyncio.Event()
 
@@ -90,15 +91,19 @@ class Method:
             self._actor.is_restarting = False
             raise ActorUnavailableError("restarting")
         answer = await self._actor.run(method(*arguments))
-        if self._name == "ask" and self._actor.lost_answers:
-            self._actor.lost_answers -= 1
-            raise RayActorError("the actor ended before its answer arrived")
+        self._lose_answer()
         return answer
+
+    def _lose_answer(self) -> None:
+        if self._actor.lost_answers[self._name] > 0:
+            self._actor.lost_answers[self._name] -= 1
+            raise RayActorError("the actor ended before its answer arrived")
 
     async def _stream(self, items: AsyncGenerator[Any, None]) -> AsyncIterator[Any]:  # Any: as above
         while True:
             try:
                 item = await self._actor.run(anext(items))
+                self._lose_answer()
             except StopAsyncIteration:
                 return
             except RayError as error:

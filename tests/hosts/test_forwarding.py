@@ -189,6 +189,20 @@ async def test_a_program_that_is_no_router_is_unreachable() -> None:
         assert found.messages == []
 
 
+@pytest.mark.parametrize(("status", "kind"), [(502, "lost"), (503, "unreachable"), (504, "lost")])
+async def test_a_proxy_that_gets_no_answer_from_its_host_may_have_sent_the_request(
+    status: int, kind: str
+) -> None:
+    async def app(_: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": status, "headers": HEADERS})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async with neighbour(app, is_router=False) as found:
+        rejection = await found.forward()
+        assert rejection is not None
+        assert rejection.kind == kind
+
+
 async def test_a_header_that_http_does_not_allow_is_the_fault_of_the_client() -> None:
     async with neighbour(streaming(HEADERS)) as found:
         assert await found.forward(headers=[(b"x-bad", b"a\x00b")]) is None

@@ -91,7 +91,7 @@ async def test_an_ask_whose_answer_is_lost_is_repeated_with_the_same_key(
     async with ray_hosts(tmp_path, "a", "b") as hosts:
         await hosts.ask("one", "Hello.")
         owner = ray.actors[owner_of(hosts, "one")]
-        owner.lost_answers = 1
+        owner.lost_answers["ask"] = 1
         assert (await hosts.ask("one", "Again.")).text == "Answer to Again."
         keys = {
             arguments[1]["key"]
@@ -104,18 +104,24 @@ async def test_an_ask_whose_answer_is_lost_is_repeated_with_the_same_key(
         assert asked(runtime, "one") == ["Hello.", "Again."]
 
 
-async def test_an_ask_that_several_actors_received_and_did_not_answer_is_given_up(
-    ray: FakeRay, tmp_path: Path
+@pytest.mark.parametrize("method", ["ask", "events"])
+async def test_a_call_that_several_actors_did_not_answer_is_given_up(
+    ray: FakeRay, tmp_path: Path, method: str
 ) -> None:
-    """The first answer may have been lost before the actor received the ask, so it does not count."""
-    async with ray_hosts(tmp_path, "a") as hosts:
+    """The first answer may have been lost before the actor received the call, so it does not count."""
+    async with ray_hosts(tmp_path, "a", "b", "c") as hosts:
         await hosts.ask("one", "Hello.")
-        actor = ray.actors["a"]
-        actor.lost_answers = 100
+        for actor in ray.actors.values():
+            actor.lost_answers[method] = 100
+        events = hosts.events("one")
         with pytest.raises(RequestLost):
-            await hosts.ask("one", "Again.")
-        assert actor.lost_answers == 100 - 1 - LOST
-        actor.lost_answers = 0
+            await (hosts.ask("one", "Again.") if method == "ask" else anext(events))
+        await events.aclose()
+        answers = [100 - actor.lost_answers[method] for actor in ray.actors.values()]
+        assert all(answers)
+        assert sum(answers) == 1 + LOST
+        for actor in ray.actors.values():
+            actor.lost_answers.clear()
         assert (await hosts.ask("one", "Last.")).text == "Answer to Last."
 
 

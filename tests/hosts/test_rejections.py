@@ -356,7 +356,9 @@ async def test_the_final_answer_names_no_other_host_and_may_be_repeated_later() 
     assert headers[b"retry-after"] == b"1"
     assert not {b"actors-owner", b"actors-rejection"} & {*headers}
     assert OWNER not in body["body"].decode()
-    assert "repeat it with the same Idempotency-Key" in json.loads(body["body"])["error"]
+    assert "repeat it, with its Idempotency-Key" in json.loads(body["body"])["error"]
+    _, body = error_messages(SessionClosed(f"Session 'one' has ended at {OWNER}"), is_final=True)
+    assert json.loads(body["body"]) == {"error": "The session ended during the request"}
     begin, _ = error_messages(error, is_final=False)
     found = rejection_in(begin["headers"], "one", "http://a")
     assert found is not None

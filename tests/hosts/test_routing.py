@@ -71,8 +71,7 @@ def test_every_request_ends_within_its_limits_and_obeys_the_rules(
 ) -> None:
     """Repeat the generated outcomes until the route gives up, and check each step."""
     table, now, attempts, waited = RoutingTable(LIMITS), 100.0, Counter[str](), 0.0
-    kinds = Counter[RejectionKind]()
-    route = RequestRoute("s", here, table, now)
+    route, lost = RequestRoute("s", here, table, now), dict[str, float]()
     for number in range(10_000):
         known, unreachable = table.reachable_owner("s", now), table.unreachable(now)
         step = route.next_step(HOSTS, now)
@@ -89,17 +88,19 @@ def test_every_request_ends_within_its_limits_and_obeys_the_rules(
             known, unreachable, step = table.reachable_owner("s", now), table.unreachable(now), after
         else:
             assert not attempts[step.address], "a host is tried again without a wait"
-        assert known in (None, step.address), "a reachable owner is not followed"
-        assert step.address not in unreachable or unreachable >= {*ADDRESSES}
+        avoided = {address for address, until in lost.items() if until > now}
+        assert known in (None, step.address) or known in avoided, "a reachable owner is not followed"
+        for excluded in (unreachable, avoided):
+            assert step.address not in excluded or avoided | unreachable >= {*ADDRESSES}
         attempts[step.address] += 1
         kind, owner, seconds = outcomes[number % len(outcomes)]
-        kinds[kind] += 1
         now += seconds
+        if kind == "lost":
+            lost[step.address] = now + LIMITS.exclusion_time
         route.record(step.address, rejection(kind, owner), now)
     else:
         pytest.fail("the request does not end")
     assert sum(attempts.values()) <= LIMITS.max_attempts
-    assert kinds["lost"] <= LOST
     assert waited <= LIMITS.deadline + LIMITS.max_delay
 
 
@@ -195,15 +196,58 @@ def test_a_closed_session_is_given_up_after_a_few_attempts_with_its_error() -> N
     assert isinstance(step.error, SessionClosed)
 
 
-def test_a_request_that_several_hosts_received_and_did_not_answer_is_given_up() -> None:
+def test_a_request_that_several_hosts_did_not_answer_is_given_up() -> None:
     table, now = RoutingTable(LIMITS), 0.0
     route = RequestRoute("s", A, table, now)
-    for _ in range(LOST):
-        route.record(next_attempt(route, now), rejection("lost"), now)
+    lost = [reject(route, "lost") for _ in range(LOST)]
+    assert {*lost} == {A, B, C}
     step = route.next_step(HOSTS, now)
     assert isinstance(step, GiveUp)
     assert isinstance(step.error, RequestLost)
-    assert "request for session 's' was given up: 3 times" in str(step.error)
+    assert "request for session 's' was given up: 3 hosts" in str(step.error)
+
+
+def test_a_request_that_one_host_does_not_answer_is_answered_by_another() -> None:
+    """The owner's address accepts requests although the owner has ended; its lease expires after a while."""
+    table, now = RoutingTable(RouterLimits()), 0.0
+    table.record_owner("s", A)
+    route = RequestRoute("s", C, table, now)
+    attempts = Counter[str]()
+    while now < 10.0:
+        step = route.next_step(HOSTS, now)
+        if isinstance(step, Wait):
+            now += step.seconds
+            continue
+        assert isinstance(step, SendTo)
+        attempts[step.address] += 1
+        route.record(step.address, rejection("lost") if step.address == A else rejection("leased", A), now)
+    assert isinstance(route.next_step(HOSTS[1:], now), SendTo)
+    assert attempts[A] <= 1 + 10.0 / RouterLimits().exclusion_time
+
+
+def test_a_host_that_is_started_again_at_its_address_counts_again() -> None:
+    route, now = RequestRoute("s", A, RoutingTable(LIMITS), 0.0), 0.0
+    for number in range(LOST):
+        hosts = [host(A, name=f"process {number}")]
+        step = route.next_step(hosts, now)
+        if isinstance(step, Wait):
+            now += step.seconds
+            step = route.next_step(hosts, now)
+        assert step == SendTo(A)
+        route.record(A, rejection("lost"), now)
+    step = route.next_step(HOSTS, now)
+    assert isinstance(step, GiveUp)
+    assert isinstance(step.error, RequestLost)
+
+
+def test_a_request_that_two_hosts_lost_until_the_deadline_may_be_the_cause() -> None:
+    route = RequestRoute("s", A, RoutingTable(LIMITS), 0.0)
+    for _ in range(2):
+        reject(route, "lost")
+    reject(route, "leased", A)
+    step = route.next_step(HOSTS, LIMITS.deadline)
+    assert isinstance(step, GiveUp)
+    assert isinstance(step.error, RequestLost)
 
 
 def test_a_host_that_does_not_answer_one_request_receives_others() -> None:

@@ -62,7 +62,9 @@ def test_only_a_run_of_the_whole_suite_uses_one_loop_for_each_test(
     source: str, folder: str, alternates: bool
 ) -> None:
     added = list[str]()
-    config = SimpleNamespace(args_source=pytest.Config.ArgsSource[source], args=[])
+    config = SimpleNamespace(
+        args_source=pytest.Config.ArgsSource[source], args=[], option=SimpleNamespace(keyword="")
+    )
     item = SimpleNamespace(
         path=Path(conftest.__file__).parent / folder / "test_x.py",
         add_marker=added.append,

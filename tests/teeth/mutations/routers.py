@@ -26,7 +26,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "host router: a known owner is not followed",
         f"{ROUTE}._choose",
-        "if (owner := table.reachable_owner(self._session, now)) is not None:\n    return owner",
+        "if owner is not None and owner not in avoided:\n    return owner",
         "",
         (GENERATED, f"{ROUTING}::test_a_host_that_names_the_owner_is_followed_and_remembered"),
     ),
@@ -364,8 +364,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "host router: a stream of events from a Ray actor begins anew at the next owner",
         "actors/hosts/ray_hosts.py:RayHosts.events",
-        "after, search = item.seq, self._search(session)",
-        "search = self._search(session)",
+        "after = item.seq",
+        "pass",
         (f"{RAY}::test_events_continue_at_the_next_owner_without_loss",),
     ),
     Mutation(
@@ -413,12 +413,47 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "host router: a request that ends its hosts is repeated without limit",
         f"{ROUTE}.next_step",
-        "self._lost >= LOST",
+        "len(self._lost) >= LOST",
         "False",
+        (f"{ROUTING}::test_a_request_that_several_hosts_did_not_answer_is_given_up",),
+    ),
+    Mutation(
+        "host router: a request behind a proxy counts as not sent",
+        f"{FORWARDER}._exchange",
+        "exchange if answer.status in GATEWAY_ERRORS else None",
+        "None",
+        (f"{FORWARDING}::test_a_proxy_that_gets_no_answer_from_its_host_may_have_sent_the_request",),
+    ),
+    Mutation(
+        "host router: a request that one host does not answer is given up",
+        f"{ROUTE}.record",
+        "self._lost.add(self._name)",
+        "self._lost.add(str(now))",
+        (f"{ROUTING}::test_a_request_that_one_host_does_not_answer_is_answered_by_another",),
+    ),
+    Mutation(
+        "host router: a request is sent again to the host that lost it",
+        f"{ROUTE}.record",
+        "self._avoided[address] = now + self._limits.exclusion_time",
+        "pass",
         (
-            f"{ROUTING}::test_a_request_that_several_hosts_received_and_did_not_answer_is_given_up",
-            f"{RAY}::test_an_ask_that_several_actors_received_and_did_not_answer_is_given_up",
+            f"{ROUTING}::test_a_request_that_several_hosts_did_not_answer_is_given_up",
+            f"{ROUTING}::test_a_request_that_one_host_does_not_answer_is_answered_by_another",
         ),
+    ),
+    Mutation(
+        "host router: a host that is started again at its address does not count again",
+        f"{ROUTE}.next_step",
+        "next((host.name for host in hosts if host.address == address), address)",
+        "address",
+        (f"{ROUTING}::test_a_host_that_is_started_again_at_its_address_counts_again",),
+    ),
+    Mutation(
+        "host router: a request that two hosts lost until the deadline is to be repeated",
+        f"{ROUTE}.next_step",
+        "is_exhausted and len(self._lost) > 1",
+        "False",
+        (f"{ROUTING}::test_a_request_that_two_hosts_lost_until_the_deadline_may_be_the_cause",),
     ),
     Mutation(
         "host router: a host that does not answer one request receives no others",
@@ -439,10 +474,10 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "host router: a repeated ask at a Ray actor never counts as lost",
-        "actors/hosts/ray_hosts.py:RayHosts._ask_again",
-        "Rejection('lost', result.error)",
-        "result",
-        (f"{RAY}::test_an_ask_that_several_actors_received_and_did_not_answer_is_given_up",),
+        "actors/hosts/ray_hosts.py:_as_lost",
+        "rejection.kind == 'unreachable'",
+        "False",
+        (f"{RAY}::test_a_call_that_several_actors_did_not_answer_is_given_up",),
     ),
     Mutation(
         "host router: the addresses of earlier proxies are dropped",
@@ -454,7 +489,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "host router: the final answer contains the address of a host",
         "actors/hosts/responses.py:error_messages",
-        "NO_HOST if names_host else str(error)",
+        "ENDED if isinstance(error, SessionClosed) else NO_HOST",
         "str(error)",
         (f"{REJECTIONS}::test_the_final_answer_names_no_other_host_and_may_be_repeated_later",),
     ),
