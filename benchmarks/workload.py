@@ -12,7 +12,7 @@ from random import Random
 
 from actors.adapters.adapter import Adapter, adapter
 from actors.adapters.request import Settings
-from actors.core.data.jsonio import quote
+from actors.core.data.jsonio import JsonValue, dump, quote
 from actors.core.data.segments import Segments
 from actors.core.dialects.profiles import dialect
 from actors.core.history.history import History, extend
@@ -104,9 +104,9 @@ class Author:
         kind: str = dialect(self.origin.dialect).reasoning.carrier
         match kind:
             case "reasoning_item":
-                summary = [{"type": "summary_text", "text": text}]
-                item = {"type": kind.removesuffix("_item"), "id": f"rs_{signature[:24]}", "summary": summary}
-                data = json.dumps(item | {"encrypted_content": signature}, ensure_ascii=False)
+                summary: JsonValue = [{"type": "summary_text", "text": text}]
+                item = {"type": "reasoning", "id": f"rs_{signature[:24]}", "summary": summary}
+                data = dump({**item, "encrypted_content": signature}).decode()
             case "thought_signature":
                 text, data = "", signature
             case "reasoning_content":

@@ -86,14 +86,14 @@ class ConverseWriter(BaseWriter):
         self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]
     ) -> None:
         """Write a `toolResult` block with its text and its media. Empty text is omitted if there are media."""
-        self.write_block(b'{"toolResult":{"toolUseId":"%b","content":[' % call_id.encode())
-        self._comma = b""
-        if json != b'""' or not media:
-            self.write_block(b'{"text":', self._result_text(json), b"}")
-        for item, title in media:
-            self.write_block(_media_json(item, title))
-        self._unjoined.append(b'],"status":"error"}}' if failed else b'],"status":"success"}}')
-        self._comma = b","
+        opening = b'{"toolResult":{"toolUseId":"%b","content":[' % call_id.encode()
+        ending = b'],"status":"error"}}' if failed else b'],"status":"success"}}'
+        if media:
+            words = [b'{"text":%b}' % self._result_text(json)] if json != b'""' else []
+            parts = b",".join([*words, *(_media_json(item, title) for item, title in media)])
+            self.write_block(opening + parts + ending)
+        else:
+            self.write_block(opening + b'{"text":', self._result_text(json), b"}" + ending)
 
     def _result_text(self, json: Json) -> Json:
         """Return the text of a result, or a placeholder if the text is blank (BED-04)."""

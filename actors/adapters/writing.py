@@ -44,10 +44,12 @@ class BaseWriter(Writer):
 
         The block is `opening` alone, or `opening`, `literal` and `ending`. `write_more` can add further literals.
         """
-        self._unjoined += (self._comma, opening)
+        if len(literal) < SHARED:
+            self._unjoined += (self._comma, opening, literal, ending)
+        else:
+            self._pieces += (b"".join((*self._unjoined, self._comma, opening)), literal)
+            self._unjoined = [ending]
         self._comma = b","
-        if ending:
-            self.write_more(literal, ending)
 
     def write_more(self, literal: bytes, ending: bytes) -> None:
         """Write another literal in the current block, followed by the bytes `ending`."""

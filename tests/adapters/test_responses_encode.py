@@ -9,7 +9,7 @@ from actors import Message, Text, ToolCall, ToolResult
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings, ToolSpec
 from actors.config.dialects import custom_dialect
-from actors.core.data.jsonio import Json, quote
+from actors.core.data.jsonio import Json, dump, quote
 from actors.core.dialects.profiles import OPENAI_RESPONSES
 from actors.core.lanes.lane import Lane, Rendered
 from actors.core.ledger import Ledger
@@ -155,6 +155,27 @@ def test_reasoning_without_a_following_item_is_omitted(blocks: tuple[Block, ...]
     rendered = render(History(conversation_of(*blocks)), Ledger(), OPENAI_RESPONSES, binding=HERE)
     assert find_refusal(rendered) is None
     assert dict(rendered.report.losses)["thinking"] == sum(isinstance(block, Thinking) for block in blocks)
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        '{"id":"rs_1","type":"reasoning","summary":[],"encrypted_content":"gAAA1"}',
+        '{ "type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA1" }',
+        '{"type":"reasoning","summary":[],"encrypted_content":"gAAA1"}',
+        '{"type":"reasoning","summary":[],"encrypted_content":"gAAA1","id":"rs_1"}',
+    ],
+)
+def test_a_reasoning_item_is_sent_without_its_id_however_it_is_stored(stored: str) -> None:
+    kept = Thinking("", ProviderState("reasoning_item", quote(stored), HERE))
+    assert items(conversation_of(kept, Text("t")))[1] == sent_item(1)
+
+
+def test_text_that_looks_like_the_id_of_an_item_is_sent_unchanged() -> None:
+    words = '{"type":"reasoning","id":"rs_1","summary":['
+    stored = {**json.loads(item(1)), "summary": [{"type": "summary_text", "text": words}]}
+    kept = Thinking("", ProviderState("reasoning_item", quote(dump(stored).decode()), HERE))
+    assert items(conversation_of(kept, Text("t")))[1]["summary"] == stored["summary"]
 
 
 def test_a_repeated_reasoning_item_is_sent_only_once() -> None:

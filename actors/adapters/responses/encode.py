@@ -7,7 +7,8 @@ Items are in the order of the blocks. The renderer puts no text after a call, so
 (rulebook OAR-14).
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
 
 from actors.adapters.outputs import named_schema
 from actors.adapters.request import Settings, ToolSpec
@@ -21,7 +22,7 @@ from actors.adapters.request_head import (
     write_json,
 )
 from actors.adapters.writing import BaseWriter
-from actors.core.data.jsonio import Json, JsonValue, dump, parse, quote, quote_json, unquote
+from actors.core.data.jsonio import Json, dump, parse, quote, quote_json, unquote
 from actors.core.dialects.dialect import ResponsesDialect
 from actors.core.models.rules import Role
 from actors.core.transcript.projection import local_name, tool_name
@@ -50,9 +51,7 @@ class ResponsesWriter(BaseWriter):
         self._only: Json | None = None
         self._phase = b""
         self._keeps_ids = dialect.reasoning.replay_item_ids == "all"
-        self._held_reasoning: list[
-            Mapping[str, JsonValue]
-        ] = []  # reasoning items held back until the next item
+        self._held_reasoning: list[bytes] = []  # reasoning items held back until the next item
         self._id = b""  # the id of the next item
         self._has_ids = False  # whether all items of this answer since its last reasoning have ids
         self._free: set[str] = set()  # ids of unanswered calls with free text
@@ -85,9 +84,10 @@ class ResponsesWriter(BaseWriter):
         elif block.seal.kind == "item":
             self._id = block.seal.data
         elif self._keeps_ids:
-            self._held_reasoning.append(_parse_item(block.seal.data))
+            self._held_reasoning.append(unquote(block.seal.data).encode())
         else:
-            self.write_block(_resent_item(_parse_item(block.seal.data), with_id=False))
+            item = unquote(block.seal.data).encode()
+            self.write_block(_without_id(item) or item)
 
     def write_native(self, part: bytes) -> None:
         if self._keeps_ids:
@@ -138,9 +138,10 @@ class ResponsesWriter(BaseWriter):
         """
         waited, self._held_reasoning, item_id, self._id = self._held_reasoning, [], self._id, b""
         fits = prefix is not None and item_id.startswith(prefix)
-        self._has_ids = fits and (all("id" in item for item in waited) if waited else self._has_ids)
-        for item in waited:
-            self.write_block(_resent_item(item, with_id=self._has_ids))
+        unnamed = [_without_id(item) for item in waited]
+        self._has_ids = fits and (all(unnamed) if waited else self._has_ids)
+        for item, without_id in zip(waited, unnamed, strict=True):
+            self.write_block(item if self._has_ids else without_id or item)
         return b',"id":' + item_id if self._has_ids else b""
 
     def _write_user_message(self) -> None:
@@ -157,18 +158,22 @@ class ResponsesWriter(BaseWriter):
 _TEXT = b'{"type":"input_text","text":%b}'
 
 
-def _parse_item(stored_item: Json) -> Mapping[str, JsonValue]:
-    item = parse(unquote(stored_item).encode())
-    assert isinstance(item, dict)
-    return item
+_BEFORE_ID = b'{"type":"reasoning",'
+_ID = re.compile(rb'%b("id":"[A-Za-z0-9_-]*",)"' % re.escape(_BEFORE_ID))
+"""Matches the beginning of a reasoning item as the decoder stores it, with an id."""
 
 
-def _resent_item(item: Mapping[str, JsonValue], *, with_id: bool) -> bytes:
-    """Return a reasoning item as JSON, to be sent again.
+def _without_id(item: bytes) -> bytes | None:
+    """Return a reasoning item without its id, or None if it has no id.
 
-    `with_id` is True if the next item has an id as well (OAR-03).
+    The renderer has already parsed the item, so the item is valid JSON. In the form that the decoder stores, the id can
+    be removed without parsing the item again.
     """
-    return dump({key: value for key, value in item.items() if with_id or key != "id"})
+    if (match := _ID.match(item)) is not None:
+        return _BEFORE_ID + item[match.end(1) :]
+    fields = parse(item)
+    assert isinstance(fields, dict)
+    return dump({key: fields[key] for key in fields if key != "id"}) if "id" in fields else None
 
 
 def _media_json(media: Media) -> bytes:

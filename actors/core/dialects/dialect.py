@@ -104,6 +104,8 @@ class Profile(KeywordOnlyRecord):
         """
         if target is None or self.reasoning.carrier == "none" or self.reasoning.binding == "none":
             return False
+        if sealed_by == target:  # the most common case
+            return True
         if self.reasoning.binding != "prefix":
             target = replace(target, backend=sealed_by.backend)
         if self.reasoning.binding == "model":

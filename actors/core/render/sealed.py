@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from actors.core.data.jsonio import Json, JsonValue, parse, unquote
+from actors.core.data.jsonio import Json, JsonValue, is_blank, parse, unquote
 from actors.core.data.record import replace
 from actors.core.dialects.dialect import Dialect
 from actors.core.transcript.diagnostics import Notes
@@ -121,14 +121,14 @@ def _can_replay(blocks: Sequence[Block], dialect: Dialect, target: RenderTarget)
 
 def is_readable_reasoning(block: Block, dialect: Dialect, target: Binding | None) -> bool:
     """Return True if a block is reasoning that the target may read. An empty seal counts as unreadable (ANT-43)."""
-    if type(block) is not Thinking or block.seal is None or block.seal.data == b'""':
+    if type(block) is not Thinking or (seal := block.seal) is None or seal.data == b'""':
         return False
     carrier = dialect.reasoning.carrier
-    if block.seal.kind not in _SEALS.get(carrier, (block.seal.kind,)):
+    if seal.kind not in _SEALS.get(carrier, (seal.kind,)):
         return False
-    if carrier == "reasoning_content" and not block.text.strip():
+    if carrier == "reasoning_content" and is_blank(block.json):
         return False  # this carrier sends only the text, and the text is blank
-    return dialect.can_replay(block.seal.origin, target)
+    return dialect.can_replay(seal.origin, target)
 
 
 def drop_item_ids(blocks: Sequence[Block], *, without_ids: bool) -> Sequence[Block]:
@@ -136,13 +136,17 @@ def drop_item_ids(blocks: Sequence[Block], *, without_ids: bool) -> Sequence[Blo
 
     Item ids are removed before the comparison with the original answer, because reasoning is not bound to item ids.
     """
-    left = [block for block in blocks if not _is_unwanted_item_id(block, any_id=without_ids)]
+    left = [
+        block
+        for block in blocks
+        if type(block) is not Thinking or not _is_unwanted_item_id(block, any_id=without_ids)
+    ]
     return blocks if len(left) == len(blocks) else left
 
 
-def _is_unwanted_item_id(block: Block, *, any_id: bool) -> bool:
+def _is_unwanted_item_id(block: Thinking, *, any_id: bool) -> bool:
     """Return True if a block is an invalid item id, or any item id if `any_id` is True."""
-    if type(block) is not Thinking or block.seal is None or block.seal.kind != "item":
+    if block.seal is None or block.seal.kind != "item":
         return False
     return any_id or ITEM_ID.fullmatch(block.seal.data) is None
 
@@ -157,18 +161,18 @@ class SentItems:
         self._usage = usage
         self._new: dict[str, None] = {}
 
-    def must_withhold(self, block: Block) -> bool:
+    def must_withhold(self, block: Thinking) -> bool:
         """Return True if reasoning must not be sent, because its item is invalid or was already sent in this epoch.
 
         Otherwise, record its item as sent and return False.
         """
-        if type(block) is not Thinking or block.seal is None:
+        if (seal := block.seal) is None:
             return False
-        if block.seal.kind == "phase":
-            return block.seal.data not in _PHASES
-        if block.seal.kind == "item":
-            return not self.admit(unquote(block.seal.data))
-        item_id = _reasoning_id(block.seal.data)
+        if seal.kind == "phase":
+            return seal.data not in _PHASES
+        if seal.kind == "item":
+            return not self.admit(unquote(seal.data))
+        item_id = _reasoning_id(seal.data)
         return item_id is None or not self.admit(item_id)
 
     def admit(self, item_id: str) -> bool:

@@ -347,7 +347,8 @@ class RenderWalk:
             notes.losses["thinking"] += len(blocks)
             return []
         if dialect.reasoning.once:
-            said, blocks = blocks, [block for block in blocks if not self._items.must_withhold(block)]
+            withheld = self._items.must_withhold
+            said, blocks = blocks, [b for b in blocks if type(b) is not Thinking or not withheld(b)]
             if len(blocks) < len(said):
                 notes.losses["thinking"] += len(said) - len(blocks)
         return blocks

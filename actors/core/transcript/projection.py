@@ -76,7 +76,7 @@ class Projection:
         self._new[call.id] = emitted
         if emitted:
             self._taken[emitted] = call.id
-        if ":" in emitted and (ordinal := _ORDINAL.search(emitted)):
+        if passes and ":" in emitted and (ordinal := _ORDINAL.search(emitted)):
             self._index = max(self._index, int(ordinal[1]))
         self._index += 1
         return emitted, name

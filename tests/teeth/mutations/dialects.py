@@ -239,10 +239,17 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "responses: reasoning has its id although the next item has none",
-        "actors/adapters/responses/encode.py:_resent_item",
-        '{key: value for key, value in item.items() if with_id or key != "id"}',
-        "{key: value for key, value in item.items() if key}",
+        "actors/adapters/responses/encode.py:_without_id",
+        "_BEFORE_ID + item[match.end(1) :]",
+        "item",
         ("tests/session/test_item_ids.py",),
+    ),
+    Mutation(
+        "responses: reasoning keeps its id if it is not stored in the usual form",
+        "actors/adapters/responses/encode.py:_without_id",
+        'key != "id"',
+        "key",
+        (f"{RESPONSES}::test_a_reasoning_item_is_sent_without_its_id_however_it_is_stored",),
     ),
     Mutation(
         "responses: an item has its id although its reasoning has none",
@@ -254,7 +261,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "responses: an item's id is sent twice",
         "actors/core/render/sealed.py:SentItems.must_withhold",
-        "not self.admit(unquote(block.seal.data))",
+        "not self.admit(unquote(seal.data))",
         "False",
         ("tests/session/test_item_ids.py",),
     ),
@@ -381,11 +388,11 @@ MUTATIONS: tuple[Mutation, ...] = (
         "kimi: foreign calls are numbered from the start in each request",
         "actors/core/transcript/projection.py:Projection.id_and_name",
         """
-        if ":" in emitted and (ordinal := _ORDINAL.search(emitted)):
+        if passes and ":" in emitted and (ordinal := _ORDINAL.search(emitted)):
             self._index = max(self._index, int(ordinal[1]))
         """,
         """
-        if ":" in emitted and (ordinal := _ORDINAL.search(emitted)):
+        if passes and ":" in emitted and (ordinal := _ORDINAL.search(emitted)):
             self._index = len(self._new)
         _ = max(self._index, int(ordinal[1]))
         """,

@@ -365,15 +365,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "thinking: any reasoning is sent",
         "actors/core/render/sealed.py:is_readable_reasoning",
-        "dialect.can_replay(block.seal.origin, target)",
+        "dialect.can_replay(seal.origin, target)",
         'dialect.reasoning.carrier != "none"',
         (RENDER,),
     ),
     Mutation(
         "thinking: an unsealed or emptily sealed block is sent",
         "actors/core/render/sealed.py:is_readable_reasoning",
-        "... or block.seal is None or block.seal.data == b'\"\"'",
-        "... or block.seal is None",
+        "... or (seal := block.seal) is None or seal.data == b'\"\"'",
+        "... or (seal := block.seal) is None",
         (RENDER,),
     ),
     Mutation(
