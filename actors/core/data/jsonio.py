@@ -6,8 +6,7 @@ deterministic.
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Mapping, Sequence
 from json.encoder import JSONEncoder, encode_basestring
 from math import isfinite
 from typing import Any, NewType, TypeAlias, TypeGuard
@@ -27,7 +26,6 @@ INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
 _ENCODER = JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _SPACE = re.compile(r"\s+")
-_CONTAINERS = frozenset({dict, list})
 _NAMES: Mapping[type, str] = {
     dict: "object",
     list: "array",
@@ -182,41 +180,36 @@ def _parse_json(data: bytes) -> JsonValue:
     return value
 
 
-_VALUES = dict[str, JsonValue].values
-
-
 def _rejection_reason(value: JsonValue, max_depth: int) -> str | None:
     """Return the reason why a parsed value is not acceptable, or None.
 
     The value is checked level by level, because with recursion the input would determine the depth of the stack.
     """
-    level: Sequence[JsonValue] = [value]
+    level: list[Iterable[JsonValue]] = [(value,)]
+    keys: set[str] = set()
     depth = 0
-    if type(value) is dict and max_depth > 0 and "\0" not in "".join(value):
-        # a fast path: most texts are one object, and the loop below costs more than testing its keys directly
-        level, depth = (
-            [*value.values()],
-            1,
-        )
     while True:
-        kinds = set(map(type, level))
-        if float in kinds and not all(map(isfinite, [item for item in level if type(item) is float])):
-            return "a number is too large for a float"
-        if int in kinds:
-            integers = [item for item in level if type(item) is int]
-            if min(integers) < INT_MIN or max(integers) > INT_MAX:
-                return "an integer is outside 64 bits"
-        if kinds.isdisjoint(_CONTAINERS):
-            return None
-        objects = [item for item in level if type(item) is dict]
-        lists = [item for item in level if type(item) is list] if list in kinds else []
-        # the set removes the many repeated keys
-        if objects and "\0" in "".join({*chain.from_iterable(objects)}):
-            return "a key contains NUL"
+        inner: list[Iterable[JsonValue]] = []
+        for items in level:
+            for item in items:
+                if type(item) is str:
+                    continue
+                if type(item) is dict:
+                    keys.update(item)
+                    inner.append(item.values())
+                elif type(item) is list:
+                    inner.append(item)
+                elif type(item) is int:
+                    if not INT_MIN <= item <= INT_MAX:
+                        return "an integer is outside 64 bits"
+                elif type(item) is float and not isfinite(item):
+                    return "a number is too large for a float"
+        if not inner:
+            return "a key contains NUL" if "\0" in "".join(keys) else None
         depth += 1
         if depth > max_depth:
             return f"nested deeper than {max_depth}"
-        level = [*chain.from_iterable(map(_VALUES, objects)), *chain.from_iterable(lists)]
+        level = inner
 
 
 def _one_line(error: BaseException) -> str:
