@@ -126,13 +126,13 @@ class TranscriptReader:
         """Read the messages of a transcript, oldest first. Items that are not objects are kept as text."""
         for number, value in enumerate(messages):
             self.where, self._is_empty = f"{self.container}[{number}]", True
-            if not is_object(value := as_plain_data(value)):
+            if type(value) is not dict and not is_object(value := as_plain_data(value)):
                 self.begin_message("user")
                 self.add_as_text(self.stray_message, value)
                 continue
             message = WireObject(value)
             self.read_item(message)
-            for path in message.unread_paths():
+            for path in () if message.is_read() else message.unread_paths():
                 self.remarks.left_out.add(f"{self.container}[]{path}")
             if self._is_empty:
                 self.remarks.left_out.add(f"{self.container}[] that says nothing")
@@ -238,7 +238,8 @@ class TranscriptReader:
             self.add_block(ToolCall.free_form(call_id, name, words, native, namespace))
         else:
             json, raw = self._parse_arguments(name, arguments)
-            self.add_block(ToolCall(call_id, name, None, raw, native, namespace=namespace, json=json))
+            raw_json = None if raw is None else quote(raw)
+            self.add_block(from_fields(ToolCall, call_id, name, json, raw_json, native, namespace, False))
 
     def _parse_arguments(self, name: str, arguments: Any) -> tuple[Json, str | None]:  # Any: any JSON value
         """Return the arguments as a JSON object, and None. If they are not an object, return an empty object and their

@@ -137,8 +137,8 @@ class WireObject:
 
     __slots__ = ("_opened", "_taken", "fields")
 
-    def __init__(self, value: object) -> None:
-        self.fields: Fields = as_object(as_plain_data(value))
+    def __init__(self, value: Any) -> None:  # Any: provider JSON of unknown structure
+        self.fields: Fields = value if type(value) is dict else as_object(as_plain_data(value))
         self._taken: set[str] = set()
         self._opened: dict[
             str, list[Any]
@@ -197,16 +197,26 @@ class WireObject:
         """
         for key in keys:
             value = as_plain_data(self.fields.get(key))
-            if is_object(value):
-                return self._wrap_values(key, [value])
             if is_array(value):
                 return self._wrap_values(key, value)
+            if is_object(value):
+                return self._wrap_values(key, [value])
         return ()
 
     def read_all(self) -> Fields:
         """Return all fields, and mark every key as read."""
         self._taken.update(self.fields)
         return self.fields
+
+    def is_read(self) -> bool:
+        """Return True if every key was read, in the opened objects too."""
+        for key in self.fields.keys() - self._taken:
+            if (opened := self._opened.get(key)) is None:
+                return False
+            for item in opened:
+                if isinstance(item, WireObject) and not item.is_read():
+                    return False
+        return True
 
     def unread_paths(self) -> Iterator[str]:
         """Yield the path of each unread key that has a value, such as `.tools[].strict`. List indices are omitted."""
@@ -225,9 +235,13 @@ class WireObject:
 
     def _wrap_values(self, key: str, values: Sequence[object]) -> list[Any]:  # Any: as in `_opened`
         if key not in self._opened:
-            items = map(as_plain_data, values)
-            self._opened[key] = [WireObject(item) if is_object(item) else item for item in items]
+            self._opened[key] = [WireObject(item) if type(item) is dict else _wrap(item) for item in values]
         return self._opened[key]
+
+
+def _wrap(value: object) -> object:
+    plain = as_plain_data(value)
+    return WireObject(plain) if is_object(plain) else plain
 
 
 def as_plain_data(value: object) -> object:

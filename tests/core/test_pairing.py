@@ -112,6 +112,8 @@ def test_a_result_before_its_call_is_paired_with_it_if_requested() -> None:
     early = [result("1", 0, -1), result("2", 3, 2)]
     assert pair_results([B], early, allow_early=True) == [0, 0]
     assert pair_results([B], early, allow_early=False) == [None, 0]
+    assert pair_results([B], early[:1], allow_early=True) == [0]
+    assert pair_results([B], early[:1], allow_early=False) == [None]
     assert pair_results([B, call(message=5)], early[:1], allow_early=True) == [None]
 
 

@@ -27,8 +27,9 @@ from math import isfinite
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.json import encode
 
-from actors.core.data.jsonio import INT_MAX, INT_MIN, Json, JsonValue, dump, quote, sanitise
+from actors.core.data.jsonio import INT_MAX, INT_MIN, Json, JsonValue, dump, quote, quote_unchanged, sanitise
 from actors.core.data.truncate import Gap, SizeLimits, truncate, unused_name
 
 Mark: TypeAlias = Literal[
@@ -90,8 +91,9 @@ def ingest(value: object, limits: SizeLimits = DEFAULT_LIMITS, *, plain_only: bo
     marks: set[str] = set()
     try:
         least = min(limits.max_bytes, limits.max_string)
-        if type(value) is str and 6 * len(value) + 2 <= least and sanitise(value) == value:
-            return Ingested(quote(value), ())  # within the limits even if every character is escaped
+        # within the limits even if every character is escaped
+        if type(value) is str and 6 * len(value) + 2 <= least and (literal := quote_unchanged(value)):
+            return Ingested(literal, ())
         if type(value) is dict:
             small = _small_object(value, limits)  # pyright: ignore[reportUnknownArgumentType]  # a dict of any content
             if small is not None:
@@ -129,7 +131,7 @@ def _small_object(
         left -= 6 * (len(key) + len(text)) + _WIDEST
         if left < 0 or not (key.isascii() and text.isascii()):
             return None
-    return dump(value)
+    return Json(encode(value))
 
 
 class _BudgetExhausted(Exception):  # control flow, not an error

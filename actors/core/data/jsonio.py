@@ -49,6 +49,14 @@ def quote(text: str) -> Json:
         return Json(sanitise(literal).encode())
 
 
+def quote_unchanged(text: str) -> Json | None:
+    """Return `text` as a JSON string literal, or None if it contains lone surrogates."""
+    try:
+        return Json(encode_basestring(text).encode())
+    except UnicodeEncodeError:
+        return None
+
+
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:  # Any: `JsonValue` would need casts
     """Return True for a dict. Unlike `isinstance`, this tells type checkers the types of its keys and values."""
     return isinstance(value, dict)

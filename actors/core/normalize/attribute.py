@@ -39,12 +39,15 @@ SAID_BY: dict[type[Block], tuple[MessageRole, ...]] = {
     ProviderBlock: ("user", "assistant"),
 }
 """The roles that can write a block. A block in a message of another role is moved to the first role listed."""
+_ROLES = get_args(MessageRole)
+_BLOCKS = {role: frozenset(kind for kind, roles in SAID_BY.items() if role in roles) for role in _ROLES}
+"""The blocks that a role can write."""
 
 
 def attribute(messages: Iterable[PositionedMessage], remarks: ReportBuilder) -> Iterator[PositionedMessage]:
     """Yield messages whose role fits each of their blocks. A message that is already correct is unchanged."""
     for place, message in messages:
-        if message.role not in get_args(MessageRole):
+        if message.role not in _ROLES:
             remarks.add_finding("unknown_speaker")
             remarks.add(place, "unknown role %s replaced by user", f"{message.role!r:.40}")
             message = replace(message, role="user")
@@ -54,7 +57,7 @@ def attribute(messages: Iterable[PositionedMessage], remarks: ReportBuilder) -> 
 
 def is_attributed(message: Message) -> bool:
     """Return True if the message's role may contain every block of the message."""
-    return all(message.role in SAID_BY[type(block)] for block in message.blocks)
+    return _BLOCKS.get(message.role, frozenset()).issuperset(map(type, message.blocks))
 
 
 def _author_role(block: Block, role: MessageRole) -> MessageRole:

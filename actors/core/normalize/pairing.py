@@ -137,6 +137,11 @@ class _Pairing:
         """Pair results with calls that share an id and a tool name, by the order of their messages."""
         if not call_indexes or not result_indexes:
             return
+        if len(call_indexes) == len(result_indexes) == 1:  # nearly all calls have a single result
+            call, result = self._calls[call_indexes[0]], self._results[result_indexes[0]]
+            if self._allow_early or result.message >= call.message:
+                self._record_pairs(call_indexes, result_indexes)
+            return
         messages = _group_by(call_indexes, lambda at: self._calls[at].message)
         places, may_be_early = list(messages), self._allow_early and len(call_indexes) == 1
         results: dict[int, list[int]] = {}

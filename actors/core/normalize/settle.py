@@ -10,6 +10,7 @@ the next user message.
 """
 
 from collections.abc import Iterable, Iterator
+from operator import is_
 from sys import intern
 
 from actors.core.data.jsonio import MAX_DEPTH, Json, parse_object, quote, sanitise, unquote
@@ -84,7 +85,7 @@ class Normalizer:
                 continue
             if message.role == "user":
                 self._append_notes()
-            self._normal.append(self._settle_calls(message) if message.calls else message)
+            self._normal.append(self._settle_calls(message))
         self._append_notes()
         return self._normal
 
@@ -93,9 +94,9 @@ class Normalizer:
         for message in messages:
             if message.role != "tool":
                 self._after_message = self._count
-            for call in message.calls:
-                self._calls.append(TranscriptCall(sanitise(call.id), call.name, self._count))
-            for result in message.results:
+                for call in message.calls:
+                    self._calls.append(TranscriptCall(sanitise(call.id), call.name, self._count))
+            for result in message.results if message.role == "tool" else ():
                 if result.status != "pending":
                     key, tool = self._split_key(result)
                     says = _completion_fields(result)
@@ -118,8 +119,10 @@ class Normalizer:
         return Ledger([*known.interactions(), *self._known.values()])
 
     def _settle_calls(self, message: Message) -> Message:
+        if ToolCall not in map(type, message.blocks):
+            return message
         blocks = [self._settle_call(block) if type(block) is ToolCall else block for block in message.blocks]
-        if all(new is old for new, old in zip(blocks, message.blocks, strict=True)):
+        if all(map(is_, blocks, message.blocks)):
             return message
         return Message(message.role, blocks, message.turn, message.origin)
 
@@ -188,7 +191,6 @@ class Normalizer:
             self._known[name] = replace(self._known[name], started=True, cancelled="outcome_unknown")
 
     def _record_answer(self, call_id: CallId, result: ToolResult, where: str) -> None:
-        key, tool = self._split_key(result)
         known, kept = self._known[call_id], replace(result, call_id=call_id)
         if known.completion is None:
             self._known[call_id] = replace(known, started=True, end=kept, cancelled=None)
@@ -196,6 +198,7 @@ class Normalizer:
             said = self._completions.setdefault(call_id, set(_completions(known)))
             again = _completion_fields(kept) in said
             said.add(_completion_fields(kept))
+            key, tool = self._split_key(result)
             self.remarks.dedupe.append((call_id, "duplicate" if again else "conflicting_duplicate"))
             self.remarks.add(where, "another result for call %s kept as a duplicate", _quote(key or tool))
             if not again:

@@ -11,6 +11,20 @@ IMPORTS = "tests/adapters/test_import_pairing.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
+        "pairing: a single result is paired with a later call",
+        "actors/core/normalize/pairing.py:_Pairing._pair_by_order",
+        "self._allow_early or result.message >= call.message",
+        "True",
+        (PAIRING,),
+    ),
+    Mutation(
+        "pairing: a single result of a message that was built in memory must follow its call",
+        "actors/core/normalize/pairing.py:_Pairing._pair_by_order",
+        "self._allow_early or result.message >= call.message",
+        "result.message >= call.message",
+        (PAIRING,),
+    ),
+    Mutation(
         "pairing: a late result is paired with a newer call although an older one is open",
         "actors/core/normalize/pairing.py:_Pairing._pair_message",
         "not taken and not older.is_open",

@@ -11,6 +11,26 @@ GUESSES = "tests/adapters/test_recognition.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
+        "import: a message with an unread key counts as read",
+        "actors/adapters/wire.py:WireObject.is_read",
+        """
+        if (opened := self._opened.get(key)) is None:
+            return False
+        """,
+        """
+        if (opened := self._opened.get(key)) is None:
+            continue
+        """,
+        (UNREAD,),
+    ),
+    Mutation(
+        "import: a message with an unread key in a nested object counts as read",
+        "actors/adapters/wire.py:WireObject.is_read",
+        "isinstance(item, WireObject) and not item.is_read()",
+        "False",
+        (UNREAD,),
+    ),
+    Mutation(
         "import: unread keys below a read key are not reported",
         "actors/adapters/wire.py:WireObject.unread_paths",
         "self._opened[key]",
