@@ -215,6 +215,25 @@ def test_thinking_of_another_provider_is_not_sent(origin: Binding) -> None:
     assert rendered_blocks(model(foreign, Text("t")), "text") == [Text("[Reasoning: f]"), Text("t")]
 
 
+@pytest.mark.requirement("REQ-915-023")
+def test_thinking_of_another_provider_does_not_change_the_treatment_of_other_thinking() -> None:
+    foreign = Thinking("f", ProviderState("signature", quote("c2ln"), OPENAI))
+    talk = [
+        human(),
+        model(OWN, Text("a")),
+        human(),
+        model(foreign, Text("b")),
+        human(),
+        model(OWN, Text("c")),
+    ]
+    said, _ = record_walk([*talk, human()], ANTHROPIC, reader=CLAUDE)
+    assert [blocks for role, blocks in said if role == "assistant"] == [
+        (OWN, Text("a")),
+        (Text("b"),),
+        (OWN, Text("c")),
+    ]
+
+
 @pytest.mark.requirement("REQ-915-024")
 def test_thinking_excluded_by_policy_or_by_the_dialect_is_not_sent() -> None:
     assert rendered_blocks(model(OWN, ONE), "drop") == [*CALLED]

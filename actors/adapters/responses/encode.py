@@ -58,7 +58,8 @@ class ResponsesWriter(BaseWriter):
 
     def begin(self, role: Role) -> None:
         """Begin a message. A user's message becomes a single item. Any other message becomes one item per block."""
-        self._write_user_message()
+        if self._content:
+            self._write_user_message()
         self._by_user, self._phase, self._id, self._has_ids = role == "user", b"", b"", False
 
     def take_pieces(self) -> list[bytes]:

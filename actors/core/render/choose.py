@@ -74,6 +74,7 @@ class CompletionChooser:
         self.some_are_late: bool = self._has_own and own is not ledger
         self._recorded = self._recorded_answer if self.some_are_late else ledger._answer
         self._notes, self._short = notes, shortened_results(history)
+        self._has_short = len(self._short) > 0
         self._is_removed = partial(is_removed, history)
         self._known_missing = state.missing
         self._missing: dict[CallId, bool] = {}
@@ -104,7 +105,7 @@ class CompletionChooser:
         answer = self._recorded(call.id)
         if answer is None:
             return self._synthetic_answer(call.id)
-        if (why := self._short.get(call.id)) is None:
+        if not self._has_short or (why := self._short.get(call.id)) is None:
             return answer
         self._notes.losses["shortened"] += 1
         return trimmed_answer(answer, call.name, why)

@@ -84,7 +84,7 @@ def add_required_reasoning(blocks: list[Block], dialect: Dialect, notes: Notes) 
     The placeholder is added first, or before the first call, as the dialect requires.
     """
     demand = dialect.reasoning.required
-    kinds = [type(block) for block in blocks]
+    kinds = [*map(type, blocks)]
     if not kinds or (ToolCall not in kinds and demand != "every"):
         return blocks
     at = kinds.index(ToolCall) if demand == "before_calls" else 0

@@ -74,26 +74,65 @@ def replayable_upstream(messages: Iterable[Message], dialect: Dialect, target: R
                 continue
             maker = block.seal.origin
             reached = replace(binding, upstream=maker.upstream)
-            if maker.backend == binding.backend and is_readable_reasoning(block, dialect, reached):
+            readable = ReasoningFilter(dialect, RenderTarget(reached)).is_readable
+            if maker.backend == binding.backend and readable(block):
                 return maker.upstream
     return None
 
 
-def filter_reasoning(
-    blocks: Sequence[Block], dialect: Dialect, target: RenderTarget, notes: Notes, *, sealed: bool = True
-) -> list[Block]:
-    """Return the blocks with only the reasoning that `target` may receive. Without a binding, all reasoning is removed.
+class ReasoningFilter:
+    """Decides which reasoning a render sends to its target. Without a binding, it sends none."""
 
-    `sealed` is False for messages from before the epoch: their seals were bound to a prefix that no longer exists.
-    """
-    kept: list[Block] = []
-    returns = sealed and _can_replay(blocks, dialect, target)
-    for block in blocks:
-        if type(block) is not Thinking or (returns and is_readable_reasoning(block, dialect, target.binding)):
-            kept.append(block)
-        elif words := reasoning_as_text(block, target, notes):
-            kept.append(words)
-    return kept
+    def __init__(self, dialect: Dialect, target: RenderTarget) -> None:
+        rules = dialect.reasoning
+        self._dialect, self._target = dialect, target
+        self._replays = rules.carrier != "none" and target.binding is not None
+        self._first, self._required = rules.first, rules.required
+        self._is_text = rules.carrier == "reasoning_content"
+        self._kinds = _SEALS.get(rules.carrier)
+        self._maker: Binding | None = None  # the binding that produced the last seal
+        self._may_read = False  # whether the target may read the seals of `_maker`
+
+    def filter_blocks(self, blocks: Sequence[Block], notes: Notes, *, sealed: bool = True) -> list[Block]:
+        """Return the blocks with only the reasoning that the target may receive.
+
+        `sealed` is False for messages from before the epoch: their seals were bound to a prefix that no longer exists.
+        """
+        kept: list[Block] = []
+        returns = sealed and self._can_replay(blocks)
+        for block in blocks:
+            if type(block) is not Thinking or (returns and self.is_readable(block)):
+                kept.append(block)
+            elif words := reasoning_as_text(block, self._target, notes):
+                kept.append(words)
+        return kept
+
+    def is_readable(self, block: Block) -> bool:
+        """Return True if a block is reasoning that the target may read. An empty seal counts as unreadable (ANT-43)."""
+        if type(block) is not Thinking or (seal := block.seal) is None or seal.data == b'""':
+            return False
+        if self._kinds is not None and seal.kind not in self._kinds:
+            return False
+        if self._is_text and is_blank(block.json):
+            return False  # this carrier sends only the text, and the text is blank
+        if seal.maker is not self._maker:  # successive seals mostly share their maker
+            self._maker = seal.maker
+            self._may_read = self._dialect.can_replay(seal.origin, self._target.binding)
+        return self._may_read
+
+    def _can_replay(self, blocks: Sequence[Block]) -> bool:
+        """Return True if the reasoning of a message may be replayed.
+
+        If the dialect requires reasoning at the start of a message, the first block must be reasoning that the target
+        may read.
+        """
+        if not self._replays:
+            return False
+        if self._target.policy == "drop":
+            required = self._required
+            if not (required == "every" or (required == "with_calls" and ToolCall in map(type, blocks))):
+                return False
+        return not self._first or self.is_readable(blocks[0])
 
 
 def reasoning_as_text(block: Thinking, target: RenderTarget, notes: Notes) -> Text | None:
@@ -102,33 +141,6 @@ def reasoning_as_text(block: Thinking, target: RenderTarget, notes: Notes) -> Te
         return Text(f"[Reasoning: {block.text}]")
     notes.losses["thinking"] += 1
     return None
-
-
-def _can_replay(blocks: Sequence[Block], dialect: Dialect, target: RenderTarget) -> bool:
-    """Return True if the reasoning of a message may be replayed.
-
-    If the dialect requires reasoning at the start of a message, the first block must be reasoning that the target may
-    read.
-    """
-    if dialect.reasoning.carrier == "none" or target.binding is None:
-        return False
-    required = dialect.reasoning.required
-    demanded = required == "every" or (required == "with_calls" and ToolCall in map(type, blocks))
-    if target.policy == "drop" and not demanded:
-        return False
-    return not dialect.reasoning.first or is_readable_reasoning(blocks[0], dialect, target.binding)
-
-
-def is_readable_reasoning(block: Block, dialect: Dialect, target: Binding | None) -> bool:
-    """Return True if a block is reasoning that the target may read. An empty seal counts as unreadable (ANT-43)."""
-    if type(block) is not Thinking or (seal := block.seal) is None or seal.data == b'""':
-        return False
-    carrier = dialect.reasoning.carrier
-    if seal.kind not in _SEALS.get(carrier, (seal.kind,)):
-        return False
-    if carrier == "reasoning_content" and is_blank(block.json):
-        return False  # this carrier sends only the text, and the text is blank
-    return dialect.can_replay(seal.origin, target)
 
 
 def drop_item_ids(blocks: Sequence[Block], *, without_ids: bool) -> Sequence[Block]:

@@ -28,11 +28,11 @@ from actors.core.render.order import (
     split_calls,
 )
 from actors.core.render.sealed import (
+    ReasoningFilter,
     RenderTarget,
     SentItems,
     drop_item_ids,
     filter_native,
-    filter_reasoning,
     native_note,
     reasoning_as_text,
     replayable_upstream,
@@ -89,6 +89,7 @@ class RenderWalk:
         )
         target = RenderTarget(target.binding, "drop") if state.plain else target
         self._target = target.served_by(self._upstream)
+        self._reasoning = ReasoningFilter(dialect, self._target)
         self._choice = CompletionChooser(ledger, history, state, notes)
         self._projection = Projection(state, dialect, target.binding)
         self._attachments = Attachments(dialect, state.usage, state.refused)
@@ -189,7 +190,7 @@ class RenderWalk:
         if thinks and dialect.reasoning.once:
             original = drop_item_ids(original, without_ids=self._start_state.without_ids)
         if thinks:
-            blocks = filter_reasoning(original, dialect, self._target, self._notes, sealed=sealed)
+            blocks = self._reasoning.filter_blocks(original, self._notes, sealed=sealed)
             thinks = Thinking in map(type, blocks)
         if ProviderBlock in kinds:
             may_have = self._target.binding if sealed and self._writes_natives else None
@@ -338,15 +339,15 @@ class RenderWalk:
 
         A dialect may reject reasoning that ends its message, that is alone in its message, or that was sent before.
         """
-        dialect, notes = self._dialect, self._notes
+        rules, notes = self._dialect.reasoning, self._notes
         # reasoning must not be the last content of a message (OAR-03, ANT-52)
-        while dialect.reasoning.followed and blocks and type(blocks[-1]) is Thinking:
+        while rules.followed and blocks and type(blocks[-1]) is Thinking:
             blocks.pop()
             notes.losses["thinking"] += 1
-        if not dialect.reasoning.alone and blocks and {Thinking}.issuperset(map(type, blocks)):
+        if not rules.alone and blocks and {Thinking}.issuperset(map(type, blocks)):
             notes.losses["thinking"] += len(blocks)
             return []
-        if dialect.reasoning.once:
+        if rules.once:
             withheld = self._items.must_withhold
             said, blocks = blocks, [b for b in blocks if type(b) is not Thinking or not withheld(b)]
             if len(blocks) < len(said):

@@ -65,7 +65,7 @@ class Projection:
         if known is not None:
             return known, name
         seal = call.native
-        if seal is not None and seal.origin is not self._origin:  # successive calls mostly share their origin
+        if seal is not None and seal.maker is not self._origin:  # successive calls mostly share their origin
             self._origin = seal.origin
             self._is_own = (
                 self._dialect.ids.native_passthrough and self._provider_key(seal.origin) == self._home

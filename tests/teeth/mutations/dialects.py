@@ -233,7 +233,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "responses: reasoning is sent although nothing follows it",
         "actors/core/render/walk.py:RenderWalk._allowed_reasoning",
-        "dialect.reasoning.followed and blocks and ...",
+        "rules.followed and blocks and ...",
         "False and ...",
         (f"{RESPONSES}::test_reasoning_without_a_following_item_is_omitted",),
     ),
@@ -310,8 +310,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "openrouter: a seal of a pinned upstream is sent to another backend",
         "actors/core/render/sealed.py:replayable_upstream",
-        "maker.backend == binding.backend and is_readable_reasoning(block, dialect, reached)",
-        "is_readable_reasoning(block, dialect, reached)",
+        "maker.backend == binding.backend and readable(block)",
+        "readable(block)",
         (VENDORS,),
     ),
     Mutation(
