@@ -81,25 +81,25 @@ class GeminiWriter(BaseWriter):
         return super().take_pieces()
 
     def write_text(self, text_json: Json) -> None:
-        self.write_block(b'{"text":', text_json)
+        self.write_part(b'{"text":', text_json)
 
     def write_thinking(self, block: Thinking) -> None:
         """Keep a signature for the next part. The signature of blank text is written at once, as a separate part."""
         self._flush_signature()
         self._signature = block.json if block.seal is None else block.seal.data
         if block.seal is not None and block.seal.kind == BLANK:
-            self.write_block(b'{"text":', block.json)
+            self.write_part(b'{"text":', block.json)
 
     def write_native(self, part: bytes) -> None:
         """Write a provider-specific part verbatim. The part contains its own signature."""
         self._flush_signature()
-        super().write_block(part)
+        self.write_block(part)
 
     def write_media(self, media: Media, title: str) -> None:
-        self.write_block(_inline_data(media))
+        self.write_part(_inline_data(media))
 
     def write_call(self, call_id: str, name: str, call: ToolCall) -> None:
-        self.write_block(b'{"functionCall":{%b,"args":%b}' % (_id_and_name_fields(call_id, name), call.json))
+        self.write_part(b'{"functionCall":{%b,"args":%b}' % (_id_and_name_fields(call_id, name), call.json))
 
     def write_result(
         self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]
@@ -109,21 +109,21 @@ class GeminiWriter(BaseWriter):
         held = (
             b',"parts":[%b]' % b",".join([_inline_data(item) + b"}" for item, _ in media]) if media else b""
         )
-        self.write_block(opening, json, b"}%b}" % held)
+        self.write_part(opening, json, b"}%b}" % held)
 
-    def write_block(self, opening: bytes, literal: bytes = b"", ending: bytes = b"") -> None:
+    def write_part(self, opening: bytes, literal: bytes = b"", ending: bytes = b"") -> None:
         """Write a part, followed by the pending signature and the closing brace."""
         signature, self._signature = self._signature, None
         if signature is None:
-            super().write_block(opening, literal, ending + b"}")
+            self.write_block(opening, literal, ending + b"}")
         else:
-            super().write_block(opening, literal, ending + b',"thoughtSignature":')
+            self.write_block(opening, literal, ending + b',"thoughtSignature":')
             self.write_more(signature, b"}")
 
     def _flush_signature(self) -> None:
         """If a signature is still pending, write it with an empty text part."""
         if self._signature is not None:
-            self.write_block(b'{"text":', b'""')
+            self.write_part(b'{"text":', b'""')
 
 
 def _inline_data(media: Media) -> bytes:

@@ -142,6 +142,8 @@ class OpenAIChatWriter(BaseWriter):
             self._convert_to_parts()
             return b""
         if self._carrier == "reasoning_content":
+            if len(thoughts) == 1:
+                return self._reasoning + thoughts[0].json[1:]
             return b'%b%b"' % (self._reasoning, b"".join([block.json[1:-1] for block in thoughts]))
         details = [unquote(block.seal.data).encode()[1:-1] for block in thoughts if block.seal]
         return b',"reasoning_details":[%b]' % b",".join(details)

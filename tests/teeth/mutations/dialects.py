@@ -362,7 +362,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "gemini: a signature moves to every later part",
-        "actors/adapters/gemini.py:GeminiWriter.write_block",
+        "actors/adapters/gemini.py:GeminiWriter.write_part",
         "signature, self._signature = (self._signature, None)",
         "signature = self._signature",
         (GEMINI_ENCODE, GEMINI_TURNS),
