@@ -306,13 +306,16 @@ class RenderWalk:
         kept: list[Block] = []
         for block in blocks:
             if isinstance(block, Text):
-                if block.json[1] in MAYBE_BLANK and dialect.turns.drop_empty_text and is_blank(block.json):
+                json = block.json
+                if json[1] in MAYBE_BLANK and dialect.turns.drop_empty_text and is_blank(json):
                     notes.losses["empty"] += 1
-                elif len(block.json) > longest:
+                elif len(json) > longest:
                     kept += _split_text(block, longest, dialect)
                 else:
                     kept.append(block)
-            elif isinstance(block, (ToolCall, ToolResult)):
+            elif isinstance(block, (ToolCall, ToolResult)) or (
+                not by_human and isinstance(block, (Thinking, ProviderBlock))
+            ):
                 kept.append(block)
             elif isinstance(block, Media):
                 if by_human and self._attachments.admit(block, dialect.media.user_kinds):
@@ -323,13 +326,11 @@ class RenderWalk:
             elif isinstance(block, Code):
                 notes.losses["code"] += 1
                 kept.append(Text(f"```{block.language}\n{block.source}\n```"))
-            elif isinstance(block, Thinking) and by_human:
+            elif isinstance(block, Thinking):
                 said = reasoning_as_text(block, self._target, notes)
                 kept += (said,) if said else ()
-            elif isinstance(block, ProviderBlock) and by_human:
+            elif isinstance(block, ProviderBlock):
                 kept += native_note(block, notes)
-            elif isinstance(block, (Thinking, ProviderBlock)):
-                kept.append(block)
             else:
                 assert_never(block)
         return kept

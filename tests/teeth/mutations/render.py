@@ -205,7 +205,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "walk: a text too long for the target is sent in full",
         "actors/core/render/walk.py:RenderWalk._supported_blocks",
-        "len(block.json) > longest",
+        "len(json) > longest",
         "False",
         ("tests/core/test_pairing.py",),
     ),
