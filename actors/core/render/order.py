@@ -12,6 +12,7 @@ affected, because their reasoning is bound to the bytes that were sent.
 """
 
 from collections.abc import Sequence, Set
+from functools import lru_cache
 from operator import is_
 from typing import TypeAlias
 
@@ -95,7 +96,13 @@ def add_required_reasoning(blocks: list[Block], dialect: Dialect, notes: Notes) 
     if fits:
         return blocks
     notes.fillers["thinking"] += 1
-    return [*blocks[:at], Thinking(dialect.reasoning.placeholder), *blocks[at:]]
+    return [*blocks[:at], placeholder_reasoning(dialect.reasoning.placeholder), *blocks[at:]]
+
+
+@lru_cache(maxsize=32)  # each dialect has one text
+def placeholder_reasoning(text: str) -> Thinking:
+    """Return the reasoning that is sent if the dialect requires reasoning and the answer has none."""
+    return Thinking(text)
 
 
 def _unchanged_count(original: Sequence[Block], sent: Sequence[Block], altered: Set[CallId]) -> int:

@@ -25,6 +25,7 @@ from actors.core.render.order import (
     add_required_reasoning,
     drop_unbound,
     move_calls_last,
+    placeholder_reasoning,
     split_calls,
 )
 from actors.core.render.sealed import (
@@ -431,7 +432,7 @@ class RenderWalk:
     def _write_filler_message(self, role: Role, kind: Filler, text: str) -> None:
         self._begin_message(role)
         if role == "assistant" and self._always_reasons:
-            self._writer.write_thinking(Thinking(self._dialect.reasoning.placeholder))
+            self._writer.write_thinking(placeholder_reasoning(self._dialect.reasoning.placeholder))
         self._writer.write_text(quote(text))
         self._notes.fillers[kind] += 1
 
