@@ -8,7 +8,7 @@ A tool call in a tool message belongs to the assistant (REQ-915-047); a result i
 to the tools. A message with blocks of several roles is split where the role changes.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import TypeAlias, get_args
 
@@ -40,7 +40,9 @@ SAID_BY: dict[type[Block], tuple[MessageRole, ...]] = {
 }
 """The roles that can write a block. A block in a message of another role is moved to the first role listed."""
 _ROLES = get_args(MessageRole)
-_BLOCKS = {role: frozenset(kind for kind, roles in SAID_BY.items() if role in roles) for role in _ROLES}
+_BLOCKS: Mapping[str, frozenset[type[Block]]] = {
+    role: frozenset(kind for kind, roles in SAID_BY.items() if role in roles) for role in _ROLES
+}
 """The blocks that a role can write."""
 
 
@@ -57,7 +59,7 @@ def attribute(messages: Iterable[PositionedMessage], remarks: ReportBuilder) -> 
 
 def is_attributed(message: Message) -> bool:
     """Return True if the message's role may contain every block of the message."""
-    return _BLOCKS.get(message.role, frozenset()).issuperset(map(type, message.blocks))
+    return message.role in _BLOCKS and _BLOCKS[message.role].issuperset(map(type, message.blocks))
 
 
 def _author_role(block: Block, role: MessageRole) -> MessageRole:
