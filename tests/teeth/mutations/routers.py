@@ -21,6 +21,7 @@ ROUTED = "tests/hosts/test_router.py"
 RAY = "tests/hosts/test_ray_hosts.py"
 LISTENER = "tests/hosts/test_listener.py"
 WORKERS = "docs/examples/with_uvicorn/workers.py"
+MATRIX = "tests/commands/test_hosts_matrix.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -181,6 +182,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "if self._is_due():\n    await self._refresh()",
         "await self._refresh()",
         (f"{DIRECTORIES}::test_concurrent_readers_share_one_read_per_period",),
+    ),
+    ),
+    Mutation(
+        "hosts matrix: copies of an ask in flight are further asks",
+        "actors/session/repeats.py:RepeatedAsks.try_answer",
+        "is_in_flight or any(each is not self._pending.current for each in accepted)",
+        "any(each is not self._pending.current for each in accepted)",
+        (f"{MATRIX}::test_copies_of_an_ask_at_several_hosts_cause_one_turn_while_a_host_is_killed",),
     ),
     Mutation(
         "host router: an outage of the journal makes all hosts disappear",
