@@ -5,7 +5,7 @@ that forwarded the request reads the headers and tries the next host. A handler 
 same way with `error_response`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from json import dumps
 
 from msgspec import Struct
@@ -103,6 +103,22 @@ def _status(error: ActorsError, *, is_rejection: bool) -> int:
         if isinstance(error, kind):
             return status
     return 503 if is_rejection else 500
+
+
+def closing(send: Send, is_leaving: Callable[[], bool]) -> Send:
+    """Return a function that sends a response, and asks the server to close the connection if this host is leaving.
+
+    A server that shuts down closes its connections, but may miss one that it has just accepted. As long as a client
+    uses that connection, the server does not end, and at last it cancels the client's request.
+    """
+
+    async def send_and_close(message: ASGIMessage) -> None:
+        if message["type"] == "http.response.start" and is_leaving():
+            kept = [header for header in message.get("headers", ()) if header[0].lower() != b"connection"]
+            message = {**message, "headers": [*kept, (b"connection", b"close")]}
+        await send(message)
+
+    return send_and_close
 
 
 class MarkedResponse:

@@ -29,7 +29,7 @@ from actors.hosts.requests import (
     read_request,
     run_while_connected,
 )
-from actors.hosts.responses import MarkedResponse, error_messages, json_messages
+from actors.hosts.responses import MarkedResponse, closing, error_messages, json_messages
 from actors.hosts.routing import RoutingTable
 from actors.hosts.search import HostSearch
 from actors.hosts.shutdown import call_at_signals
@@ -68,6 +68,7 @@ class SessionRouter:
         self._app, self._session_id = app, session_id
         self._limits = limits or RouterLimits()
         self._requests: _RequestRouter | None = None
+        self._shutdown: _Shutdown | None = None
         self._lifespan_state: dict[str, object] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -76,6 +77,8 @@ class SessionRouter:
             self._lifespan_state = scope.get("state")
         elif self._lifespan_state and not scope.get("state"):
             scope["state"] = self._lifespan_state.copy()  # a further listener of this process has no lifespan
+        if scope["type"] == "http" and scope.get("http_version", "1.1").startswith("1"):
+            send = closing(send, self._is_leaving)
         requests = self._requests
         is_routed = scope["type"] == "http" and (requests is not None or is_forwarded(scope))
         session = self._session_id(scope) if is_routed else None
@@ -87,6 +90,10 @@ class SessionRouter:
             with suppress(ClientDisconnected):
                 if (request := await self._read(session, scope, receive, send)) is not None:
                     await requests.find_host(request, receive, send)
+
+    def _is_leaving(self) -> bool:
+        """Return True if this host has begun to leave."""
+        return self._shutdown is not None and self._shutdown.leaving.is_set()
 
     async def _answer_forwarded(
         self, session: str, scope: Scope, receive: Receive, response: MarkedResponse
@@ -135,7 +142,8 @@ class SessionRouter:
         """Route requests during the block. Use this method in the lifespan of the application, inside the runtime.
 
         At SIGTERM or SIGINT, or else at the end of the block, the runtime is drained: its sessions move to other
-        hosts, which ends their streams of events. Streams that other hosts send through this host end too.
+        hosts, which ends their streams of events. Streams that other hosts send through this host end too. From then
+        on, each response over HTTP/1 closes its connection, so that the client connects to another host.
 
         Args:
             runtime: The runtime of this host. Other hosts forward requests to its `address`, which is a URL.
@@ -148,7 +156,7 @@ class SessionRouter:
         if rebalance is not None:
             start_rebalancing(runtime, rebalance)
         transport = HttpTransport(environ={}, connections=CONNECTIONS)
-        shutdown = _Shutdown(runtime, rate, timeout)
+        self._shutdown = shutdown = _Shutdown(runtime, rate, timeout)
         try:
             with call_at_signals(shutdown.begin):
                 self._requests = _RequestRouter(self._app, runtime, transport, self._limits, shutdown.leaving)

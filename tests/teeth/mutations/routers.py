@@ -183,6 +183,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         "await self._refresh()",
         (f"{DIRECTORIES}::test_concurrent_readers_share_one_read_per_period",),
     ),
+    Mutation(
+        "host router: clients keep their connections to a host that leaves",
+        f"{ROUTER}:SessionRouter._is_leaving",
+        "self._shutdown is not None and self._shutdown.leaving.is_set()",
+        "False",
+        (
+            "tests/hosts/test_leaving.py::test_a_host_that_leaves_closes_each_connection_after_its_next_response",
+        ),
+    ),
+    Mutation(
+        "host router: a response over HTTP/2 closes its connection",
+        f"{ROUTER}:SessionRouter.__call__",
+        "scope.get('http_version', '1.1').startswith('1')",
+        "True",
+        ("tests/hosts/test_leaving.py::test_responses_over_http_2_have_no_header_for_their_connection",),
     ),
     Mutation(
         "hosts matrix: copies of an ask in flight are further asks",
