@@ -1,4 +1,8 @@
-"""Read the list of hosts from the journal at most once per period, for all requests of a router together."""
+"""Read the list of hosts from the journal at most once per period, for all requests of a router together.
+
+The list is read earlier if a lease in it expires before the end of the period. Hosts renew their leases in time, so
+such a host is most likely suspended or unreachable.
+"""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -8,7 +12,9 @@ from actors.errors import JournalError
 from actors.journal.storage.hosts import Host
 
 PERIOD = 1.0
-"""Minimum number of seconds between two reads of the journal."""
+"""Number of seconds between two reads of the journal."""
+MINIMUM = 0.05
+"""Number of seconds until the next read if a lease expires even earlier."""
 
 
 class HostDirectory:
@@ -27,7 +33,7 @@ class HostDirectory:
         self._read, self._clock = read, clock
         self._hosts: Sequence[Host] = ()
         self._until: float | None = None
-        self._reading = anyio.Lock()
+        self._reading, self._refreshed = anyio.Lock(), anyio.Event()
         self.is_current: bool = False
         """Whether the last attempt to read the journal succeeded."""
 
@@ -41,11 +47,14 @@ class HostDirectory:
 
     async def wait_gone(self, address: str) -> None:
         """Wait until no live host has this address: the host has left, or its lease has expired."""
+        seconds = PERIOD  # so that a shorter wait causes no read
         while True:
-            await anyio.sleep(PERIOD)
+            with anyio.move_on_after(seconds):
+                await self._refreshed.wait()
             hosts = await self.hosts()
             if self.is_current and all(host.address != address for host in hosts):
                 return
+            seconds = max(0.0, (self._until or 0.0) - self._clock())
 
     def _is_due(self) -> bool:
         return self._until is None or self._clock() >= self._until
@@ -56,4 +65,11 @@ class HostDirectory:
             self.is_current = True
         except JournalError:
             self.is_current = False
-        self._until = self._clock() + PERIOD
+        self._until = self._clock() + self._period()
+        self._refreshed.set()
+        self._refreshed = anyio.Event()
+
+    def _period(self) -> float:
+        """Return the number of seconds until the next read."""
+        leases = [host.remaining_lease for host in self._hosts if host.remaining_lease is not None]
+        return min(PERIOD, max(MINIMUM, min(leases, default=PERIOD))) if self.is_current else PERIOD

@@ -6,8 +6,9 @@ import anyio
 import anyio.lowlevel
 import pytest
 
+from actors.core.data.record import replace
 from actors.errors import JournalUnavailable
-from actors.hosts.directory import PERIOD, HostDirectory
+from actors.hosts.directory import MINIMUM, PERIOD, HostDirectory
 from actors.journal.storage.hosts import Host
 
 pytestmark = pytest.mark.anyio
@@ -98,3 +99,29 @@ async def test_a_host_is_gone_when_a_current_list_lacks_its_address(monkeypatch:
             journal.is_failing = False
             journal.now += PERIOD
     assert gone == ["b"]
+
+
+@pytest.mark.parametrize(("lease", "seconds"), [(PERIOD / 2, PERIOD / 2), (MINIMUM / 2, MINIMUM)])
+async def test_the_list_is_read_again_when_a_lease_in_it_has_expired(lease: float, seconds: float) -> None:
+    journal = Journal()
+    journal.hosts = [HOSTS[0], replace(HOSTS[1], remaining_lease=lease)]
+    await journal.directory.hosts()
+    journal.now += seconds - 0.001
+    await journal.directory.hosts()
+    assert journal.reads == 1
+    journal.now += 0.002
+    await journal.directory.hosts()
+    assert journal.reads == 2
+
+
+async def test_all_waiters_learn_from_one_read_that_a_host_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("actors.hosts.directory.PERIOD", 3600.0)
+    journal = Journal()
+    journal.hosts = HOSTS[:1]
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            for _ in range(2):
+                tasks.start_soon(journal.directory.wait_gone, "http://b")
+            await anyio.wait_all_tasks_blocked()
+            assert await journal.directory.hosts() == HOSTS[:1]
+    assert journal.reads == 1

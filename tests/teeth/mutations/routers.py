@@ -184,6 +184,20 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{DIRECTORIES}::test_concurrent_readers_share_one_read_per_period",),
     ),
     Mutation(
+        "host router: the end of a lease is noticed at the next regular read",
+        f"{DIRECTORY}._period",
+        "min(PERIOD, max(MINIMUM, min(leases, default=PERIOD)))",
+        "PERIOD",
+        (f"{DIRECTORIES}::test_the_list_is_read_again_when_a_lease_in_it_has_expired",),
+    ),
+    Mutation(
+        "host router: a read of the list informs one waiter only",
+        f"{DIRECTORY}._refresh",
+        "self._refreshed.set()",
+        "pass",
+        (f"{DIRECTORIES}::test_all_waiters_learn_from_one_read_that_a_host_is_gone",),
+    ),
+    Mutation(
         "host router: clients keep their connections to a host that leaves",
         f"{ROUTER}:SessionRouter._is_leaving",
         "self._shutdown is not None and self._shutdown.leaving.is_set()",
