@@ -46,8 +46,13 @@ def test_a_restarted_host_takes_over_its_own_sessions() -> None:
     assert take_over_times(records, "a", 1.0) == [2.0]
 
 
-def test_a_request_that_waits_for_the_suspended_host_itself_is_no_take_over() -> None:
-    records = [AskRecord("s", 0.0, 0.5, via="b", host="a"), AskRecord("s", 0.6, 9.0, via="a", host="b")]
+@pytest.mark.parametrize("host", ["a", "b"])
+def test_a_request_that_waits_for_the_suspended_host_itself_is_no_take_over(host: str) -> None:
+    records = [
+        AskRecord("s", 0.0, 0.5, via="b", host="a"),
+        AskRecord("s", 0.6, 9.0, via="a", host=host),
+        AskRecord("s", 9.0, 9.5, via="b", host=host),
+    ]
     assert take_over_times(records, "a", 1.0) == []
 
 

@@ -190,7 +190,7 @@ CASES: Mapping[str, Case] = {
     "kill": Case(kill),
     "replace": Case(replace_killed),
     "suspend": Case(suspend),
-    "roll": Case(roll),
+    "roll": Case(roll, Traffic(pause=0.25)),
     "join": Case(join, Traffic(pause=0.5)),
     "failover": Case(fail_over, Traffic(has_outage=True), needs_standby=True),
     "repeat": Case(repeat_keys, Traffic(copies=4, spread=0.2)),

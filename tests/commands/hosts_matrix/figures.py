@@ -39,24 +39,23 @@ class AskRecord(Struct, frozen=True):
 def take_over_times(records: Sequence[AskRecord], address: str, at: float) -> list[float]:
     """Return the seconds from the end of a host to the first answer of each session that the host owned.
 
-    A session is left out if its client had sent the request to that host itself and waited for its answer.
+    A session is left out if its client had sent a request to that host itself before, and received the answer after.
 
     Args:
         records: The records in the order of their answers.
         address: The address of the host, which another process may use afterwards.
         at: The time at which the host was killed or suspended.
     """
-    owners, firsts = dict[str, str](), dict[str, AskRecord]()
+    owners, firsts, waited = dict[str, str](), dict[str, AskRecord](), set[str]()
     for each in records:
         if each.ended <= at:
             owners[each.session] = each.host
+        elif each.via == address and each.began <= at:
+            waited.add(each.session)
         elif each.host != address or each.began > at:  # not an earlier answer of the host
             firsts.setdefault(each.session, each)
-    return [
-        each.ended - at
-        for session, each in firsts.items()
-        if owners.get(session) == address and (each.via != address or each.began > at)
-    ]
+    taken_over = {session for session, owner in owners.items() if owner == address} - waited
+    return [each.ended - at for session, each in firsts.items() if session in taken_over]
 
 
 def movement_times(records: Sequence[AskRecord]) -> list[float]:
