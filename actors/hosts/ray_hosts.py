@@ -24,6 +24,7 @@ from actors.hosts.balancing import PERIOD, start_rebalancing
 from actors.hosts.directory import HostDirectory
 from actors.hosts.limits import RouterLimits
 from actors.hosts.local import ensure_answered
+from actors.hosts.preparation import import_turn_modules
 from actors.hosts.race import Interrupted, run_unless
 from actors.hosts.rejections import Rejection, rejection_of
 from actors.hosts.routing import RoutingTable
@@ -66,6 +67,7 @@ class HostActor:
     """
 
     def __init__(self, name: str, make_runtime: MakeRuntime, open_session: OpenSession) -> None:
+        import_turn_modules()
         self._open = open_session
         self._loop = asyncio.get_running_loop()
         self._runtime: asyncio.Future[Runtime] = self._loop.create_future()

@@ -20,6 +20,7 @@ from actors.hosts.directory import HostDirectory
 from actors.hosts.forwarding import Forwarder
 from actors.hosts.limits import RouterLimits
 from actors.hosts.local import run_app
+from actors.hosts.preparation import import_turn_modules
 from actors.hosts.rejections import Rejection
 from actors.hosts.requests import (
     BodyTooLarge,
@@ -65,6 +66,7 @@ class SessionRouter:
     def __init__(
         self, app: ASGIApp, session_id: Callable[[Scope], str | None], *, limits: RouterLimits | None = None
     ) -> None:
+        import_turn_modules()
         self._app, self._session_id = app, session_id
         self._limits = limits or RouterLimits()
         self._requests: _RequestRouter | None = None

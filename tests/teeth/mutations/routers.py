@@ -214,6 +214,15 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/hosts/test_leaving.py::test_responses_over_http_2_have_no_header_for_their_connection",),
     ),
     Mutation(
+        "host router: the first ask of a host imports the modules of a turn",
+        "actors/hosts/preparation.py:import_turn_modules",
+        "for name in MODULES:\n    import_module(name)",
+        "",
+        (
+            "tests/hosts/test_preparation.py::test_the_first_ask_of_a_host_imports_only_modules_of_its_backend",
+        ),
+    ),
+    Mutation(
         "hosts matrix: copies of an ask in flight are further asks",
         "actors/session/repeats.py:RepeatedAsks.try_answer",
         "is_in_flight or any(each is not self._pending.current for each in accepted)",
