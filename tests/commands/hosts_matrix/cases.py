@@ -122,10 +122,11 @@ async def join(hosts: Hosts) -> str:
 
 
 async def fail_over(hosts: Hosts) -> str:
-    """Kill the machine of the journal's primary, and promote its synchronous standby."""
+    """Kill the machine of the journal's primary, and promote its synchronous standby after the leases have expired."""
     assert hosts.site is not None
     at = monotonic()
     await anyio.to_thread.run_sync(hosts.site.fail, "kill")
+    await anyio.sleep(2 * LEASE)
     await anyio.to_thread.run_sync(hosts.site.take_over, "kill")
     seconds = monotonic() - at
     await hosts.wait_for_asks()
