@@ -13,7 +13,7 @@ from actors.journal.storage.hosts import Host
 
 PERIOD = 1.0
 """Number of seconds between two reads of the journal."""
-MINIMUM = 0.05
+SHORTEST_PERIOD = 0.2
 """Number of seconds until the next read if a lease expires even earlier."""
 
 
@@ -34,6 +34,9 @@ class HostDirectory:
         self._hosts: Sequence[Host] = ()
         self._until: float | None = None
         self._reading, self._refreshed = anyio.Lock(), anyio.Event()
+        self._reads = self._newest = (
+            0  # the number of reads that have begun, and the read that returned the list
+        )
         self.is_current: bool = False
         """Whether the last attempt to read the journal succeeded."""
 
@@ -47,22 +50,25 @@ class HostDirectory:
 
     async def wait_gone(self, address: str) -> None:
         """Wait until no live host has this address: the host has left, or its lease has expired."""
-        seconds = PERIOD  # so that a shorter wait causes no read
+        seconds, earlier = PERIOD, self._reads  # so that a shorter wait causes no read
         while True:
             with anyio.move_on_after(seconds):
                 await self._refreshed.wait()
             hosts = await self.hosts()
-            if self.is_current and all(host.address != address for host in hosts):
-                return
+            is_absent = all(host.address != address for host in hosts)
+            if self.is_current and is_absent and self._newest > earlier:
+                return  # an earlier read may have begun before the host joined
             seconds = max(0.0, (self._until or 0.0) - self._clock())
 
     def _is_due(self) -> bool:
         return self._until is None or self._clock() >= self._until
 
     async def _refresh(self) -> None:
+        self._reads += 1
+        number = self._reads
         try:
             self._hosts = await self._read()
-            self.is_current = True
+            self._newest, self.is_current = number, True
         except JournalError:
             self.is_current = False
         self._until = self._clock() + self._period()
@@ -72,4 +78,4 @@ class HostDirectory:
     def _period(self) -> float:
         """Return the number of seconds until the next read."""
         leases = [host.remaining_lease for host in self._hosts if host.remaining_lease is not None]
-        return min(PERIOD, max(MINIMUM, min(leases, default=PERIOD))) if self.is_current else PERIOD
+        return min(PERIOD, max(SHORTEST_PERIOD, min(leases, default=PERIOD))) if self.is_current else PERIOD

@@ -27,8 +27,9 @@ OMITTED = frozenset({b"date", b"server", ANSWERED})
 """Headers of a response that the server of this host adds, or that only routers read."""
 
 
-GATEWAY_ERRORS = (502, 504)
-"""The statuses with which a proxy answers if the host behind it ended or did not answer in time."""
+GATEWAY_TIMEOUT = 504
+"""The status with which a proxy answers if the host behind it did not answer in time. With 502, the proxy may have had
+no connection to the host."""
 
 
 class Forwarder:
@@ -91,7 +92,7 @@ class Forwarder:
         try:
             async with exchange as answer:
                 if all(name != ANSWERED for name, _ in answer.raw_headers):
-                    sent = exchange if answer.status in GATEWAY_ERRORS else None
+                    sent = exchange if answer.status == GATEWAY_TIMEOUT else None
                     return _failure(request, address, "no SessionRouter answers at this address", sent)
                 rejection = rejection_in(answer.raw_headers, request.session, address)
                 if rejection is None:

@@ -1,6 +1,6 @@
 """Import the modules of a turn when a host starts.
 
-Otherwise, the first ask of the process imports them. This takes 0.2 s of CPU time. Meanwhile, the event loop does not
+Otherwise, the first ask of the process imports them. This takes 0.1 s of CPU time. Meanwhile, the event loop does not
 run, and all sessions that have moved to the new host wait.
 """
 

@@ -51,6 +51,8 @@ BUFFERED = 64
 LISTING = 5.0
 """Maximum number of seconds to wait for the list of hosts from one actor."""
 
+EARLY = 10.0
+"""Seconds within which the end of an actor counts as caused by a stream that was repeated there."""
 RESTARTING = 0.1
 """Seconds between two attempts to reach an actor that Ray restarts."""
 RETRY = 1.0
@@ -265,10 +267,9 @@ class RayHosts:
                         break
                     search.accept()
                     if isinstance(item, DurableEvent) and not getattr(item, "more", False):
-                        after = item.seq
-                        search = self._search(
-                            session
-                        )  # after progress, a further attempt has the full limits
+                        # after progress, a further attempt has the full limits
+                        after, stream = item.seq, self._stream
+                        search = self._search(session)
                         search.address = address
                     yield item
             if rejection is None:
@@ -336,13 +337,16 @@ class RayHosts:
     async def _stream_again(
         self, address: str, session: str, after: int
     ) -> AsyncGenerator[SessionEvent | Rejection, None]:
-        """Repeat `_stream` at an actor that answers calls. If the stream then fails, the actor has lost the call."""
+        """Repeat `_stream` at an actor that answers calls. If the stream soon fails, the actor has lost the call."""
+        clock = asyncio.get_running_loop().time
+        began = clock()
         if (rejection := await self._ping(address, session)) is not None:
             yield rejection
             return
         async with aclosing(self._stream(address, session, after)) as items:
             async for item in items:
-                yield _as_lost(item) if isinstance(item, Rejection) else item
+                is_early = clock() - began < EARLY
+                yield _as_lost(item) if is_early and isinstance(item, Rejection) else item
 
     async def _stream(
         self, address: str, session: str, after: int
@@ -404,5 +408,5 @@ class RayHosts:
 
 
 def _as_lost(rejection: Rejection) -> Rejection:
-    """Return the rejection of a call that was sent to an actor which had just answered."""
+    """Return the rejection of a call that an actor has received and not answered."""
     return Rejection("lost", rejection.error) if rejection.kind == "unreachable" else rejection

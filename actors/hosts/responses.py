@@ -41,7 +41,7 @@ ANSWERED = b"actors-host"
 RETRY_AFTER = "1"
 """Seconds after which a client should repeat a request that no host accepted."""
 NO_HOST = "No host can answer this request at the moment; repeat it, with its Idempotency-Key if it has one"
-ENDED = "The session ended during the request"
+SESSION_ENDED = "The session ended during the request"
 """The messages for a client, instead of errors that name hosts."""
 MISDIRECTED = 421
 """The status of a request that reached a host which does not own the session."""
@@ -105,7 +105,7 @@ def _status(error: ActorsError, *, is_rejection: bool) -> int:
     return 503 if is_rejection else 500
 
 
-def closing(send: Send, is_leaving: Callable[[], bool]) -> Send:
+def close_when_leaving(send: Send, is_leaving: Callable[[], bool]) -> Send:
     """Return a function that sends a response, and asks the server to close the connection if this host is leaving.
 
     A server that shuts down closes its connections, but may miss one that it has just accepted. As long as a client
@@ -155,7 +155,7 @@ def error_messages(error: ActorsError, *, is_final: bool) -> Sequence[ASGIMessag
     raw = [(name.encode(), value.encode("latin-1")) for name, value in headers.items() if name not in own]
     text = str(error)
     if is_final and status == 503:
-        text = ENDED if isinstance(error, SessionClosed) else NO_HOST
+        text = SESSION_ENDED if isinstance(error, SessionClosed) else NO_HOST
     return json_messages(status, {"error": text}, raw)
 
 

@@ -30,7 +30,7 @@ from actors.hosts.requests import (
     read_request,
     run_while_connected,
 )
-from actors.hosts.responses import MarkedResponse, closing, error_messages, json_messages
+from actors.hosts.responses import MarkedResponse, close_when_leaving, error_messages, json_messages
 from actors.hosts.routing import RoutingTable
 from actors.hosts.search import HostSearch
 from actors.hosts.shutdown import call_at_signals
@@ -80,7 +80,7 @@ class SessionRouter:
         elif self._lifespan_state and not scope.get("state"):
             scope["state"] = self._lifespan_state.copy()  # a further listener of this process has no lifespan
         if scope["type"] == "http" and scope.get("http_version", "1.1").startswith("1"):
-            send = closing(send, self._is_leaving)
+            send = close_when_leaving(send, self._is_leaving)
         requests = self._requests
         is_routed = scope["type"] == "http" and (requests is not None or is_forwarded(scope))
         session = self._session_id(scope) if is_routed else None

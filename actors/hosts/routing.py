@@ -132,7 +132,8 @@ class RequestRoute:
         self._rejection: Rejection | None = None
         self._tried = set[str]()
         self._attempts = self._ended = self._waits = 0
-        self._name, self._lost = "", set[str]()
+        self._name = ""  # of the current host; empty if the list of hosts does not contain its address
+        self._lost = set[tuple[str, str]]()  # address and name of each host that has lost the request
         self._avoided = OrderedDict[str, float]()
         self._idle, self._since = 0.0, now
         self._has_waited = False
@@ -141,14 +142,14 @@ class RequestRoute:
         """Return the next step.
 
         Args:
-            hosts: The live hosts of the journal. They are not needed if the table knows a reachable owner.
+            hosts: The live hosts of the journal. They are not needed if the owner is this host and has
+                not lost the request a short time ago.
             now: The time in seconds.
         """
         self._count_idle(now)
-        is_exhausted = self._rejection is not None and self._is_exhausted()
-        if len(self._lost) >= LOST or (is_exhausted and len(self._lost) > 1):
+        if len(self._lost) >= LOST or (len(self._lost) > 1 and self._idle >= self._limits.deadline):
             return GiveUp(RequestLost(_lost_text(self._session, len(self._lost))))
-        if self._rejection is not None and is_exhausted:
+        if self._rejection is not None and self._is_exhausted():
             return GiveUp(self._rejection.error)
         address = self._choose(hosts, now)
         if address in self._tried and not self._has_waited:
@@ -156,7 +157,7 @@ class RequestRoute:
         self._has_waited = False
         self._attempts += 1
         self._tried.add(address)
-        self._name = next((host.name for host in hosts if host.address == address), address)
+        self._name = next((host.name for host in hosts if host.address == address), "")
         return SendTo(address)
 
     def record(self, address: str, rejection: Rejection, now: float) -> None:
@@ -165,12 +166,24 @@ class RequestRoute:
         self._rejection = rejection
         self._ended += rejection.kind == "ended"
         if rejection.kind == "lost":
-            self._lost.add(self._name)
+            self._count_loss(address)
             self._avoided[address] = now + self._limits.exclusion_time
         self._table.forget_owner(self._session, address)
         self._table.record(address, rejection, now)
         if rejection.kind == "leased" and rejection.owner:
             self._table.record_owner(self._session, rejection.owner)
+
+    def _count_loss(self, address: str) -> None:
+        """Count a host once, also if its name is known only at some of its losses."""
+        if self._name:
+            self._lost.discard((address, ""))
+        elif any(lost == address for lost, _ in self._lost):
+            return
+        self._lost.add((address, self._name))
+
+    def avoids(self, address: str, now: float) -> bool:
+        """Return True if the request is not sent to this address, which lost it a short time ago."""
+        return address in _current(self._avoided, now)
 
     def record_answer(self, address: str) -> None:
         """Record that the host at this address answered the request, so it owns the session."""

@@ -58,11 +58,11 @@ class HostSearch:
         although the list may be too old to contain it.
         """
         owner = self._table.reachable_owner(self._session, now)
-        if owner in (self._here, self._named):
+        if owner == self._here and not self._route.avoids(owner, now):
             return ()
         hosts = await self._directory.hosts()
-        is_listed = any(host.address == owner for host in hosts)
-        if owner is not None and hosts and self._directory.is_current and not is_listed:
+        is_missing = self._directory.is_current and all(host.address != owner for host in hosts)
+        if owner is not None and owner != self._named and hosts and is_missing:
             self._table.forget_owner(self._session, owner)
         return hosts
 

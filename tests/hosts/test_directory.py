@@ -8,7 +8,7 @@ import pytest
 
 from actors.core.data.record import replace
 from actors.errors import JournalUnavailable
-from actors.hosts.directory import MINIMUM, PERIOD, HostDirectory
+from actors.hosts.directory import PERIOD, SHORTEST_PERIOD, HostDirectory
 from actors.journal.storage.hosts import Host
 
 pytestmark = pytest.mark.anyio
@@ -74,6 +74,40 @@ async def test_the_last_list_stays_in_use_while_the_journal_cannot_be_read() -> 
     assert await journal.directory.hosts() == []
 
 
+async def test_a_read_that_began_before_a_request_does_not_show_that_its_host_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The host may have joined in the meantime."""
+    monkeypatch.setattr("actors.hosts.directory.PERIOD", 0.001)
+    begun, ended, reads, gone = anyio.Event(), anyio.Event(), list[int](), list[str]()
+
+    async def read() -> Sequence[Host]:
+        reads.append(len(reads))
+        if len(reads) == 1:
+            begun.set()
+            await ended.wait()
+            return HOSTS[:1]
+        return HOSTS
+
+    directory = HostDirectory(read)
+
+    async def wait() -> None:
+        await directory.wait_gone("http://b")
+        gone.append("b")
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(directory.hosts)
+            await begun.wait()
+            tasks.start_soon(wait)
+            await anyio.lowlevel.checkpoint()
+            ended.set()
+            while len(reads) < 3:
+                await anyio.lowlevel.checkpoint()
+            tasks.cancel_scope.cancel()
+    assert gone == []
+
+
 async def test_a_host_is_gone_when_a_current_list_lacks_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("actors.hosts.directory.PERIOD", 0.001)
     journal = Journal()
@@ -101,7 +135,9 @@ async def test_a_host_is_gone_when_a_current_list_lacks_its_address(monkeypatch:
     assert gone == ["b"]
 
 
-@pytest.mark.parametrize(("lease", "seconds"), [(PERIOD / 2, PERIOD / 2), (MINIMUM / 2, MINIMUM)])
+@pytest.mark.parametrize(
+    ("lease", "seconds"), [(PERIOD / 2, PERIOD / 2), (SHORTEST_PERIOD / 2, SHORTEST_PERIOD)]
+)
 async def test_the_list_is_read_again_when_a_lease_in_it_has_expired(lease: float, seconds: float) -> None:
     journal = Journal()
     journal.hosts = [HOSTS[0], replace(HOSTS[1], remaining_lease=lease)]

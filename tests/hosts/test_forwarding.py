@@ -189,7 +189,7 @@ async def test_a_program_that_is_no_router_is_unreachable() -> None:
         assert found.messages == []
 
 
-@pytest.mark.parametrize(("status", "kind"), [(502, "lost"), (503, "unreachable"), (504, "lost")])
+@pytest.mark.parametrize(("status", "kind"), [(502, "unreachable"), (503, "unreachable"), (504, "lost")])
 async def test_a_proxy_that_gets_no_answer_from_its_host_may_have_sent_the_request(
     status: int, kind: str
 ) -> None:

@@ -88,6 +88,7 @@ def test_every_request_ends_within_its_limits_and_obeys_the_rules(
             known, unreachable, step = table.reachable_owner("s", now), table.unreachable(now), after
         else:
             assert not attempts[step.address], "a host is tried again without a wait"
+        assert len(lost) < LOST, "a request is sent again after several hosts have lost it"
         avoided = {address for address, until in lost.items() if until > now}
         assert known in (None, step.address) or known in avoided, "a reachable owner is not followed"
         for excluded in (unreachable, avoided):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from actors.errors import JournalUnavailable, SessionLeased
+from actors.errors import HostUnavailable, JournalUnavailable, SessionLeased
 from actors.hosts import RouterLimits
 from actors.hosts.directory import HostDirectory
 from actors.hosts.rejections import Rejection
@@ -16,6 +16,7 @@ pytestmark = pytest.mark.anyio
 
 LIVE, LEFT, HERE = "http://live", "http://left", "http://here"
 HOSTS = [Host(LIVE, LIVE, "serving", 0, 0.0, 10.0)]
+LOST = Rejection("lost", HostUnavailable("no answer"))
 
 
 class Knowledge:
@@ -57,6 +58,25 @@ async def test_an_owner_is_followed_while_the_list_of_hosts_is_not_current() -> 
     await known.directory.hosts()
     known.hosts, known.now = None, 200.0
     assert await known.search().next_address() == LEFT
+
+
+async def test_a_named_owner_that_loses_a_request_is_known_by_its_name() -> None:
+    """Otherwise, it would count as two hosts when it loses the request again."""
+    search = Knowledge(LIVE, [Host("process", LIVE, "serving", 0, 0.0, 10.0)]).search()
+    assert await search.next_address() == LIVE
+    search.reject(Rejection("leased", SessionLeased("leased", address=LIVE), LIVE))
+    assert await search.next_address() == LIVE
+    search.reject(LOST)
+    assert search._route._lost == {(LIVE, "process")}
+
+
+async def test_this_host_is_avoided_after_it_has_lost_the_request() -> None:
+    search = Knowledge(HERE, HOSTS).search()
+    assert await search.next_address() == HERE
+    search.reject(LOST)
+    assert await search.next_address() == LIVE
+    search.reject(Rejection("leased", SessionLeased("leased", address=HERE), HERE))
+    assert await search.next_address() == LIVE
 
 
 async def test_an_owner_that_a_host_has_just_named_is_followed() -> None:

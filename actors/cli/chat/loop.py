@@ -15,6 +15,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import TypeAlias
 
 import anyio
+from anyio.abc import TaskStatus
 
 from actors.cli.answer import failure_reason
 from actors.cli.approvals import Approvals, call_text
@@ -63,7 +64,8 @@ class Chat:
         await self._print_introduction()
         self._terminal.print(f"{self._session.target}. /help shows the commands, /quit leaves.", "dim")
         async with anyio.create_task_group() as tasks:
-            for task in (self._watch_signals, self._run_turns, self._poll_ended_calls, self._cancel_turns):
+            await tasks.start(self._watch_signals)  # before the prompt, at which a user may send one
+            for task in (self._run_turns, self._poll_ended_calls, self._cancel_turns):
                 tasks.start_soon(task)
             with self._state.reading:
                 await self._read_lines()
@@ -238,8 +240,9 @@ class Chat:
             self._cancel = anyio.Event()
             await self._session.cancel()
 
-    async def _watch_signals(self) -> None:
+    async def _watch_signals(self, *, task_status: TaskStatus[None]) -> None:
         with anyio.open_signal_receiver(*OF_SIGNAL) as signals:
+            task_status.started()
             async for number in signals:
                 code = OF_SIGNAL[number]
                 if self._state.code is not None:

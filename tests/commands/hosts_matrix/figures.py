@@ -5,6 +5,7 @@ Out: seconds.
 """
 
 from collections.abc import Collection, Iterator, Sequence
+from math import ceil
 
 from msgspec import Struct
 
@@ -80,4 +81,4 @@ def is_even(counts: Collection[int]) -> bool:
 
 def percentile(values: Sequence[float], part: float) -> float:
     """Return the smallest value that is not exceeded by this part of all values."""
-    return sorted(values)[min(len(values) - 1, int(part * len(values)))]
+    return sorted(values)[max(0, ceil(part * len(values)) - 1)]
