@@ -58,7 +58,7 @@ class HostSearch:
         although the list may be too old to contain it.
         """
         owner = self._table.reachable_owner(self._session, now)
-        if owner == self._here and not self._route.avoids(owner, now):
+        if owner is not None and owner == self._here and not self._route.avoids(owner, now):
             return ()
         hosts = await self._directory.hosts()
         is_missing = self._directory.is_current and all(host.address != owner for host in hosts)

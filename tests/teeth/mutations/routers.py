@@ -474,7 +474,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "host router: the name of a named owner is not looked up",
         f"{SEARCH}:HostSearch._read_hosts",
-        "owner == self._here and not self._route.avoids(owner, now)",
+        "owner is not None and owner == self._here and not self._route.avoids(owner, now)",
         "owner in (self._here, self._named)",
         (
             f"{SEARCHES}::test_a_named_owner_that_loses_a_request_is_known_by_its_name",
