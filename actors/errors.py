@@ -184,10 +184,7 @@ class Overloaded(ProviderError):
 
 
 class CircuitOpen(ProviderError):
-    """The backend's circuit breaker is open, after repeated failures or because the provider requested a long wait.
-
-    Nothing was sent.
-    """
+    """The backend's circuit breaker is open, after repeated failures or a requested wait. Nothing was sent."""
 
 
 class CredentialFailed(ProviderError):
@@ -333,8 +330,7 @@ class HostUnavailable(SessionError):
 class RequestLost(HostUnavailable):
     """Several hosts did not answer a request that was sent to them: they ended, or stopped answering.
 
-    The request may be the cause, for example by using all memory. So a router gives it up, and no client should repeat
-    it automatically.
+    The request may be the cause. So a router gives it up, and no client should repeat it automatically.
     """
 
 

@@ -90,7 +90,7 @@ class SessionRouter:
             await self._answer_forwarded(session, scope, receive, MarkedResponse(send))
         else:
             with suppress(ClientDisconnected):
-                if (request := await self._read(session, scope, receive, send)) is not None:
+                if (request := await self._read_request(session, scope, receive, send)) is not None:
                     await requests.find_host(request, receive, send)
 
     def _is_leaving(self) -> bool:
@@ -102,7 +102,7 @@ class SessionRouter:
     ) -> None:
         """Answer a request that another host has forwarded, or reject it."""
         with suppress(ClientDisconnected):
-            if (request := await self._read(session, scope, receive, response.send)) is None:
+            if (request := await self._read_request(session, scope, receive, response.send)) is None:
                 return
             try:
                 rejection = await run_app(self._app, request, receive, response.send)
@@ -113,7 +113,9 @@ class SessionRouter:
             if rejection is not None:
                 await _send_all(response.send, error_messages(rejection.error, is_final=False))
 
-    async def _read(self, session: str, scope: Scope, receive: Receive, send: Send) -> SessionRequest | None:
+    async def _read_request(
+        self, session: str, scope: Scope, receive: Receive, send: Send
+    ) -> SessionRequest | None:
         """Read a request. If it is invalid, answer it and return None.
 
         Raises:

@@ -180,7 +180,7 @@ class JournalActor(Actor[JournalCommand]):
             case ListHosts(count_sessions=count_sessions):
                 return partial(storage.hosts, count_sessions=count_sessions)
             case ListOwned(after=after):
-                return partial(storage.owned, after)
+                return partial(storage.owned_sessions, after)
             case _:
                 assert_never(command)
 

@@ -78,7 +78,7 @@ class ForwardedRequest(AbstractAsyncContextManager[ForwardedResponse], Protocol)
 
     @property
     def is_sent(self) -> bool:
-        """Whether a part of the request was written to a connection, so that the server may have acted on it."""
+        """True if a part of the request was written to a connection, so that the server may have acted on it."""
         ...
 
 

@@ -207,7 +207,7 @@ def test_an_assigned_session_belongs_to_the_other_host_at_once(hosts: Hosts) -> 
     (outcome,) = hosts.mine.append([Entry("one", claim.fence, (to("stale"),))])
     assert isinstance(outcome, Fenced)
     hosts.mine.release("one", claim.fence)  # no effect: the claim is not the current one
-    assert list(hosts.theirs.owned()) == [ClaimedSession("one", claim.fence + 1)]
+    assert list(hosts.theirs.owned_sessions()) == [ClaimedSession("one", claim.fence + 1)]
     received = hosts.theirs.claim("one")
     assert (received.last, received.taken_from) == (1, "")
     assert received.fence > claim.fence + 1
@@ -249,7 +249,7 @@ def test_a_host_that_released_all_sessions_is_draining_and_may_write_until_the_n
     claims = {session: begin(hosts.mine, session) for session in ("one", "two")}
     hosts.theirs.claim("none")
     hosts.mine.release_all()
-    assert list(hosts.mine.owned()) == []
+    assert list(hosts.mine.owned_sessions()) == []
     drained = host_at(hosts.theirs, "http://mine")
     assert drained is not None
     assert (drained.state, drained.sessions) == ("draining", 0)
@@ -279,9 +279,9 @@ def test_the_open_sessions_of_a_host_are_listed_in_pages(hosts: Hosts) -> None:
     hosts.mine.claim("empty")
     begin(hosts.theirs, "theirs")
     hosts.mine.append([Entry("b", claims["b"].fence, (Closed(),))])
-    assert [owned.id for owned in hosts.mine.owned(limit=2)] == ["a", "c"]
-    assert [owned.id for owned in hosts.mine.owned("c", 2)] == ["d"]
-    assert list(hosts.mine.owned("d")) == []
+    assert [owned.id for owned in hosts.mine.owned_sessions(limit=2)] == ["a", "c"]
+    assert [owned.id for owned in hosts.mine.owned_sessions("c", 2)] == ["d"]
+    assert list(hosts.mine.owned_sessions("d")) == []
     (mine,) = [host for host in hosts.mine.hosts() if host.sessions != 1]
     assert mine.sessions == 4  # including the session that has no log yet
 
@@ -294,11 +294,11 @@ def test_a_journal_in_memory_has_one_host_and_hands_nothing_over() -> None:
     assert list(storage.hosts()) == [Host("memory", "http://mine", "serving", 1, 0.0, None)]
     (uncounted,) = storage.hosts(count_sessions=False)
     assert uncounted.sessions == 0
-    assert list(storage.owned()) == [ClaimedSession("one", claim.fence)]
+    assert list(storage.owned_sessions()) == [ClaimedSession("one", claim.fence)]
     storage.check_owner("one")
     with pytest.raises(HostUnavailable):
         storage.assign("one", claim.fence, "memory")
     with pytest.raises(Fenced):
         storage.assign("one", claim.fence + 1, "other")
     storage.release_all()
-    assert list(storage.owned()) == []
+    assert list(storage.owned_sessions()) == []

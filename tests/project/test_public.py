@@ -4,7 +4,7 @@ import re
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import version
@@ -119,11 +119,16 @@ def test_the_package_runs_as_the_command_line() -> None:
     assert done.stdout.startswith("usage: actors ")
 
 
+def loaded_by(program: str, names: Sequence[str]) -> list[str]:
+    """Return the modules of `names` that a new process has imported after it has run a program."""
+    line = f"{program}; import sys; print(*[name for name in {[*names]!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
 def test_importing_the_package_imports_no_heavy_library_or_vendor_sdk() -> None:
     heavy = ("pydantic", "h11", "jsonschema_rs", "structlog", "anyio", "trio", "openai", "anthropic")
-    program = f"import sys, actors; print([name for name in {heavy!r} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert loaded_by("import actors", heavy) == []
 
 
 def test_importing_the_runtime_class_imports_no_package_that_opens_or_runs_sessions() -> None:
@@ -143,12 +148,7 @@ def test_importing_the_runtime_class_imports_no_package_that_opens_or_runs_sessi
         "runtime.handle",
         "runtime.opening",
     ]
-    program = (
-        "import sys; from actors import Runtime;"
-        f"print([name for name in {later!r} if f'actors.{{name}}' in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    assert loaded_by("from actors import Runtime", [f"actors.{name}" for name in later]) == []
 
 
 def test_creating_a_runtime_imports_no_event_loop_and_no_lazy_module() -> None:
@@ -175,32 +175,20 @@ def test_creating_a_runtime_imports_no_event_loop_and_no_lazy_module() -> None:
         "actors.core.rulebook",
         "actors.core.check.gemini",
     ]
-    program = (
-        "import sys; from actors import Runtime; import actors.runtime.hosting, actors.runtime.journal_admin;"
-        f"print([name for name in {later!r} if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    program = "from actors import Runtime; import actors.runtime.hosting, actors.runtime.journal_admin"
+    assert loaded_by(program, later) == []
 
 
 def test_decoders_import_the_wordings_of_errors_only_for_an_answer_with_an_error() -> None:
     families = ("anthropic", "converse", "gemini", "openai_chat.decode", "responses.decode")
     later = [f"actors.adapters.{name}" for name in ("classify", "error_patterns", "refused_parameters")]
-    program = (
-        f"import sys, {', '.join(f'actors.adapters.{name}' for name in ('codec', *families))};"
-        f"print([name for name in {later!r} if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    program = f"import {', '.join(f'actors.adapters.{name}' for name in ('codec', *families))}"
+    assert loaded_by(program, later) == []
 
 
 def test_the_runtime_imports_no_vendor_sdk_and_no_test_library() -> None:
-    program = (
-        "import sys, actors.runtime.runtime, actors.transcripts, actors.adapters.codec, actors.strict.server\n"
-        "print([n for n in ('openai', 'anthropic', 'trio', 'pytest', 'hypothesis') if n in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    program = "import actors.runtime.runtime, actors.transcripts, actors.adapters.codec, actors.strict.server"
+    assert loaded_by(program, ["openai", "anthropic", "trio", "pytest", "hypothesis"]) == []
 
 
 def test_the_error_tree_in_the_module_docstring_names_every_error_class() -> None:

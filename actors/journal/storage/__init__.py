@@ -291,7 +291,7 @@ class Storage(Protocol):
         """
         ...
 
-    def owned(self, after: str = "", limit: int = 1000) -> Sequence[ClaimedSession]:
+    def owned_sessions(self, after: str = "", limit: int = 1000) -> Sequence[ClaimedSession]:
         """Return the sessions that belong to this host and have a log, ordered by id.
 
         Like `page`, this method may run concurrently with a writing method.

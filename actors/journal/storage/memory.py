@@ -84,7 +84,7 @@ class MemoryStorage:
         status, sessions = self._status, len(self._claimed) if count_sessions else 0
         return [Host(self.host, status.address, status.state, sessions, status.lag, None)]
 
-    def owned(self, after: str = "", limit: int = 1000) -> Sequence[ClaimedSession]:
+    def owned_sessions(self, after: str = "", limit: int = 1000) -> Sequence[ClaimedSession]:
         """Return the claimed sessions that have a log."""
         names = sorted(name for name in self._claimed & self._logs.keys() if name > after)
         return [ClaimedSession(name, self._fences[name]) for name in names[:limit]]

@@ -256,12 +256,14 @@ def hosts(journal: Journal, connection: psycopg.Connection[Any]) -> Iterator[Gro
             "UPDATE actors_session SET owner = %s WHERE owner IS NOT NULL", (storage.host,)
         ).rowcount
         yield Growth("sessions that one host owns (number)", owned)
-        yield Growth("a page of a host's sessions", median(milliseconds(storage.owned) for _ in range(5)), 20)
+        yield Growth(
+            "a page of a host's sessions", median(milliseconds(storage.owned_sessions) for _ in range(5)), 20
+        )
         after = name_of(journal.sessions * OWNED_DAYS // DAYS // 2)
-        late = median(milliseconds(lambda: storage.owned(after)) for _ in range(5))
+        late = median(milliseconds(lambda: storage.owned_sessions(after)) for _ in range(5))
         yield Growth("a late page of a host's sessions", late, 20)
         yield Growth("release all of a host's sessions (s)", milliseconds(storage.release_all) / 1000)
-        assert not storage.owned()
+        assert not storage.owned_sessions()
     finally:
         storage.close()
 

@@ -311,7 +311,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "host router: the path of a request extends the address of a host",
-        f"{ROUTER}:SessionRouter._read",
+        f"{ROUTER}:SessionRouter._read_request",
         "not request.target.startswith('/')",
         "False",
         (f"{REJECTIONS}::test_a_path_that_would_extend_the_address_of_a_host_is_rejected",),

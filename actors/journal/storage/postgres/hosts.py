@@ -52,7 +52,7 @@ def live_hosts(connection: Connection, *, count_sessions: bool) -> Sequence[Host
 
 
 def owned_sessions(connection: Connection, host: str, after: str, limit: int) -> Sequence[ClaimedSession]:
-    """Return the sessions that belong to a host and have a log. See `Storage.owned`."""
+    """Return the sessions that belong to a host and have a log. See `Storage.owned_sessions`."""
     found = connection.execute(sql.OWNED, (host, after, limit)).fetchall()
     return [ClaimedSession(*values) for values in found]
 

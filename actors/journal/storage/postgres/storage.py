@@ -188,7 +188,7 @@ class PostgresStorage:
         """Return the live hosts of the database. The server's clock decides whether a lease has expired."""
         return self._read(partial(host_rows.live_hosts, count_sessions=count_sessions))
 
-    def owned(self, after: str = "", limit: int = 1000) -> Sequence[ClaimedSession]:
+    def owned_sessions(self, after: str = "", limit: int = 1000) -> Sequence[ClaimedSession]:
         """Return the sessions that belong to this host and have a log."""
         return self._read(lambda connection: host_rows.owned_sessions(connection, self.host, after, limit))
 

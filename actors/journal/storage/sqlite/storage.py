@@ -162,7 +162,7 @@ class SqliteStorage:
         with self._connections.read_snapshot() as connection:
             return self._hosts.live(connection, count_sessions=count_sessions)
 
-    def owned(self, after: str = "", limit: int = 1000) -> Sequence[ClaimedSession]:
+    def owned_sessions(self, after: str = "", limit: int = 1000) -> Sequence[ClaimedSession]:
         """Return the sessions that belong to this host and have a log."""
         with self._connections.read_snapshot() as connection:
             found = connection.execute(_OWNED_AFTER, (self._hosts.name, after, limit))
