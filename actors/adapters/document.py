@@ -89,17 +89,29 @@ class LongText:
     def _decode_range(self, begin: int, end: int) -> str:
         return str(_parse_document(b'"%b"' % self._document[begin:end]))
 
+    def _character_begin(self, position: int) -> int:
+        """Return the beginning of the character at a position, or the position if the bytes are not UTF-8."""
+        for begin in range(position, position - 4, -1):
+            byte = self._document[begin]
+            if byte & 0xC0 != 0x80:
+                return begin if begin + _character_size(byte) > position else position
+        return position
+
     def _cut_position(self, begin: int, end: int) -> int:
         """Return the last position up to `end` that is neither inside a character nor inside an escape sequence."""
         if end >= self._end:
             return self._end
-        for _ in range(3):
-            end -= self._document[end] & 0xC0 == 0x80
+        end = self._character_begin(end)
         slash = self._document.rfind(b"\\", end - _ESCAPE + 1, end)
         if slash < 0 or _count_backslashes(self._document, begin, slash + 1) % 2 == 0:
             return end
         is_long = self._document[slash + 1 : slash + 2] == b"u"
         return slash if slash + (_ESCAPE if is_long else 2) > end else end
+
+
+def _character_size(first: int) -> int:
+    """Return the number of bytes of the UTF-8 character with this first byte."""
+    return 1 if first < 0xC0 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4
 
 
 def load_document(data: bytes) -> Any:  # Any: any JSON value

@@ -198,9 +198,16 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "documents: a slice may end inside a character",
         "actors/adapters/document.py:LongText._cut_position",
-        "self._document[end] & 192 == 128",
-        "0",
+        "self._character_begin(end)",
+        "end",
         (DOCUMENT,),
+    ),
+    Mutation(
+        "documents: bytes that are not UTF-8 let a slice end inside a character",
+        "actors/adapters/document.py:LongText._character_begin",
+        "return position",
+        "return position - 3",
+        (f"{DOCUMENT}::test_a_text_that_is_not_utf_8_is_read_equally_in_slices_and_as_a_whole",),
     ),
     Mutation(
         "documents: a slice may end inside an escape",
