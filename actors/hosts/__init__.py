@@ -18,13 +18,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from actors.hosts.asgi import ASGIApp, ASGIMessage, Receive, Scope, Send
-    from actors.hosts.limits import RouterLimits
+    from actors.hosts.asgi import ASGIApp, ASGIMessage, ErrorResponse, Receive, Scope, Send, error_response
+    from actors.hosts.attempts import ensure_answered
     from actors.hosts.listener import listen
-    from actors.hosts.local import ensure_answered
     from actors.hosts.ray_hosts import MakeRuntime, OpenSession, RayHosts
-    from actors.hosts.responses import ErrorResponse, error_response
     from actors.hosts.router import SessionRouter
+    from actors.hosts.routing import RouterLimits
 
 __all__ = [
     "ASGIApp",
@@ -44,13 +43,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    "asgi": ("ASGIApp", "ASGIMessage", "Receive", "Scope", "Send"),
-    "limits": ("RouterLimits",),
+    "asgi": ("ASGIApp", "ASGIMessage", "ErrorResponse", "Receive", "Scope", "Send", "error_response"),
+    "attempts": ("ensure_answered",),
     "listener": ("listen",),
-    "local": ("ensure_answered",),
     "ray_hosts": ("MakeRuntime", "OpenSession", "RayHosts"),
-    "responses": ("ErrorResponse", "error_response"),
     "router": ("SessionRouter",),
+    "routing": ("RouterLimits",),
 }
 """Each module of this package with the public names that it defines."""
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}

@@ -20,15 +20,11 @@ from actors.core.stream_events.event_base import DurableEvent
 from actors.core.stream_events.events import SessionEvent
 from actors.core.stream_events.results import AskResult
 from actors.errors import ActorsError, ConfigError, HostUnavailable, JournalError, JournalUnavailable
-from actors.hosts.balancing import PERIOD, start_rebalancing
-from actors.hosts.directory import HostDirectory
-from actors.hosts.limits import RouterLimits
-from actors.hosts.local import ensure_answered
-from actors.hosts.preparation import import_turn_modules
+from actors.hosts.attempts import ensure_answered
+from actors.hosts.directory import HostDirectory, HostSearch
+from actors.hosts.membership import PERIOD, import_turn_modules, start_rebalancing
 from actors.hosts.race import Interrupted, run_unless
-from actors.hosts.rejections import Rejection, rejection_of
-from actors.hosts.routing import RoutingTable
-from actors.hosts.search import HostSearch
+from actors.hosts.routing import Rejection, RouterLimits, RoutingTable, rejection_of
 from actors.journal.storage.hosts import Host, Movement
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime

@@ -14,26 +14,27 @@ from functools import partial
 import anyio
 
 from actors.errors import ActorsError, JournalError, RequestLost
-from actors.hosts.asgi import ASGIApp, ASGIMessage, Receive, Scope, Send
-from actors.hosts.balancing import PERIOD, start_rebalancing
-from actors.hosts.directory import HostDirectory
-from actors.hosts.forwarding import Forwarder
-from actors.hosts.limits import RouterLimits
-from actors.hosts.local import run_app
-from actors.hosts.preparation import import_turn_modules
-from actors.hosts.rejections import Rejection
-from actors.hosts.requests import (
+from actors.hosts.asgi import (
+    ASGIApp,
+    ASGIMessage,
     BodyTooLarge,
     ClientDisconnected,
+    MarkedResponse,
+    Receive,
+    Scope,
+    Send,
     SessionRequest,
+    close_when_leaving,
+    error_messages,
     is_forwarded,
+    json_messages,
     read_request,
     run_while_connected,
 )
-from actors.hosts.responses import MarkedResponse, close_when_leaving, error_messages, json_messages
-from actors.hosts.routing import RoutingTable
-from actors.hosts.search import HostSearch
-from actors.hosts.shutdown import call_at_signals
+from actors.hosts.attempts import Forwarder, run_app
+from actors.hosts.directory import HostDirectory, HostSearch
+from actors.hosts.membership import PERIOD, call_at_signals, import_turn_modules, start_rebalancing
+from actors.hosts.routing import Rejection, RouterLimits, RoutingTable
 from actors.runtime.host_task import HostTask
 from actors.runtime.runtime import Runtime
 from actors.telemetry import logger

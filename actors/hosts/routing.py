@@ -6,13 +6,19 @@ Out: the address of the next host, the seconds to wait, or the error of the last
 A request goes to the owner of its session. The owner is known from an earlier answer, or from the host that was tried:
 a host that does not own the session names the owner. A session without an owner goes to the host that `place` chooses.
 
-    rejection of the last attempt                 next host
-    leased (another host owns the session)        the owner that the host named
-    refused (the host accepts no more sessions)   another host; the owner again if no other host can claim the session
-    ended (the session ended during the request)  the host that now owns the session, at most `ENDED` times
-    unreachable (no connection to the host)       another host, which can claim the session once the lease has expired
-    lost (the host did not answer a request       another host, as for unreachable; a request that `LOST` hosts have
-    that was sent)                                lost is given up, because it may be the reason why they end
+    kind of the last rejection, and its errors           next host
+    leased       SessionLeased: another host owns the    the owner that the host named
+                 session
+    refused      HostDraining, ShuttingDown,             another host; the owner again if no other host can claim the
+                 TooManySessions, JournalUnavailable     session
+    ended        SessionClosed, Fenced: the session      the host that now owns the session, at most `ENDED` times
+                 ended on this host during the request
+    unreachable  (no connection to the host)             another host, which can claim the session once the lease has
+                                                         expired
+    lost         (the host did not answer a request      another host, as for unreachable; a request that `LOST` hosts
+                 that was sent)                          have lost is given up, because it may be why they end
+
+All other errors are answers, which a router returns to its client.
 
 A host that was unreachable is excluded for a bounded time. A request tries each host once without a delay. Before each
 further attempt at the same host, the request waits, so hosts that name each other as the owner cause no busy loop.
@@ -22,17 +28,26 @@ Routers call this module; it has no clock, so the time is an argument.
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from math import inf
-from typing import TypeAlias, TypeVar
+from hashlib import sha256
+from math import inf, isfinite
+from typing import Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from actors.errors import ActorsError, RequestLost
-from actors.hosts.limits import RouterLimits
-from actors.hosts.placement import place
-from actors.hosts.rejections import Rejection
+from actors.errors import (
+    ActorsError,
+    ConfigError,
+    Fenced,
+    JournalUnavailable,
+    RequestLost,
+    SessionClosed,
+    SessionLeased,
+    ShuttingDown,
+    TooManySessions,
+)
 from actors.journal.storage.hosts import Host
 
+RejectionKind: TypeAlias = Literal["leased", "refused", "ended", "unreachable", "lost"]
 FIRST_DELAY = 0.02
 """Seconds of the first wait. Each further wait is twice as long, up to `RouterLimits.max_delay`."""
 ENDED = 4
@@ -42,6 +57,75 @@ LOST = 3
 """Maximum number of hosts that may lose one request. A process that is started again at its address is another host."""
 EXCLUSIONS = 1000
 """Maximum number of hosts that are excluded at the same time."""
+STALE = 0.5
+"""A host has not renewed its lease in time if less than this fraction of the longest remaining lease remains. Hosts
+renew their lease each third of its duration."""
+
+
+class RouterLimits(Struct, frozen=True, kw_only=True):
+    """The limits of a router. All times are in seconds.
+
+    Args:
+        max_attempts: Maximum number of hosts that are tried for one request, including repeated attempts at one host.
+        deadline: Maximum time without a host that works on the request, counted over all attempts. It should exceed the
+            lease of the journal, because the sessions of a killed host are free only after its lease has expired.
+        max_delay: Maximum delay before a host is tried again for the same request.
+        exclusion_time: Time for which a host is not tried after it was unreachable, and receives no further sessions
+            after it refused one.
+        max_lag: Maximum delay of a host's event loop. While other hosts are faster, a slower host receives no further
+            sessions.
+        max_owners: Maximum number of sessions whose owner is remembered.
+        max_body: Maximum size in bytes of the body of a request for a session. The body is kept in memory, so that the
+            request can be repeated.
+        connect_timeout: Maximum time to connect to a host.
+        idle_timeout: Maximum time without a byte from the host that answers a request.
+
+    Raises:
+        ConfigError: A limit is not a number greater than 0.
+    """
+
+    max_attempts: int = 200
+    deadline: float = 30.0
+    max_delay: float = 0.25
+    exclusion_time: float = 2.0
+    max_lag: float = 1.0
+    max_owners: int = 10_000
+    max_body: int = 10 * 1024 * 1024
+    connect_timeout: float = 2.0
+    idle_timeout: float = 600.0
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or not isfinite(value) or value <= 0:
+                raise ConfigError(f"RouterLimits({name}=) takes a number greater than 0, not {value!r}")
+
+
+class Rejection(Struct, frozen=True):
+    """The reason why a host did not serve a request, which may now be sent to another host.
+
+    Args:
+        kind: `leased`: another host owns the session. `refused`: the host accepts no more sessions. `ended`: the
+            session ended on this host. `unreachable`: the host did not receive the request. `lost`: the host may have
+            received the request, and ended or stopped answering.
+        error: The error for the client if no further host is tried.
+        owner: The address of the owner, if the kind is `leased` and the address is known; otherwise empty.
+    """
+
+    kind: RejectionKind
+    error: ActorsError
+    owner: str = ""
+
+
+def rejection_of(error: BaseException) -> Rejection | None:
+    """Return the rejection that an error means. Return None if the error is an answer to the request."""
+    if isinstance(error, SessionLeased):
+        return Rejection("leased", error, error.address)
+    if isinstance(error, ShuttingDown | TooManySessions | JournalUnavailable):
+        return Rejection("refused", error)
+    if isinstance(error, SessionClosed | Fenced):
+        return Rejection("ended", error)
+    return None
 
 
 class SendTo(Struct, frozen=True):
@@ -240,3 +324,32 @@ def _store(entries: OrderedDict[str, V], key: str, value: V, limit: int) -> None
     entries.move_to_end(key)
     while len(entries) > limit:
         entries.popitem(last=False)
+
+
+def place(session: str, hosts: Sequence[Host], excluded: frozenset[str], lag: float) -> str | None:
+    """Return the address of the host for a session that no host owns. Return None if no host can be used.
+
+    Healthy hosts are preferred to hosts that are slow or did not renew their lease.
+
+    Args:
+        session: Id of the session.
+        hosts: The live hosts of the journal.
+        excluded: Addresses of hosts that must not be used.
+        lag: Maximum lag of a healthy host, in seconds.
+    """
+    usable = [
+        host for host in hosts if host.state == "serving" and host.address and host.address not in excluded
+    ]
+    longest = max((host.remaining_lease or 0.0 for host in usable), default=0.0)
+    healthy = [host for host in usable if _is_healthy(host, longest, lag)]
+    addresses = {host.address for host in healthy or usable}
+    return max(addresses, key=lambda address: _score(address, session), default=None)
+
+
+def _is_healthy(host: Host, longest_lease: float, lag: float) -> bool:
+    renews = host.remaining_lease is None or host.remaining_lease >= STALE * longest_lease
+    return renews and host.lag <= lag
+
+
+def _score(address: str, session: str) -> bytes:
+    return sha256(f"{address} {session}".encode()).digest()

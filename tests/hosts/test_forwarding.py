@@ -11,11 +11,10 @@ from anyio.abc import SocketAttribute, SocketStream
 from actors.core.data.record import replace
 from actors.errors import HostUnavailable
 from actors.hosts import ASGIApp, ASGIMessage, Receive, RouterLimits, Scope, Send
+from actors.hosts.asgi import ClientDisconnected, MarkedResponse, SessionRequest, run_while_connected
+from actors.hosts.attempts import Forwarder
 from actors.hosts.directory import HostDirectory
-from actors.hosts.forwarding import Forwarder
-from actors.hosts.rejections import Rejection
-from actors.hosts.requests import ClientDisconnected, SessionRequest, run_while_connected
-from actors.hosts.responses import MarkedResponse
+from actors.hosts.routing import Rejection
 from actors.journal.storage.hosts import Host
 from actors.transport import HttpTransport
 from tests.hosts.asgi_server import serve_app

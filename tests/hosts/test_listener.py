@@ -9,7 +9,7 @@ from httpx2 import AsyncClient
 from uvicorn import Config
 
 from actors.hosts import ASGIApp, Receive, Scope, Send, SessionRouter, listen
-from actors.hosts.shutdown import call_at_signals
+from actors.hosts.membership import call_at_signals
 
 pytestmark = pytest.mark.anyio
 

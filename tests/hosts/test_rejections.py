@@ -35,10 +35,16 @@ from actors.errors import (
     TooManySessions,
 )
 from actors.hosts import ASGIApp, ASGIMessage, Receive, Scope, Send, SessionRouter, error_response
-from actors.hosts.local import HELD, ensure_answered, run_app
-from actors.hosts.rejections import Rejection, rejection_of
-from actors.hosts.requests import BodyTooLarge, ClientDisconnected, SessionRequest, read_request
-from actors.hosts.responses import error_messages, rejection_in
+from actors.hosts.asgi import (
+    BodyTooLarge,
+    ClientDisconnected,
+    SessionRequest,
+    error_messages,
+    read_request,
+    rejection_in,
+)
+from actors.hosts.attempts import HELD, ensure_answered, run_app
+from actors.hosts.routing import Rejection, rejection_of
 
 pytestmark = pytest.mark.anyio
 

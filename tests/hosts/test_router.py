@@ -10,7 +10,7 @@ import anyio.lowlevel
 import pytest
 
 from actors.hosts import RouterLimits
-from actors.hosts.placement import place
+from actors.hosts.routing import place
 from actors.journal.storage.hosts import Host
 from actors.runtime.journal_admin import JournalAdmin
 from actors.testing import Stall

@@ -16,9 +16,19 @@ from actors.errors import (
     SessionLeased,
 )
 from actors.hosts import RouterLimits
-from actors.hosts.placement import place
-from actors.hosts.rejections import Rejection, RejectionKind
-from actors.hosts.routing import ENDED, LOST, GiveUp, RequestRoute, RoutingTable, SendTo, Step, Wait
+from actors.hosts.routing import (
+    ENDED,
+    LOST,
+    GiveUp,
+    Rejection,
+    RejectionKind,
+    RequestRoute,
+    RoutingTable,
+    SendTo,
+    Step,
+    Wait,
+    place,
+)
 from actors.journal.storage.hosts import Host
 
 A, B, C = "http://a", "http://b", "http://c"

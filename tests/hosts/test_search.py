@@ -6,10 +6,8 @@ import pytest
 
 from actors.errors import HostUnavailable, JournalUnavailable, SessionLeased
 from actors.hosts import RouterLimits
-from actors.hosts.directory import HostDirectory
-from actors.hosts.rejections import Rejection
-from actors.hosts.routing import RoutingTable
-from actors.hosts.search import HostSearch
+from actors.hosts.directory import HostDirectory, HostSearch
+from actors.hosts.routing import Rejection, RoutingTable
 from actors.journal.storage.hosts import Host
 
 pytestmark = pytest.mark.anyio

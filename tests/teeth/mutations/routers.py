@@ -9,13 +9,13 @@ GENERATED = f"{ROUTING}::test_every_request_ends_within_its_limits_and_obeys_the
 UNHEALTHY = f"{ROUTING}::test_an_unhealthy_host_receives_no_session_while_another_is_left"
 DIRECTORY = "actors/hosts/directory.py:HostDirectory"
 DIRECTORIES = "tests/hosts/test_directory.py"
-SEARCH = "actors/hosts/search.py"
+SEARCH = "actors/hosts/directory.py"
 SEARCHES = "tests/hosts/test_search.py"
-FORWARDER = "actors/hosts/forwarding.py:Forwarder"
+FORWARDER = "actors/hosts/attempts.py:Forwarder"
 FORWARDING = "tests/hosts/test_forwarding.py"
-REQUEST = "actors/hosts/requests.py:SessionRequest"
+REQUEST = "actors/hosts/asgi.py:SessionRequest"
 REJECTIONS = "tests/hosts/test_rejections.py"
-LOCAL = "actors/hosts/local.py"
+LOCAL = "actors/hosts/attempts.py"
 ROUTER = "actors/hosts/router.py"
 ROUTED = "tests/hosts/test_router.py"
 RAY = "tests/hosts/test_ray_hosts.py"
@@ -117,28 +117,28 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "host router: sessions are placed on draining hosts",
-        "actors/hosts/placement.py:place",
+        "actors/hosts/routing.py:place",
         "host.state == 'serving' and host.address and host.address not in excluded",
         "host.address and host.address not in excluded",
         (UNHEALTHY,),
     ),
     Mutation(
         "host router: sessions are placed on hosts that do not renew their lease",
-        "actors/hosts/placement.py:_is_healthy",
+        "actors/hosts/routing.py:_is_healthy",
         "renews and host.lag <= lag",
         "host.lag <= lag",
         (UNHEALTHY,),
     ),
     Mutation(
         "host router: sessions are placed on slow hosts",
-        "actors/hosts/placement.py:_is_healthy",
+        "actors/hosts/routing.py:_is_healthy",
         "renews and host.lag <= lag",
         "renews",
         (UNHEALTHY,),
     ),
     Mutation(
         "host router: the hash of a session depends on nothing but its id",
-        "actors/hosts/placement.py:_score",
+        "actors/hosts/routing.py:_score",
         "f'{address} {session}'",
         "session",
         (
@@ -215,7 +215,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "host router: the first ask of a host imports the modules of a turn",
-        "actors/hosts/preparation.py:import_turn_modules",
+        "actors/hosts/membership.py:import_turn_modules",
         "for name in MODULES:\n    import_module(name)",
         "",
         (
@@ -273,7 +273,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "host router: headers of the connection are forwarded",
-        "actors/hosts/requests.py:end_to_end",
+        "actors/hosts/asgi.py:end_to_end",
         "header[0] not in omitted",
         "True",
         (
@@ -283,7 +283,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "host router: the addresses of earlier proxies are sent twice",
-        "actors/hosts/requests.py:REPLACED",
+        "actors/hosts/asgi.py:REPLACED",
         "frozenset({b'content-length', b'expect', CLIENTS, b'x-forwarded-proto', FORWARDS})",
         "frozenset({b'content-length', b'expect', b'x-forwarded-proto', FORWARDS})",
         (f"{ROUTED}::test_a_forwarded_request_has_the_key_and_the_address_of_the_client[asyncio-sqlite]",),
@@ -304,7 +304,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "host router: the limit of a body is ignored",
-        "actors/hosts/requests.py:read_request",
+        "actors/hosts/asgi.py:read_request",
         "size > limit",
         "False",
         (f"{REJECTIONS}::test_a_body_is_read_up_to_its_limit",),
@@ -333,7 +333,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "host router: sessions do not move to hosts that join",
-        "actors/hosts/balancing.py:_rebalance",
+        "actors/hosts/membership.py:_rebalance",
         "await runtime.rebalance()",
         "pass",
         (f"{ROUTED}::test_sessions_move_to_a_host_that_joins_until_the_load_is_even[asyncio-sqlite]",),
@@ -382,14 +382,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "host router: a client is asked to repeat a failed ask with its key",
-        "actors/hosts/responses.py:_STATUSES",
+        "actors/hosts/asgi.py:_STATUSES",
         "(AskFailed, 502)",
         "(AskFailed, 503)",
         (f"{REJECTIONS}::test_a_failed_ask_is_not_to_be_repeated_with_its_key",),
     ),
     Mutation(
         "host router: a client learns the addresses of the hosts",
-        "actors/hosts/responses.py:error_messages",
+        "actors/hosts/asgi.py:error_messages",
         "name not in own",
         "True",
         (f"{REJECTIONS}::test_the_final_answer_names_no_other_host_and_may_be_repeated_later",),
@@ -552,7 +552,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "host router: the final answer contains the address of a host",
-        "actors/hosts/responses.py:error_messages",
+        "actors/hosts/asgi.py:error_messages",
         "SESSION_ENDED if isinstance(error, SessionClosed) else NO_HOST",
         "str(error)",
         (f"{REJECTIONS}::test_the_final_answer_names_no_other_host_and_may_be_repeated_later",),
@@ -608,7 +608,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "host router: a signal no longer ends the server",
-        "actors/hosts/shutdown.py:call_at_signals.handle",
+        "actors/hosts/membership.py:call_at_signals.handle",
         "handler(number, frame)",
         "pass",
         (f"{LISTENER}::test_a_signal_calls_the_function_and_the_earlier_handler",),

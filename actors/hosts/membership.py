@@ -1,0 +1,88 @@
+"""Join the hosts of a journal and leave them: prepare a host, move sessions to new hosts, and notice signals to end.
+
+Before a host serves, it imports the modules of a turn. Otherwise, the first ask of the process imports them. This takes
+0.1 s of CPU time. Meanwhile, the event loop does not run, and all sessions that have moved to the new host wait.
+
+A router notices the signals that end the program in addition to the server's own handlers. A server first waits for its
+open responses, and a stream of events never ends by itself. So a router must move its sessions as soon as the signal
+arrives, which ends their streams.
+"""
+
+import signal
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from functools import partial
+from importlib import import_module
+from types import FrameType
+
+import anyio
+
+from actors.errors import ActorsError
+from actors.kernel.event_loop import event_loop
+from actors.runtime.runtime import Runtime
+
+MODULES = (
+    "actors.adapters.codec",
+    "actors.provider.credentials.configured",
+    "actors.session.session_actor",
+    "actors.transport.exchange",
+)
+"""These modules import all modules of a turn, except for those of a wire family."""
+PERIOD = 60.0
+"""Default number of seconds between two times at which a host compares its load with the others."""
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+"""The signals that end a server."""
+
+
+def import_turn_modules() -> None:
+    """Import the modules of a turn. Call this function before the runtime of the host is entered."""
+    for name in MODULES:
+        import_module(name)
+
+
+def start_rebalancing(runtime: Runtime, period: float) -> None:
+    """Call `Runtime.rebalance` every `period` seconds, until the runtime exits. A draining runtime moves nothing."""
+    runtime._running_host().start(partial(_rebalance, runtime, period), "hosts/rebalance")
+
+
+async def _rebalance(runtime: Runtime, period: float) -> None:
+    while True:
+        await anyio.sleep(period)
+        with suppress(ActorsError):  # the next time may succeed
+            await runtime.rebalance()
+
+
+@contextmanager
+def call_at_signals(function: Callable[[], object]) -> Generator[None]:
+    """Call a function in the event loop at each signal that ends the program, before the server's own handler.
+
+    Outside of the main thread, where signals cannot be handled, the function is never called.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    soon = event_loop().soon
+
+    def call() -> None:
+        function()
+
+    earlier = {number: signal.getsignal(number) for number in SIGNALS}
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        soon(call)
+        handler = earlier[signal.Signals(number)]
+        if callable(handler):
+            handler(number, frame)
+        elif handler == signal.SIG_DFL:
+            signal.signal(number, signal.SIG_DFL)
+            signal.raise_signal(number)
+
+    for number in SIGNALS:
+        signal.signal(number, handle)
+    try:
+        yield
+    finally:
+        for number, handler in earlier.items():
+            if signal.getsignal(number) is handle:
+                signal.signal(number, handler)
