@@ -15,9 +15,8 @@ When the main thread ends, each open runtime is closed, even if other threads us
 these threads.
 """
 
-from actors.sync.once import run
-from actors.sync.runtime import BlockingRuntime
+from actors.sync.calls import Steps
+from actors.sync.runtime import BlockingRuntime, run
 from actors.sync.session import BlockingSession
-from actors.sync.steps import Steps
 
 __all__ = ["BlockingRuntime", "BlockingSession", "Steps", "run"]

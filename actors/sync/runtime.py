@@ -1,20 +1,31 @@
-"""Host a runtime on an event loop in a thread of its own."""
+"""Host a runtime on an event loop in a thread of its own, for several sessions or for a single ask."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import closing, nullcontext
 from functools import partial
+from os import PathLike
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
+from actors.core.settings.asking import AskSettings
 from actors.core.stats.stats import RuntimeStats
+from actors.core.stream_events.results import AskResult
+from actors.core.turn.batch import Approve
 from actors.kernel.loop_thread import Backend, LoopThread
+from actors.runtime import once
 from actors.runtime.handles import SessionOpening
 from actors.runtime.runtime import Runtime
-from actors.sync.calls import BlockingCalls
-from actors.sync.documentation import copy_documentation
+from actors.session.user_input import UserInput
+from actors.sync.calls import BlockingCalls, copy_documentation
 from actors.sync.session import BlockingSession
+from actors.tools.toolsets import ToolItem
+
+if TYPE_CHECKING:
+    from actors.config import Config
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 def _blocking_opener(
@@ -88,3 +99,72 @@ class BlockingRuntime:
     def close(self) -> None:
         """Cancel the asks in flight, close the runtime as leaving its `async with` block would, and stop the thread."""
         self._loop.close()
+
+
+@overload
+def run(
+    target: str,
+    message: UserInput,
+    *,
+    output: type[T],
+    tools: Iterable[ToolItem] = (),
+    system: str | None = None,
+    approve: Approve | None = None,
+    deps: object = None,
+    check: bool = True,
+    config: "str | PathLike[str] | Config | None" = None,
+    environ: Mapping[str, str] | None = None,
+    **settings: Unpack[AskSettings],
+) -> AskResult[T]: ...
+
+
+@overload
+def run(
+    target: str,
+    message: UserInput,
+    *,
+    output: Any = None,  # Any: a type or a JSON Schema
+    tools: Iterable[ToolItem] = (),
+    system: str | None = None,
+    approve: Approve | None = None,
+    deps: object = None,
+    check: bool = True,
+    config: "str | PathLike[str] | Config | None" = None,
+    environ: Mapping[str, str] | None = None,
+    **settings: Unpack[AskSettings],
+) -> AskResult: ...
+
+
+def run(
+    target: str,
+    message: UserInput,
+    *,
+    output: Any = None,  # Any: a type or a JSON Schema
+    tools: Iterable[ToolItem] = (),
+    system: str | None = None,
+    approve: Approve | None = None,
+    deps: object = None,
+    check: bool = True,
+    config: "str | PathLike[str] | Config | None" = None,
+    environ: Mapping[str, str] | None = None,
+    **settings: Unpack[AskSettings],
+) -> AskResult:
+    """Send one message in a new session, wait, and return the result. See `actors.run`."""
+
+    async def ask() -> AskResult:
+        return await once.run(
+            target,
+            message,
+            output=output,
+            tools=tools,
+            system=system,
+            approve=approve,
+            deps=deps,
+            check=check,
+            config=config,
+            environ=environ,
+            **settings,
+        )
+
+    with closing(LoopThread(nullcontext(), name="loop")) as loop:
+        return loop.call(ask)

@@ -12,10 +12,7 @@ from actors.core.stream_events.results import Approvals, AskResult, CallResults,
 from actors.runtime.handle import Session
 from actors.session.streams import AskStream
 from actors.session.user_input import UserInput
-from actors.sync.ask import InterruptibleAsk
-from actors.sync.calls import BlockingCalls
-from actors.sync.documentation import copy_documentation
-from actors.sync.steps import Steps
+from actors.sync.calls import BlockingCalls, InterruptibleAsk, Steps, copy_documentation
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -31,7 +31,7 @@ from actors.kernel import loop_thread
 from actors.kernel.event_loop import event_loop
 from actors.kernel.loop_thread import RUNNING
 from actors.runtime import once
-from actors.sync.ask import InterruptibleAsk, final_result
+from actors.sync.calls import InterruptibleAsk, final_result
 from actors.testing import Call, OpenAIServer, Say, Stall, Status, Turn
 from actors.testing.in_thread import serve_in_thread
 from actors.tools import Tool, tool

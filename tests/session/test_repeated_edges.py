@@ -22,7 +22,7 @@ from actors.events import CompleteEvent, ResyncEvent
 from actors.journal.storage import Appended, Entry
 from actors.journal.storage.memory import MemoryStorage
 from actors.journal.storage.sqlite import SqliteStorage
-from actors.sync.ask import InterruptibleAsk
+from actors.sync.calls import InterruptibleAsk
 from actors.testing import SERVER_ERROR, AnthropicServer, Call, OpenAIServer, Say, Turn, serve
 from tests.runtime.test_rebuild import UnknownCommand
 from tests.runtime_support import Gate, backend_at, bodies, log, openai, runtime_with

@@ -47,14 +47,14 @@ MUTATIONS = (
     ),
     Mutation(
         "everyday: an interrupted caller leaves its ask running",
-        "actors/sync/ask.py:InterruptibleAsk.interrupt",
+        "actors/sync/calls.py:InterruptibleAsk.interrupt",
         "await self._session.cancel()",
         "pass",
         (f"{SYNC}::test_an_interrupt_cancels_the_ask_and_closes_its_calls",),
     ),
     Mutation(
         "everyday: an interrupted waiting ask cancels another one",
-        "actors/sync/ask.py:InterruptibleAsk.interrupt",
+        "actors/sync/calls.py:InterruptibleAsk.interrupt",
         "await stream.wait_begun()",
         "",
         (f"{SYNC}::test_an_interrupted_queued_ask_is_cancelled_when_it_begins",),

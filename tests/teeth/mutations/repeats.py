@@ -114,7 +114,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "repeats: an interrupt in a program without an event loop cancels the ask for every caller",
-        "actors/sync/ask.py:InterruptibleAsk.interrupt",
+        "actors/sync/calls.py:InterruptibleAsk.interrupt",
         "self._is_shared",
         "False",
         (f"{EDGES}::test_an_interrupted_blocking_caller_leaves_an_ask_with_a_key_running",),
