@@ -21,7 +21,7 @@ from actors.tools.toolsets import Toolsets, ToolSource
 
 if TYPE_CHECKING:
     from actors.config import Config
-    from actors.telemetry.tracing import RuntimeTracing
+    from actors.telemetry.callbacks import RuntimeTracing
 
 
 def make_host(

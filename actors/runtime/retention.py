@@ -31,7 +31,7 @@ from actors.journal.storage.directory import SessionFilter, StoredSession
 from actors.kernel import Ref
 from actors.runtime.deletion import existing_parent, ids_with_subagents
 from actors.telemetry import logger
-from actors.telemetry.descriptions import MOST_ENTRIES
+from actors.telemetry.emission import MOST_ENTRIES
 
 SWEEP_INTERVAL = 3600.0
 """Seconds between two sweeps."""

@@ -40,8 +40,7 @@ from actors.scheduler.quarantine import Quarantine
 from actors.scheduler.threads import THREADS
 from actors.scheduler.watchdog import LoopWatch
 from actors.telemetry import logger
-from actors.telemetry.callbacks import guard_callback
-from actors.telemetry.tracing import RuntimeTracing
+from actors.telemetry.callbacks import RuntimeTracing, guard_callback
 from actors.transport import Transport
 
 if TYPE_CHECKING:

@@ -48,7 +48,7 @@ from actors.telemetry import logger
 from actors.tools.toolsets import Toolsets
 
 if TYPE_CHECKING:
-    from actors.telemetry.tracing import RuntimeTracing
+    from actors.telemetry.callbacks import RuntimeTracing
 
 
 class SessionHost(Struct):

@@ -1,4 +1,4 @@
-r"""Send log events to structlog if the program has configured structlog, otherwise to `logging`.
+"""Send log events to structlog if the program has configured structlog, otherwise to `logging`.
 
 In:  a level, the event's name, and its fields.
 Out: one structlog event; or one `logging` record. The record's message is the event with its fields on one line, and
@@ -8,13 +8,21 @@ Strings may come from tools, MCP servers and providers, so long strings are trun
 escaped (`\\x1b`, `\\n`). So no control character reaches a renderer or a terminal, and no string can forge a line of
 the log. The lines of a traceback follow its event, each prefixed with `MARGIN`.
 
-This module configures neither library. It imports both libraries at the first event.
+Fields contain no content of conversations. The message of an error may quote content, so only errors of this package
+are described with their message.
+
+`actors.telemetry.logger` decorates its functions with `never_raising`: an event that cannot be logged is dropped. This
+module configures neither library. It imports both libraries at the first event.
 """
 
-from collections.abc import Mapping
-from functools import partial
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial, wraps
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias
+
+from actors.errors import ActorsError, Fault
+from actors.kernel.host_code import call_host
 
 if TYPE_CHECKING:
     import logging
@@ -23,7 +31,6 @@ Level: TypeAlias = Literal["debug", "info", "warning", "error"]
 Plain: TypeAlias = str | int | float | bool | None
 Value: TypeAlias = Plain | list[str] | dict[str, int]
 """The types that a field of an event may have."""
-
 RUNTIME, TOOLS = "actors", "actors.tools"
 """Names of the two loggers: for events of the runtime, and for events of the program's tools."""
 NUMBERS: Mapping[Level, int] = {"debug": 10, "info": 20, "warning": 30, "error": 40}
@@ -34,6 +41,9 @@ MOST_TRACE = 200
 """Maximum lines of a traceback: half from its start, half from its end."""
 MARGIN = "    | "
 """The prefix of each line of a traceback."""
+P = ParamSpec("P")
+MOST_ENTRIES = 50
+"""Maximum entries of a list in an event."""
 
 
 def emit(level: Level, event: str, *, logger: str = RUNTIME, trace: str = "", **fields: Value) -> None:
@@ -160,3 +170,64 @@ def format_traceback(error: BaseException) -> str:
         half = MOST_TRACE // 2
         lines = [*lines[:half], f"[{len(lines) - 2 * half} lines cut]", *lines[-half:]]
     return "\n".join(map(partial("{}{}".format, MARGIN), map(escape_unprintable, map(_truncate, lines))))
+
+
+def never_raising(log: Callable[P, None]) -> Callable[P, None]:
+    """Decorate a logging function so that it never raises. The program's log handlers may raise any exception.
+
+    The first failure of each exception type is reported on standard error.
+    """
+
+    @wraps(log)
+    def log_safely(*args: P.args, **kwargs: P.kwargs) -> None:
+        call_host(partial(log, *args, **kwargs), _on_log_failure)
+
+    return log_safely
+
+
+def _on_log_failure(error: BaseException) -> None:
+    call_host(partial(_report_lost_event, type(error).__name__), lambda _: None)
+
+
+@lru_cache(maxsize=16)
+def _report_lost_event(error: str) -> None:
+    """Report on standard error that an event was dropped, once per exception type. `error` is the type's name."""
+    if (stream := sys.stderr) is not None:
+        print(
+            f"actors: a log event was dropped because logging it raised {escape_unprintable(error)}",
+            file=stream,
+        )
+
+
+def raise_location(error: BaseException) -> str:
+    """Return the file and line that raised an error, such as `tools.py:12`."""
+    place, step = "unknown", error.__traceback__
+    while step is not None:
+        place = f"{step.tb_frame.f_code.co_filename}:{step.tb_lineno}"
+        step = step.tb_next
+    return place
+
+
+def error_type(error: BaseException) -> str:
+    return type(error).__name__
+
+
+def describe_error(error: BaseException) -> str:
+    """Return the type of an error, with the message only for errors of this package.
+
+    Other messages may quote content.
+    """
+    kind = error_type(error)
+    return f"{kind}: {error}"[:500] if isinstance(error, ActorsError) else kind
+
+
+def describe_fault(fault: Fault) -> str:
+    """Return the class of a fault, its rule and the ids of its calls."""
+    words = [fault.fault_class, fault.rule or "no known rule", *limit_names(fault.call_ids)]
+    return " ".join(words)
+
+
+def limit_names(values: Sequence[str]) -> list[str]:
+    """Return the first `MOST_ENTRIES` values, followed by the number of omitted values."""
+    more = [f"and {len(values) - MOST_ENTRIES} more"] if len(values) > MOST_ENTRIES else []
+    return [*values[:MOST_ENTRIES], *more]

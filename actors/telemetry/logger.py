@@ -7,7 +7,7 @@ All packages call these functions. Each function logs one event; docs/reference/
     info       normal operation: a retry, a tool that raised, a rejected ask
     debug      tracebacks, including the messages of errors
 
-No function here raises: an event that cannot be logged is dropped (`actors.telemetry.safe_logging`). The program's
+No function here raises: an event that cannot be logged is dropped (`actors.telemetry.emission`). The program's
 logging configuration decides where events go (`actors.telemetry.emission`).
 """
 
@@ -15,16 +15,19 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
-from actors.telemetry.descriptions import (
+from actors.telemetry.emission import (
     MOST_ENTRIES,
+    TOOLS,
     describe_error,
     describe_fault,
+    emit,
     error_type,
+    format_traceback,
+    is_level_enabled,
     limit_names,
+    never_raising,
     raise_location,
 )
-from actors.telemetry.emission import TOOLS, emit, format_traceback, is_level_enabled
-from actors.telemetry.safe_logging import never_raising
 
 if TYPE_CHECKING:  # every package imports this module
     from actors.core.stats.stats import ReuseStats

@@ -26,7 +26,7 @@ from actors.journal.storage.postgres import PostgresStorage
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.runtime.retention import Retention
 from actors.telemetry import logger
-from actors.telemetry.descriptions import MOST_ENTRIES
+from actors.telemetry.emission import MOST_ENTRIES
 from tests.journal.postgres import Server
 from tests.journal.storages import begin, open_storage, to
 from tests.journal.test_erasure import copies, open_reader, write

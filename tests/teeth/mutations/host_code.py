@@ -61,7 +61,7 @@ MUTATIONS = (
     ),
     Mutation(
         "host code: a raising log handler ends the logged operation",
-        "actors/telemetry/safe_logging.py:never_raising",
+        "actors/telemetry/emission.py:never_raising",
         "call_host(partial(log, *args, **kwargs), _on_log_failure)",
         "log(*args, **kwargs)",
         (PLAYS,),
@@ -75,7 +75,7 @@ MUTATIONS = (
     ),
     Mutation(
         "host code: a span processor crashes the journal",
-        "actors/telemetry/tracing.py:_TracedSink.put",
+        "actors/telemetry/callbacks.py:_TracedSink.put",
         "self._listener.call(partial(self._trace.put, event))",
         "self._trace.put(event)",
         (PLAYS,),

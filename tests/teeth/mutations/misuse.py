@@ -201,7 +201,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "misuse: any object is accepted as tracing",
-        "actors/telemetry/tracing.py:RuntimeTracing.__init__",
+        "actors/telemetry/callbacks.py:RuntimeTracing.__init__",
         'not hasattr(tracer, "_start_ask_spans")',
         "False",
         (MISUSE,),
