@@ -1,6 +1,6 @@
 """Run asks, calls and streams on the event loop's thread while their callers wait in other threads.
 
-An ask is cancelled if its caller is interrupted. Blocking variants of async methods have the signature of these methods.
+An ask is cancelled if its caller is interrupted. A blocking variant of an async method has the method's signature.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
