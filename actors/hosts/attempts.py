@@ -36,7 +36,7 @@ from actors.hosts.routing import Rejection, RouterLimits, rejection_of
 from actors.interrupts import is_group
 from actors.runtime.handle import Session
 from actors.transport import ForwardedRequest, ForwardedResponse, HttpTransport, Timeouts
-from actors.transport.origin import parse_target
+from actors.transport.contract import parse_target
 
 HELD = 64 * 1024
 """Maximum size of a body that is held back, in bytes."""

@@ -1,19 +1,29 @@
-"""Implement `Transport` with one connection pool per origin. The first request to an origin creates the pool."""
+"""Implement `Transport` with one connection pool per origin. The first request to an origin creates the pool.
+
+A timer closes idle connections that the server has already closed. Such a connection occupies a descriptor of the
+process and a socket of the operating system (in the state `CLOSE_WAIT`) until it is closed here. A program that sends
+no requests for hours would keep all of these connections. The timer runs only while there are idle connections.
+"""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
+import anyio
+
 from actors.core.data.segments import Segments
-from actors.transport.contract import ForwardedRequest, Response, Timeouts
-from actors.transport.origin import Origin, parse_target
-from actors.transport.sweep import Sweep
+from actors.kernel.event_loop import event_loop
+from actors.kernel.tasks import Tasks
+from actors.transport.contract import ForwardedRequest, Origin, Response, Timeouts, parse_target
 
 if TYPE_CHECKING:
     from actors.transport.dial import Trust
     from actors.transport.pool import ConnectionPool
+
+INTERVAL = 5.0
+"""Seconds between two sweeps."""
 
 
 class HttpTransport:
@@ -68,9 +78,8 @@ class HttpTransport:
         return ClientExchange(pool, where, request, segments, timeouts)
 
     def _open_pool(self, origin: Origin) -> "ConnectionPool":
-        from actors.transport.dial import dial, system_tls_context
+        from actors.transport.dial import dial, proxy_for, system_tls_context
         from actors.transport.pool import ConnectionPool
-        from actors.transport.proxy import proxy_for
 
         self._trust = self._trust or cache(system_tls_context)
         proxy = proxy_for(origin, self._environ)
@@ -91,3 +100,36 @@ class HttpTransport:
     async def _sweep_pools(self) -> bool:
         """Close idle connections that are no longer usable. Return True if other idle connections remain."""
         return any([await pool.sweep() for pool in tuple(self._pools.values())])
+
+
+class Sweep:
+    """A timer that regularly closes unusable idle connections.
+
+    Args:
+        sweep: Closes unusable idle connections, and returns True if other idle connections remain.
+    """
+
+    def __init__(self, sweep: Callable[[], Awaitable[bool]]) -> None:
+        self._sweep = sweep
+        self._tasks: Tasks | None = None
+
+    def start(self) -> None:
+        """Start the timer unless it is running. Called when a connection becomes idle."""
+        if self._tasks is None:
+            self._tasks = Tasks(event_loop())
+            self._tasks.start(self._run, self._on_end, "actors connections", shielded=False)
+
+    async def stop(self) -> None:
+        """Stop the timer, and wait until its task has ended."""
+        if (tasks := self._tasks) is not None:
+            tasks.cancel()
+            await tasks.join()
+
+    async def _run(self) -> None:
+        has_idle = True
+        while has_idle:
+            await anyio.sleep(INTERVAL)
+            has_idle = await self._sweep()
+
+    def _on_end(self, _error: BaseException | None) -> None:
+        self._tasks = None

@@ -18,13 +18,18 @@ import h11
 
 from actors.core.data.segments import Segments
 from actors.errors import ConfigError, ProviderFailed
-from actors.transport.connection import SMALL, Connection, ConnectionLost, Head, ProtocolError
-from actors.transport.contract import Timeouts
-from actors.transport.deadlines import DeadlineExceeded, ExchangeDeadlines
-from actors.transport.dial import failure_reason
-from actors.transport.origin import Target
+from actors.transport.connection import (
+    SMALL,
+    Connection,
+    ConnectionLost,
+    DeadlineExceeded,
+    ExchangeDeadlines,
+    Head,
+    ProtocolError,
+)
+from actors.transport.contract import Target, Timeouts
+from actors.transport.dial import Proxy, ProxyRefused, failure_reason
 from actors.transport.pool import ConnectionPool
-from actors.transport.proxy import Proxy, ProxyRefused
 
 FIXED = (("content-type", "application/json"), ("accept-encoding", "identity"), ("user-agent", "actors"))
 """Default headers of each request; the caller's headers override them."""

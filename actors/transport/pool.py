@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 import anyio
 import anyio.abc
 
-from actors.transport.connection import Connection
+from actors.transport.connection import Connection, ExchangeDeadlines
 from actors.transport.contract import Timeouts
-from actors.transport.deadlines import ExchangeDeadlines
-from actors.transport.proxy import Proxy
+from actors.transport.dial import Proxy
 
 Dial = Callable[[], Awaitable[anyio.abc.ByteStream]]
 

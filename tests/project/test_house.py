@@ -80,7 +80,7 @@ NAME_EXAMPLES = (
         "mcp.py",
         "tools/mcp/__init__.py",
         "transport/exchange.py",
-        "transport/origin.py",
+        "transport/contract.py",
     ),
 )
 """Modules that name a vendor in prose only: an example of a target, or a server that was observed."""

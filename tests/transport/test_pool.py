@@ -11,7 +11,7 @@ from actors.core.data.segments import Segments
 from actors.errors import ConfigError, ProviderFailed
 from actors.runtime.runtime import Runtime
 from actors.transport import HttpTransport, Timeouts
-from actors.transport.deadlines import ExchangeDeadlines
+from actors.transport.connection import ExchangeDeadlines
 from actors.transport.pool import ConnectionPool
 from tests.transport.support import GOOD, Peer, answer_correctly, descriptors, fetch, raw, read_body
 

@@ -13,8 +13,8 @@ import trustme
 
 from actors.errors import ConfigError, ProviderFailed
 from actors.transport import HttpTransport, Timeouts
-from actors.transport.origin import parse_target
-from actors.transport.proxy import proxy_for
+from actors.transport.contract import parse_target
+from actors.transport.dial import proxy_for
 from tests.runtime.hosting_cases import case
 from tests.transport.support import GOOD, SECRET, Peer, answer_correctly, fetch, raw
 from tests.transport.test_tls import context

@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from actors.transport import HttpTransport, sweep
+from actors.transport import HttpTransport, client
 from tests.transport.support import GOOD, Peer, answer_correctly, fetch, raw
 
 pytestmark = pytest.mark.anyio
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture(autouse=True)
 def frequent_sweeps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Check idle connections all the time."""
-    monkeypatch.setattr(sweep, "INTERVAL", 0.01)
+    monkeypatch.setattr(client, "INTERVAL", 0.01)
 
 
 async def test_an_idle_connection_closed_by_the_server_is_closed_before_the_next_request() -> None:

@@ -17,8 +17,8 @@ from actors.tools.mcp.guard import GuardedTransport
 from actors.tools.mcp.limits import McpLimits
 from actors.tools.mcp.streams import OpenRequests, wrap_streams
 from actors.tools.toolsets.owner import failure_reason
-from actors.transport.origin import parse_target
-from actors.transport.proxy import proxy_for
+from actors.transport.contract import parse_target
+from actors.transport.dial import proxy_for
 
 __all__ = ["ChildServer", "RemoteServer", "Transport"]
 

@@ -95,7 +95,7 @@ MUTATIONS = (
     ),
     Mutation(
         "edges: a NO_PROXY entry with a final dot matches no host",
-        "actors/transport/proxy.py:_matches_host",
+        "actors/transport/dial.py:_matches_host",
         "entry.removeprefix('*').strip('.')",
         "entry.removeprefix('*').removeprefix('.')",
         ("tests/transport/test_proxy.py::test_hosts_in_no_proxy_are_reached_without_the_proxy",),

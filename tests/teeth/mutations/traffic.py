@@ -164,14 +164,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "proxies: ALL_PROXY is ignored",
-        "actors/transport/proxy.py:_proxy_variable",
+        "actors/transport/dial.py:_proxy_variable",
         '(name, "all_proxy")',
         "(name,)",
         (PROXY,),
     ),
     Mutation(
         "proxies: a blank variable does not disable a proxy",
-        "actors/transport/proxy.py:_environment_variable",
+        "actors/transport/dial.py:_environment_variable",
         "name in environ",
         "environ.get(name)",
         (PROXY,),

@@ -206,14 +206,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "transport: a refused open_tunnel is used",
-        "actors/transport/proxy.py:open_tunnel",
+        "actors/transport/dial.py:open_tunnel",
         "200 <= event.status_code < 300",
         "200 <= event.status_code < 600",
         (PROXY,),
     ),
     Mutation(
         "transport: NO_PROXY is ignored",
-        "actors/transport/proxy.py:_bypasses_proxy",
+        "actors/transport/dial.py:_bypasses_proxy",
         "any((entry and _matches_host(entry, origin, address) for entry in entries))",
         "not entries",
         (PROXY,),
