@@ -20,8 +20,8 @@ from actors.runtime.handles import OpenSessions, SessionOpening
 from actors.session.streams import TextStream
 from actors.session.user_input import UserInput
 from actors.tools.context import Subagent
-from actors.tools.options import ApprovalRule, ResourceRule, ToolOptions
-from actors.tools.toolsets.source import OpenedTools, ToolItem, ToolLike, ToolsetOpener
+from actors.tools.tool import ApprovalRule, ResourceRule, ToolOptions
+from actors.tools.toolset import OpenedTools, ToolItem, ToolLike, ToolsetOpener
 from actors.transport.contract import Response, Timeouts, Transport
 
 __all__ = [

@@ -31,7 +31,7 @@ from actors.provider.learned import LearnedFacts
 from actors.provider.pricing import Pricing
 from actors.provider.provider_actor import ProviderCommand
 from actors.tools import Toolset
-from actors.tools.handover import Handover
+from actors.tools.tool import Handover
 
 if TYPE_CHECKING:
     from actors.config import Backend, Config

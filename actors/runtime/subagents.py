@@ -17,10 +17,9 @@ from actors.core.turn.no_content import NO_CONTENT
 from actors.errors import ConfigError, SubagentFailed, ToolDefinitionError
 from actors.session.output import output_of
 from actors.tools import Tool, ToolContext, tool
-from actors.tools.handover import Handover
-from actors.tools.options import ToolOptions
+from actors.tools.tool import Handover, ToolOptions
+from actors.tools.toolset import check_tool_list, toolset_source
 from actors.tools.toolsets import ToolItem
-from actors.tools.toolsets.source import check_tool_list, toolset_source
 
 
 def subagent(

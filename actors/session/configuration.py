@@ -20,9 +20,9 @@ from actors.errors import ConfigError
 from actors.provider.budgets import SharedBudget
 from actors.provider.resolver import Resolver, used_up_limit
 from actors.tools import Tool, Toolset
-from actors.tools.handover import Handover
+from actors.tools.tool import Handover
+from actors.tools.toolset_owner import ToolsetOwner
 from actors.tools.toolsets import SessionTools, ToolItem, Toolsets
-from actors.tools.toolsets.owner import ToolsetOwner
 
 CreateResolver: TypeAlias = Callable[[Toolset, str | None], Resolver]
 """Returns a resolver of targets for a session with these tools and this system prompt."""

@@ -15,7 +15,7 @@ from actors.provider.resolver import check_prices
 from actors.renderer.renderer_actor import MarkStale
 from actors.session.configuration import ConfigChange
 from actors.session.inflight import AskInFlight
-from actors.tools.handover import Handover
+from actors.tools.tool import Handover
 
 HANDOVERS = 16
 """Maximum number of handovers per ask, so that two models cannot hand an ask back and forth forever."""

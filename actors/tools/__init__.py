@@ -11,8 +11,7 @@ Schema validator are imported when the first tool is defined.
 
 from actors.core.log.call_events import Effects
 from actors.tools.context import ToolContext
-from actors.tools.options import Approval, ApprovalRule, ToolOptions, default_approval
-from actors.tools.tool import Tool, tool
+from actors.tools.tool import Approval, ApprovalRule, Tool, ToolOptions, default_approval, tool
 from actors.tools.toolset import Toolset
 
 __all__ = [

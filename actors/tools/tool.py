@@ -1,40 +1,135 @@
 """Define `Tool`: a function with its name, its argument schema and its options.
 
-Sessions declare tools to the model; the scheduler runs their functions.
+Sessions declare tools to the model; the scheduler runs their functions. MCP servers accept the same options. After a
+call of a handoff tool has returned, the session applies its `Handover`: the target, system prompt and tools with which
+the conversation continues.
 """
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
-from typing import Any, Generic, Never, ParamSpec, TypeGuard, TypeVar, Unpack, overload
+from types import EllipsisType
+from typing import (
+    Any,
+    Generic,
+    Literal,
+    Never,
+    ParamSpec,
+    TypeAlias,
+    TypedDict,
+    TypeGuard,
+    TypeVar,
+    Unpack,
+    get_args,
+    overload,
+)
+
+from msgspec import Struct
 
 from actors.core.data.jsonio import Json, JsonValue, dump, parse
 from actors.core.log.call_events import Effects
 from actors.core.schemas.arguments import ArgumentCheck, ArgumentError, compile_schema
 from actors.core.schemas.readings import FittingValue, only_repair
 from actors.core.turn.batch import BoundArguments
-from actors.errors import KernelError, ToolDefinitionError
-from actors.tools.handover import Handover
-from actors.tools.options import (
-    Approval,
-    ApprovalRule,
-    ResourceRule,
-    ToolOptions,
-    default_approval,
-    option_errors,
-)
+from actors.errors import ConfigError, KernelError, ToolDefinitionError
 from actors.tools.signature import Parameters, context_parameter, is_async, unwrap_partial
 
+Approval: TypeAlias = Literal["allow", "ask", "deny"]
+"""With `allow`, a call runs at once. With `ask`, it waits for a decision. With `deny`, it never runs."""
+ApprovalRule: TypeAlias = Approval | Callable[[dict[str, JsonValue]], Approval]
+"""One approval for all calls, or a function that returns the approval for the arguments of a call."""
+ResourceRule: TypeAlias = str | tuple[str, ...] | Callable[[dict[str, JsonValue]], str | Iterable[str]]
+"""Names of the resources that calls write to, or a function that returns them for the arguments of a call."""
 P = ParamSpec("P")
 R = TypeVar("R")
-
 MAX_DESCRIPTION = 64 * 1024
 """Maximum characters of a description, which may come from an untrusted server and is part of every request."""
-
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 """Matches the tool names that every provider accepts (docs/reference/rulebook.md, tool names)."""
+
+
+class ToolOptions(TypedDict, total=False):
+    """Options of a tool in addition to its schema. Names and defaults are the same as in `Tool`.
+
+    Args:
+        approval: `allow`, the default, runs a call without asking. `ask` waits for a decision, and `deny` never runs a
+            call. A function may return one of these values for the arguments of each call.
+        timeout: Seconds that one call may take. None, the default, means no limit.
+        effects: The effects of a call on the outside world: `pure` means none, and `idempotent` means that a call may
+            run again. With `once`, the default, a call never runs again.
+        resources: Names of the resources that a call writes to, or a function that returns these names for the
+            arguments of a call; none by default. Calls of a session that write to the same resource run one after
+            another, in call order.
+    """
+
+    approval: ApprovalRule
+    timeout: float | None
+    effects: Effects
+    resources: ResourceRule
+
+
+def default_approval(effects: Effects) -> Approval:
+    """Return the default approval of external tools and tools of MCP servers: only pure tools run without approval."""
+    return "allow" if effects == "pure" else "ask"
+
+
+def option_errors(
+    approval: object,
+    effects: object,
+    resources: Any,  # Any: callers may pass any value
+) -> Iterator[str]:
+    """Yield the errors in a tool's options. Each error completes a sentence that begins "Tool 'x' has"."""
+    for name, rule in (("approval", approval), ("resources", resources)):
+        if is_async(rule):
+            yield f"an async function as {name}=; use a function that is not async, because its result is not awaited"
+    if not callable(approval) and approval not in get_args(Approval):
+        yield f"approval={approval!r}; use 'allow', 'ask', 'deny' or a function"
+    if effects not in get_args(Effects):
+        yield f"effects={effects!r}; use 'pure', 'idempotent' or 'once'"
+    several: tuple[object, ...] = resources
+    names = several if isinstance(resources, tuple) else (several,)
+    if not callable(several) and not all(isinstance(name, str) for name in names):
+        yield f"resources={resources!r}; use a name, a tuple of names or a function"
+    if effects == "pure" and resources:
+        yield "resources and effects='pure', but a pure tool writes to no resource; remove one of the two options"
+
+
+class Handover(Struct, frozen=True, eq=False, kw_only=True):
+    """The changes to a session after a call of a handoff tool has returned; see `actors.handoff`.
+
+    Args:
+        target: The new target: a backend or a pool.
+        system: The new system prompt; None removes it. By default, it does not change.
+        tools: The new tools, as in `Runtime.open`. By default, they do not change. The list is read again at each
+            handoff.
+
+    Raises:
+        ConfigError: `target` or `system` is not a string, or `tools` is not a sequence.
+    """
+
+    target: str
+    system: str | EllipsisType | None = ...
+    tools: (
+        Sequence[Any] | EllipsisType
+    ) = ...  # Any: entries of `tools=`, whose types this package cannot import
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.target, str):
+            raise ConfigError(f"target= takes the name of a target, not {type(self.target).__name__}")
+        if not isinstance(self.system, str | EllipsisType | None):
+            raise ConfigError(f"system= takes a string, not {type(self.system).__name__}")
+        if isinstance(self.tools, str) or not isinstance(self.tools, Sequence | EllipsisType):
+            raise ConfigError(
+                f"tools= of a handoff must be a list, not {type(self.tools).__name__}, "
+                "because every handoff reads it again"
+            )
+
+    @property
+    def has_changes(self) -> bool:
+        """True if the handover changes the system prompt or the tools, in addition to the target."""
+        return self.system is not ... or self.tools is not ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,7 +382,7 @@ def tool(
     """
 
     def build_tool(function: Callable[P, R]) -> Tool[P, R]:
-        from actors.tools.docstring import parse_docstring  # needed only for tools from functions
+        from actors.tools.signature import parse_docstring  # needed only for tools from functions
 
         tool_name = name or str(getattr(unwrap_partial(function), "__name__", ""))
         about, notes = parse_docstring(unwrap_partial(function))

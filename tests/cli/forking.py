@@ -40,7 +40,7 @@ LOADED = (
     "actors.journal.storage.sqlite",
     "actors.testing",
     "actors.strict.dialects",
-    "actors.tools.docstring",
+    "actors.tools.signature",
     "actors.transport.exchange",
     "actors.transport.pool",
     "anyio._backends._asyncio",

@@ -21,8 +21,9 @@ from actors.journal.storage import Storage
 from actors.provider import dumps
 from actors.runtime.journal_admin import JournalAdmin
 from actors.telemetry import otel, prometheus
+from actors.tools import toolset
 from actors.tools.mcp import options
-from actors.tools.toolsets import LiveTools, source
+from actors.tools.toolsets import LiveTools
 from actors.transport import Transport
 
 PUBLIC = (
@@ -57,7 +58,7 @@ _NAMES = {
     **vars(typing),
     **vars(collections.abc),
     **vars(options),
-    **vars(source),
+    **vars(toolset),
     "Tracing": otel.Tracing,
     "OnRefusal": dumps.OnRefusal,
     "Config": Config,

@@ -58,7 +58,7 @@ KNOW_VENDORS = (
         "provider/credentials/",
         "testing/",
         "telemetry/otel.py",
-        "tools/docstring.py",
+        "tools/signature.py",
         "core/settings/table.py",
     ),
     "strict/",

@@ -13,7 +13,7 @@ from actors.core.log.events import AskStarted, LogEvent, SwitchApplied, TurnEnde
 from actors.errors import ConfigError
 from actors.session.handing_over import HANDOVERS
 from actors.testing import SERVER_ERROR, Call, Say, Turn
-from actors.tools.handover import Handover
+from actors.tools.tool import Handover
 from tests.runtime_support import (
     Gate,
     anthropic,

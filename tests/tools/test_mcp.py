@@ -33,6 +33,7 @@ from actors.errors import ConfigError, MissingKey, ToolDefinitionError, ToolsetF
 from actors.kernel import System
 from actors.testing import Call, Say, Turn
 from actors.tools import ToolContext
+from actors.tools.mcp.answers import ServerToolError, tool_output
 from actors.tools.mcp.connection import ServerTools, connect, effects_of
 from actors.tools.mcp.options import (
     Elicitation,
@@ -42,7 +43,6 @@ from actors.tools.mcp.options import (
     Sampling,
     check_options,
 )
-from actors.tools.mcp.results import ServerToolError, tool_output
 from actors.tools.mcp.transports import Transport
 from actors.tools.toolsets import SessionTools, Toolsets
 from tests.runtime_support import bodies, openai, results, runtime_with, wait_for_toolsets

@@ -10,7 +10,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from actors.tools.mcp.sdk import SdkImport
+from actors.tools.mcp import SdkImport
 from tests.commands.at_scale import extent
 from tests.runtime.hosting_cases import case
 

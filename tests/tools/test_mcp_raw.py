@@ -15,8 +15,8 @@ from actors import ToolSource, mcp
 from actors.config import load
 from actors.errors import AnswerTooLarge, ToolDefinitionError, ToolsetFailed
 from actors.testing import Call, Say, Turn
+from actors.tools.mcp.answers import ServerToolError
 from actors.tools.mcp.configured import configured_toolset
-from actors.tools.mcp.results import ServerToolError
 from actors.tools.toolsets import SessionTools
 from tests.runtime_support import bodies, openai, results, runtime_with
 from tests.scripted import scripted

@@ -10,7 +10,7 @@ from actors.core.log.events import LogEvent
 from actors.errors import KernelError, ToolDefinitionError
 from actors.testing import Call, Turn
 from actors.tools import Tool, tool
-from actors.tools.options import Approval
+from actors.tools.tool import Approval
 from tests.runtime_support import log
 from tests.scripted import scripted
 

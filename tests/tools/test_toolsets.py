@@ -13,8 +13,8 @@ from actors.errors import ToolDefinitionError, ToolsetFailed
 from actors.kernel.event_loop import event_loop
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, Toolset
-from actors.tools.toolsets.offer import SessionTools, valid_name
-from actors.tools.toolsets.owner import ToolsetOwner
+from actors.tools.toolset_owner import ToolsetOwner
+from actors.tools.toolsets import SessionTools, valid_name
 from tests.runtime_support import actors, bodies, openai, results, runtime_with, wait_for_toolsets
 from tests.scripted import scripted
 

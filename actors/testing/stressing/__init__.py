@@ -25,7 +25,7 @@ from actors.strict.faults import InjectedFaults
 from actors.testing.stressing.resources import ResourceCounts, find_leaks
 from actors.testing.stressing.where import BUILT_IN, POOL, check_targets, run_built_in_servers
 from actors.testing.stressing.workload import Load, LoadRunner, LoadTally
-from actors.tools.toolsets.source import ToolLike
+from actors.tools.toolset import ToolLike
 
 __all__ = ["StressReport", "stress"]
 

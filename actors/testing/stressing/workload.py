@@ -14,7 +14,7 @@ from actors.core.turn.batch import Approve
 from actors.errors import ActorsError, ConfigError
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
-from actors.tools.toolsets.source import ToolLike
+from actors.tools.toolset import ToolLike
 
 
 class Load(Struct, frozen=True):

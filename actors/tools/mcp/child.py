@@ -2,17 +2,19 @@
 
 `actors.mcp.stdio` uses this transport. The SDK's own transport buffers lines of any length and drops standard error.
 This transport rejects lines above the limit without buffering them, and keeps the last lines of standard error for
-error messages.
+error messages. Secrets are removed from standard error and from URLs before they become part of an error message.
 """
 
 import json
+import os
 import re
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
+from urllib.parse import urlsplit
 
 import anyio
 import anyio.abc
@@ -26,11 +28,9 @@ from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, RequestId, jsonrpc_m
 
 from actors.errors import AnswerTooLarge, ToolsetDown
 from actors.telemetry import logger
-from actors.tools.mcp.disclosure import find_secrets, redact
-from actors.tools.mcp.limits import McpLimits
-from actors.tools.mcp.refusals import encode_error
+from actors.tools.mcp.limits import McpLimits, encode_error
 from actors.tools.mcp.streams import OpenRequests, wrap_streams
-from actors.tools.toolsets.owner import failure_reason
+from actors.tools.toolset_owner import failure_reason
 
 CHUNK = 64 * 1024  # bytes per read
 TAIL = 4096  # bytes of standard error to keep
@@ -41,8 +41,10 @@ POLL = 0.01  # seconds between two checks for the exit
 # matches the id of a JSON-RPC message, at the start or the end of a long line
 _ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")')
 _LAST_ID = re.compile(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")\s*(?:,\s*"jsonrpc"\s*:\s*"2.0"\s*)?\}\s*$')
-
 Item = SessionMessage | Exception
+_NAMES_A_SECRET = re.compile(r"(?i)(token|key|secret|passw|auth|credential|bearer|cookie)")
+_LEAST = 4  # minimum length of a secret in characters; hiding shorter values would make the text unreadable
+HIDDEN = "***"
 
 
 class ChildServer:
@@ -342,3 +344,39 @@ async def _drain(stream: ByteReceiveStream) -> None:
     with suppress(anyio.EndOfStream):
         while True:
             await stream.receive(CHUNK)
+
+
+def public_url(url: str) -> str:
+    """Return a URL without its user, password and query. Path segments that may be secrets are hidden."""
+    parts = urlsplit(url)
+    path = "/".join(HIDDEN if may_be_secret(segment) else segment for segment in parts.path.split("/"))
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{path}"
+
+
+def may_be_secret(text: str) -> bool:
+    """Return True if a string may be a token, a key or a UUID: 8 or more characters, with letters and digits."""
+    return len(text) >= 8 and any(map(str.isdigit, text)) and any(map(str.isalpha, text))
+
+
+def find_secrets(args: Iterable[str], env: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the values to hide in errors, longest first.
+
+    They are the values of all environment variables, and the arguments that may be secrets.
+    """
+    found = set(env.values())
+    is_named = False
+    for arg in args:
+        option, sign, value = arg.partition("=")
+        if is_named or (may_be_secret(arg) and not os.path.exists(arg)):
+            found.add(arg)
+        if sign and _NAMES_A_SECRET.search(option):
+            found.add(value)
+        is_named = not sign and arg.startswith("-") and _NAMES_A_SECRET.search(arg) is not None
+    return tuple(sorted((each for each in found if len(each) >= _LEAST), key=len, reverse=True))
+
+
+def redact(text: str, secrets: Iterable[str]) -> str:
+    """Return a string with each of the secrets replaced by `***`."""
+    for secret in secrets:
+        text = text.replace(secret, HIDDEN)
+    return text

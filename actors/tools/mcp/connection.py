@@ -3,35 +3,65 @@
 The task that opened the toolset keeps the connection open. Each call runs in the task of its tool. When a call is
 cancelled, the SDK notifies the server. If the connection is lost during a call, the call fails with an error that says
 whether the call may have run.
+
+During a call, a server may request user input (elicitation) or a model's answer (sampling). The functions that the host
+passes as `elicit=` and `sample=` give the answers. Without them, the SDK does not declare the capability and rejects
+the requests. If a function raises, the server learns only that the host could not answer.
 """
 
+import inspect
 from collections import Counter
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar, cast
 
 import anyio
 from mcp import Client, MCPError
-from mcp.client.session import IncomingMessage
+from mcp.client.session import ClientRequestContext, ElicitationFnT, IncomingMessage, SamplingFnT
 from mcp.client.subscriptions import Subscription
-from mcp_types import CONNECTION_CLOSED, ToolListChangedNotification
+from mcp_types import (
+    CONNECTION_CLOSED,
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    AudioContent,
+    CreateMessageRequestParams,
+    CreateMessageResult,
+    ElicitRequestFormParams,
+    ElicitRequestParams,
+    ElicitResult,
+    ErrorData,
+    ImageContent,
+    SamplingMessage,
+    TextContent,
+    ToolListChangedNotification,
+)
 from mcp_types import Tool as Listed
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from actors.core.data.jsonio import JsonValue
 from actors.core.log.call_events import Effects
+from actors.core.values.content import Block, Media, Message, Text
 from actors.core.values.identity import content_name
 from actors.errors import ToolDefinitionError, ToolsetDown
+from actors.kernel.host_code import await_host
 from actors.telemetry import logger
-from actors.tools import Approval, Tool, ToolContext
-from actors.tools.mcp.answers import TOOLS
-from actors.tools.mcp.options import REST, McpServer
-from actors.tools.mcp.questions import elicitation_callback, sampling_callback
-from actors.tools.mcp.refusals import decode_error
-from actors.tools.mcp.results import rejection_error, tool_output
+from actors.tools.context import ToolContext
+from actors.tools.mcp.answers import TOOLS, rejection_error, tool_output
+from actors.tools.mcp.limits import decode_error
+from actors.tools.mcp.options import REST, Elicitation, McpServer, Sampling
 from actors.tools.mcp.transports import Transport
-from actors.tools.tool import MAX_DESCRIPTION
-from actors.tools.toolsets.offer import valid_name
+from actors.tools.tool import MAX_DESCRIPTION, Approval, Tool
+from actors.tools.toolsets import valid_name
 
 PAGES = 100  # maximum pages of a server's list of tools
 REFUSED = {"Session terminated": False, "Server returned an error response": True}
@@ -39,6 +69,9 @@ REFUSED = {"Session terminated": False, "Server returned an error response": Tru
 
 A restarted server no longer knows the session. It answers 404, or 400, but 400 also has other causes.
 """
+T = TypeVar("T")
+FAILED = ErrorData(code=INTERNAL_ERROR, message="The host could not answer this.")
+DECLINED = ErrorData(code=INVALID_REQUEST, message="The host declined to answer this.")
 
 
 @asynccontextmanager
@@ -75,7 +108,7 @@ def _must_subscribe(client: Client) -> bool:
 
 
 class ServerTools:
-    """The tools of an MCP server during one connection. Implements `actors.tools.toolsets.source.LiveTools`."""
+    """The tools of an MCP server during one connection. Implements `actors.tools.toolset.LiveTools`."""
 
     def __init__(self, server: McpServer) -> None:
         self._server = server
@@ -263,3 +296,76 @@ def _unique_name(valid: str, server_name: str, taken: Collection[str]) -> str:
     digest = content_name(server_name)
     tries = (valid_name(f"{valid[:40]}_{digest[:size]}") for size in range(8, len(digest) + 1))
     return next(each for each in tries if each not in taken)
+
+
+def elicitation_callback(server: McpServer) -> ElicitationFnT | None:
+    """Return the SDK callback that answers requests for user input; None if the host has no `elicit=`."""
+    if (elicit := server.elicit) is None:
+        return None
+
+    async def respond(params: ElicitRequestParams) -> ElicitResult:
+        reply = await _await_if_needed(elicit(_convert_elicitation(server.name, params)))
+        if reply is None or reply is False:
+            return ElicitResult(action="decline")
+        return ElicitResult(action="accept", content=None if reply is True else dict(reply))  # type: ignore[arg-type]  # the SDK rejects nested values
+
+    async def answer(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult | ErrorData:
+        return await await_host(partial(respond, params), partial(_log_failure, server.name, "elicit"))
+
+    return answer
+
+
+def _log_failure(server: str, option: str, error: BaseException) -> ErrorData:
+    """Log an exception that the host's function raised, and return the JSON-RPC error for the server."""
+    logger.host_code_failed(f"{option}= of MCP server {server!r}", error, "answered with an error")
+    return FAILED
+
+
+def _convert_elicitation(server: str, params: ElicitRequestParams) -> Elicitation:
+    """Convert the SDK's request for user input to an `Elicitation`."""
+    if isinstance(params, ElicitRequestFormParams):
+        return Elicitation(server, params.message, params.requested_schema)
+    return Elicitation(server, params.message, {}, params.url)
+
+
+def sampling_callback(server: McpServer) -> SamplingFnT | None:
+    """Return the SDK callback that answers requests for a model's answer; None if the host has no `sample=`."""
+    if (sample := server.sample) is None:
+        return None
+
+    async def respond(params: CreateMessageRequestParams) -> CreateMessageResult | ErrorData:
+        messages = tuple(_convert_message(message) for message in params.messages)
+        request = Sampling(server.name, messages, params.system_prompt, params.max_tokens)
+        if (text := await _await_if_needed(sample(request))) is None:
+            return DECLINED
+        return CreateMessageResult(role="assistant", content=TextContent(text=text), model="host")
+
+    async def answer(
+        context: ClientRequestContext, params: CreateMessageRequestParams
+    ) -> CreateMessageResult | ErrorData:
+        return await await_host(partial(respond, params), partial(_log_failure, server.name, "sample"))
+
+    return answer
+
+
+def _convert_message(message: SamplingMessage) -> Message:
+    """Convert a message of a sampling request to a `Message`."""
+    blocks: list[Block] = []
+    for block in message.content_as_list:
+        match block:
+            case TextContent(text=text):
+                blocks.append(Text(text))
+            case (
+                ImageContent(data=data, mime_type=media_type) | AudioContent(data=data, mime_type=media_type)
+            ):
+                blocks.append(Media(media_type, data))
+            case _:  # a tool call or result, although this host declares no tools to servers
+                blocks.append(Text("[A tool call was omitted here.]"))
+    return Message("user" if message.role == "user" else "assistant", tuple(blocks))
+
+
+async def _await_if_needed(value: "Awaitable[T] | T") -> T:
+    """Return a value, after awaiting it if it is awaitable."""
+    if inspect.isawaitable(value):
+        return await cast("Awaitable[T]", value)  # `isawaitable` loses the type of the result
+    return value  # pyright: ignore[reportReturnType]  # pyright does not exclude awaitables here

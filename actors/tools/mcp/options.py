@@ -13,7 +13,7 @@ from actors.core.values.content import Message
 from actors.errors import ConfigError, ToolDefinitionError
 from actors.tools import Approval
 from actors.tools.mcp.limits import McpLimits
-from actors.tools.toolsets.source import ToolsetOpener, ToolSource
+from actors.tools.toolset import ToolsetOpener, ToolSource
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ _ASKED = f"{MISUSE}::test_invalid_arguments_of_journal_methods_are_rejected"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "misuse: the results of a toolset are not checked",
-        "actors/tools/toolsets/owner.py:ToolsetOwner._publish_tools",
+        "actors/tools/toolset_owner.py:ToolsetOwner._publish_tools",
         "not is_tool_list(opened)",
         "opened is ...",
         ("tests/tools/test_toolsets.py::test_a_toolset_that_does_not_yield_a_list_of_tools_is_rejected",),
@@ -176,7 +176,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "misuse: a handoff may have any target",
-        "actors/tools/handover.py:Handover.__post_init__",
+        "actors/tools/tool.py:Handover.__post_init__",
         "not isinstance(self.target, str)",
         "False",
         (
@@ -208,7 +208,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "misuse: an async rule is accepted and denies every call",
-        "actors/tools/options.py:option_errors",
+        "actors/tools/tool.py:option_errors",
         "is_async(rule)",
         "False",
         ("tests/tools/test_tool_options.py",),

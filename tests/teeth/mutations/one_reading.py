@@ -132,14 +132,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "mcp: the loop's thread imports the SDK",
-        "actors/tools/mcp/sdk.py:with_sdk",
+        "actors/tools/mcp/__init__.py:with_sdk",
         "await SDK.ready()",
         "",
         (f"{IMPORT}::test_the_thread_of_the_event_loop_never_imports_the_mcp_sdk",),
     ),
     Mutation(
         "mcp: each waiting toolset imports the SDK again",
-        "actors/tools/mcp/sdk.py:SdkImport._add_waiter",
+        "actors/tools/mcp/__init__.py:SdkImport._add_waiter",
         "len(self._waiting) == 1",
         "True",
         (
@@ -148,14 +148,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "mcp: a failed import counts as done",
-        "actors/tools/mcp/sdk.py:SdkImport._run",
+        "actors/tools/mcp/__init__.py:SdkImport._run",
         "error is None",
         "True",
         (f"{IMPORT}::test_a_failed_import_of_the_mcp_sdk_is_raised_and_the_next_use_retries_it",),
     ),
     Mutation(
         "mcp: an ended loop keeps others waiting for the import",
-        "actors/tools/mcp/sdk.py:SdkImport._run",
+        "actors/tools/mcp/__init__.py:SdkImport._run",
         "continue",
         "break",
         (f"{IMPORT}::test_uses_of_several_event_loops_share_an_import",),

@@ -5,11 +5,11 @@ from tests.teeth.mutations.mutation import Mutation
 TOOLSETS = "tests/tools/test_toolsets.py"
 MCP = "tests/tools/test_mcp.py"
 RAW = "tests/tools/test_mcp_raw.py"
-SETS = "actors/tools/toolsets/__init__.py"
-OWNER = "actors/tools/toolsets/owner.py"
-OFFER = "actors/tools/toolsets/offer.py"
+SETS = "actors/tools/toolsets.py"
+OWNER = "actors/tools/toolset_owner.py"
+OFFER = "actors/tools/toolsets.py"
 SERVER = "actors/tools/mcp/connection.py"
-RESULTS = "actors/tools/mcp/results.py"
+RESULTS = "actors/tools/mcp/answers.py"
 
 FREED = ("tests/runtime/test_garbage.py::test_a_session_referenced_by_its_own_tools_is_freed_after_deletion",)
 
@@ -44,7 +44,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "servers: the query of a URL is not sent",
-        "actors/tools/mcp/guard.py:GuardedTransport.handle_async_request",
+        "actors/tools/mcp/transports.py:GuardedTransport.handle_async_request",
         "request.url.copy_with(query=self._query)",
         "request.url",
         ("tests/tools/test_mcp_secrets.py::test_a_refusing_server_reveals_no_secret",),
@@ -58,14 +58,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "mcp answers: a compressed answer is decoded",
-        "actors/tools/mcp/guard.py:GuardedTransport.handle_async_request",
+        "actors/tools/mcp/transports.py:GuardedTransport.handle_async_request",
         'encoding not in ("", "identity")',
         "False",
         (RAW,),
     ),
     Mutation(
         "mcp answers: any compression is requested",
-        "actors/tools/mcp/guard.py:GuardedTransport.handle_async_request",
+        "actors/tools/mcp/transports.py:GuardedTransport.handle_async_request",
         'headers["accept-encoding"] = "identity"',
         "",
         (RAW,),
@@ -79,7 +79,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "mcp answers: an event of a stream may have any size",
-        "actors/tools/mcp/guard.py:BoundedEvents._event_error",
+        "actors/tools/mcp/transports.py:BoundedEvents._event_error",
         'self._limits.excess_error(b"\\n".join(lines).strip())',
         "None",
         (RAW,),
@@ -121,7 +121,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "mcp answers: secrets in standard error are shown",
-        "actors/tools/mcp/disclosure.py:redact",
+        "actors/tools/mcp/child.py:redact",
         "text.replace(secret, HIDDEN)",
         "text",
         (RAW,),
@@ -142,7 +142,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "toolsets: a toolset that ignores cancellation is not reported",
-        "actors/tools/toolsets/__init__.py:Toolsets._close",
+        "actors/tools/toolsets.py:Toolsets._close",
         "scope.cancelled_caught",
         "not scope.cancel_called",
         ("tests/tools/test_toolsets.py",),
@@ -278,7 +278,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "mcp: headers from the host's function are sent unchecked",
-        "actors/tools/mcp/questions.py:sampling_callback",
+        "actors/tools/mcp/connection.py:sampling_callback",
         "await await_host(partial(respond, params), ...)",
         "await respond(params)",
         (MCP,),

@@ -165,7 +165,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: a shared toolset is opened for each session",
-        "actors/tools/toolsets/__init__.py:Toolsets._resolve_item",
+        "actors/tools/toolsets.py:Toolsets._resolve_item",
         "source.shared",
         "not source.shared",
         SEEDS,
@@ -240,7 +240,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: a toolset's changes are ignored",
-        "actors/tools/toolsets/owner.py:ToolsetOwner._publish_changes",
+        "actors/tools/toolset_owner.py:ToolsetOwner._publish_changes",
         """
         self._publish_tools(opened.tools)
         self._changes.notify()

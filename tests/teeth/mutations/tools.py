@@ -27,7 +27,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "toolsets: a toolset being left after an error counts as open",
-        "actors/tools/toolsets/owner.py:ToolsetOwner._publish_until_closed",
+        "actors/tools/toolset_owner.py:ToolsetOwner._publish_until_closed",
         "isinstance(error, Exception) or not self._closing",
         "isinstance(error, Exception)",
         ("tests/tools/test_toolsets.py",),
@@ -55,14 +55,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "options: an untrusted tool runs without a question",
-        "actors/tools/options.py:default_approval",
+        "actors/tools/tool.py:default_approval",
         '"allow" if effects == "pure" else "ask"',
         '"""allow"""',
         (OPTIONS,),
     ),
     Mutation(
         "options: a pure tool may write to any resource",
-        "actors/tools/options.py:option_errors",
+        "actors/tools/tool.py:option_errors",
         'effects == "pure" and resources',
         'effects == "pure" and resources and False',
         (OPTIONS,),
@@ -303,14 +303,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "toolsets: a call runs although its tool has changed",
-        "actors/tools/toolsets/offer.py:_current_function",
+        "actors/tools/toolsets.py:_current_function",
         "current is checked or _definition(current) == _definition(checked)",
         "True",
         ("tests/scheduler/test_changed_tools.py",),
     ),
     Mutation(
         "toolsets: a recreated rule counts as changed",
-        "actors/tools/toolsets/offer.py:_comparable_rule",
+        "actors/tools/toolsets.py:_comparable_rule",
         "code is None",
         "True",
         ("tests/scheduler/test_changed_tools.py",),

@@ -7,14 +7,14 @@ WITHIN = ("tests/session/test_tools_within_turns.py",)
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "within turns: a change waits for the next ask nevertheless",
-        "actors/tools/toolsets/offer.py:SessionTools.catch_up",
+        "actors/tools/toolsets.py:SessionTools.catch_up",
         "any(...)",
         "False",
         WITHIN,
     ),
     Mutation(
         "within turns: every toolset's tools change within a turn",
-        "actors/tools/toolsets/offer.py:SessionTools.catch_up",
+        "actors/tools/toolsets.py:SessionTools.catch_up",
         "each[0].source.within_turn",
         "True",
         WITHIN,
@@ -56,7 +56,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "within turns: a list being read is not waited for",
-        "actors/tools/toolsets/owner.py:ToolsetOwner.refresh_tools",
+        "actors/tools/toolset_owner.py:ToolsetOwner.refresh_tools",
         "not self._is_reading",
         "True",
         WITHIN,

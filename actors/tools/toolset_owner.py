@@ -23,17 +23,15 @@ from actors.kernel import System
 from actors.kernel.deadlines import Timer
 from actors.kernel.event_loop import Changes
 from actors.telemetry import logger
-from actors.tools import Tool, Toolset
-from actors.tools.toolsets.source import LiveTools, OpenedTools, ToolSource, is_tool_list
+from actors.tools.tool import Tool
+from actors.tools.toolset import LiveTools, OpenedTools, Toolset, ToolSource, is_tool_list
 
 FIRST_RETRY = 0.2
 """Seconds between the loss of a toolset and the first retry, and the minimum between two retries."""
 MAX_RETRY = 30.0
 """Maximum seconds between two retries. The interval doubles until the toolset stays up for longer than the interval."""
-
 MAX_REASON = 1200
 """Maximum characters of the reason in an error, which may contain the last lines of a program's standard error."""
-
 State: TypeAlias = Literal["opening", "up", "down", "failed", "closed"]
 
 
