@@ -175,7 +175,7 @@ def load_configuration(config: "str | PathLike[str] | Config | None", environ: M
 
 def http_transport(config: "Config", environ: Mapping[str, str]) -> HttpTransport:
     """Return the default transport of a runtime, with the configured limits and the proxies from the environment."""
-    from actors.config.environment import guard
+    from actors.config.backend import guard
 
     limits = config.limits
     return HttpTransport(connections=limits.connections, connecting=limits.connecting, environ=guard(environ))
