@@ -17,8 +17,8 @@ import anyio
 from actors.config.settings import RuntimeLimits
 from actors.strict.cache import PromptCache
 from actors.strict.server import LoopbackServer
+from actors.testing.simulation import play_in_world
 from actors.testing.simulation.plan import Odds, make_plan
-from actors.testing.simulation.report import play_in_world
 from actors.testing.simulation.world import TARGETS, World
 from benchmarks.figures import Extent, Figure, Measure
 

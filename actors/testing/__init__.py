@@ -81,8 +81,7 @@ if TYPE_CHECKING:
         serve,
     )
     from actors.strict.sigv4 import AwsKey
-    from actors.testing.in_thread import serve_in_thread
-    from actors.testing.offline_runtime import ScriptPart, answer, call, offline, say, think
+    from actors.testing.offline_runtime import ScriptPart, answer, call, offline, say, serve_in_thread, think
     from actors.testing.simulation import Odds, SimulationReport, simulate
     from actors.testing.stressing import StressReport, stress
 
@@ -234,8 +233,7 @@ _HOMES = {
     ),
     "strict.server": ("Exchange", "LoopbackServer", "OpenAIServer", "ServerLimits", "ServerOptions", "serve"),
     "strict.sigv4": ("AwsKey",),
-    "testing.in_thread": ("serve_in_thread",),
-    "testing.offline_runtime": ("ScriptPart", "answer", "call", "offline", "say", "think"),
+    "testing.offline_runtime": ("serve_in_thread", "ScriptPart", "answer", "call", "offline", "say", "think"),
     "testing.simulation": ("Odds", "SimulationReport", "simulate"),
     "testing.stressing": ("StressReport", "stress"),
 }

@@ -10,10 +10,12 @@
 A script lists the parts of a model's answers in order. An answer ends with a `say`, or with the last of several
 adjacent `call`s. To group parts differently, use `answer`. Each target keeps the dialect and the address of its
 provider. Only the transport differs: it sends the requests to the servers.
+
+`serve_in_thread` runs servers for programs without an event loop, such as tests and examples of `actors.sync`.
 """
 
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
@@ -23,6 +25,7 @@ from actors.config.providers import PROVIDERS
 from actors.core.data.jsonio import dump, is_array
 from actors.core.data.segments import Segments
 from actors.errors import ConfigError
+from actors.kernel.loop_thread import LoopThread
 from actors.runtime.runtime import Runtime
 from actors.strict.dialects import strict_server
 from actors.strict.rules.base import Json
@@ -31,7 +34,6 @@ from actors.strict.server import LoopbackServer, serve
 from actors.transport import HttpTransport, Response, Timeouts
 
 ScriptPart: TypeAlias = Say | Think | Call | Turn
-
 _KEY = "offline"
 
 
@@ -171,3 +173,13 @@ class _LoopbackTransport:
 def _requests_model(model: str, url: str, body: bytes) -> bool:
     """Return True if a request is for this model. Depending on the dialect, its path or its body contains the model."""
     return f"/{quote(model, safe='')}" in url or f"/{model}" in url or b'"model":%b' % dump(model) in body
+
+
+@contextmanager
+def serve_in_thread(*servers: LoopbackServer) -> Generator[tuple[LoopbackServer, ...]]:
+    """Run servers in a separate thread during the block, each on a free loopback port; see `serve`."""
+    thread = LoopThread(serve(*servers), name="server")
+    try:
+        yield servers
+    finally:
+        thread.close()

@@ -38,7 +38,7 @@ from actors.core.stream_events.results import AskResult
 from actors.errors import CompactionFailed, JournalUnavailable
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.runtime.handle import Session
-from actors.testing.stressing.resources import ResourceCounts, find_leaks
+from actors.testing.stressing import ResourceCounts, find_leaks
 from actors.transport import Response, Timeouts
 from benchmarks.canned import CALLS_ANSWER, text_stream
 from benchmarks.memory import resident

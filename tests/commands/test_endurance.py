@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from actors.testing.stressing.resources import ResourceCounts
+from actors.testing.stressing import ResourceCounts
 from tests.commands.endurance import EARLY, Lap, early, run_laps, slope
 
 LEFT = 5

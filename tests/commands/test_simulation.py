@@ -37,13 +37,10 @@ from actors.core.values.stream import Usage
 from actors.journal.storage import Entry
 from actors.runtime.runtime import Runtime
 from actors.testing import Odds, Say, SimulationReport
-from actors.testing.simulation import Mode, SimulationPlan, loop
-from actors.testing.simulation.journal import SimulatedJournal
+from actors.testing.simulation import Mode, SimulationPlan, loop, play_plan, shrink
 from actors.testing.simulation.model import Model
-from actors.testing.simulation.observer import Observer
+from actors.testing.simulation.observer import Observer, SimulatedJournal
 from actors.testing.simulation.plan import PlanInputs, PlannedAction, PlannedAsk, SessionPlan, make_plan
-from actors.testing.simulation.report import play_plan
-from actors.testing.simulation.shrinking import shrink
 from actors.testing.simulation.world import TARGETS, World
 from actors.tools import tool
 from tests.commands.at_scale import extent

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import astuple
 
 from actors.testing import StressReport
-from actors.testing.stressing.resources import ResourceCounts
+from actors.testing.stressing import ResourceCounts
 from tests.commands.soak import load
 from tests.commands.soak.load import BREAKER, DIALECTS, Loop, Soak, Soaked, run
 from tests.commands.soak.servers import Seen

@@ -33,7 +33,7 @@ from actors.kernel.loop_thread import RUNNING
 from actors.runtime import once
 from actors.sync.calls import InterruptibleAsk, final_result
 from actors.testing import Call, OpenAIServer, Say, Stall, Status, Turn
-from actors.testing.in_thread import serve_in_thread
+from actors.testing.offline_runtime import serve_in_thread
 from actors.tools import Tool, tool
 from tests.cli.command import script
 from tests.runtime_support import Gate, openai, runtime_with
@@ -419,7 +419,7 @@ import anyio
 from actors import Runtime, sync, tool
 from actors.errors import WrongEventLoop
 from actors.testing import Call, OpenAIServer, Say, Turn
-from actors.testing.in_thread import serve_in_thread
+from actors.testing.offline_runtime import serve_in_thread
 
 faulthandler.dump_traceback_later(60, exit=True)
 started = threading.Event()

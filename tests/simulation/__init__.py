@@ -12,8 +12,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from actors.testing import Odds, SimulationReport
-from actors.testing.simulation import Mode, checked_plan
-from actors.testing.simulation.report import play_plan
+from actors.testing.simulation import Mode, checked_plan, play_plan
 from actors.tools import Tool
 from tests.simulation.checks import RuntimeChecks
 

@@ -8,8 +8,7 @@ import pytest
 from actors.config import BackendLimits, Config, FileSettings
 from actors.errors import ConfigError
 from actors.testing import Call, OpenAIServer, Say, Status, Turn, serve, simulate, stress
-from actors.testing.stressing.resources import ResourceCounts, find_leaks
-from actors.testing.stressing.workload import LoadTally
+from actors.testing.stressing import LoadTally, ResourceCounts, find_leaks
 from actors.tools import tool
 from tests.runtime_support import backend_at
 

@@ -6,19 +6,139 @@
 Sessions talk to strict servers of several dialects concurrently. The seed decides when sessions switch, when callers
 cancel or stop waiting, when providers fail, when tools misbehave and when actors crash. The simulation checks
 everything that callers, tools and providers observe. Runs with the same seed are identical to the last byte, in every
-process.
+process. The report contains a line of Python that reproduces the run.
+
+A failing plan is shrunk with delta debugging (Zeller and Hildebrandt): remove sessions first, then asks, then parts of
+asks, at first in halves, then in smaller and smaller groups. A plan counts as failing while it breaks the same
+invariant. Each removal changes the order of all steps, so the shrunk plan may fail for a different but related reason.
+Its failure is deterministic.
 """
 
-from collections.abc import Collection, Sequence
-from typing import Any, get_args
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias, get_args
 
+from actors.core.log.codec import encode_event
 from actors.errors import ConfigError
+from actors.runtime.runtime import Runtime
+from actors.testing.simulation import loop
+from actors.testing.simulation.loop import inline_threads
+from actors.testing.simulation.observer import Observer
 from actors.testing.simulation.plan import Mode, Odds, SimulationPlan, make_plan
-from actors.testing.simulation.report import SimulationReport, play_plan
-from actors.testing.simulation.world import TARGETS
+from actors.testing.simulation.play import Player
+from actors.testing.simulation.world import TARGETS, Tools, World
 from actors.tools import Tool
 
 __all__ = ["Mode", "Odds", "SimulationPlan", "SimulationReport", "checked_plan", "simulate"]
+
+Observe: TypeAlias = Callable[[World], Observer]
+"""A function that returns the observer of a world."""
+LONGEST = 7 * 24 * 3600.0
+"""Time limit of a simulation, in virtual seconds."""
+Fails: TypeAlias = Callable[[SimulationPlan], bool]
+Unit: TypeAlias = tuple[str, ...]
+"""The names of parts that are removed together."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationReport:
+    """The result of one simulation.
+
+    Args:
+        problems: One line per broken invariant. Each line begins with the name of the invariant.
+        digest: A digest of all request bodies and logs. Equal plans give equal digests in every process.
+        counts: Counts of events by name. For models that read error messages, `invalid_with_feedback` counts answers
+            with wrong calls, and `rounds_with_feedback` counts rounds that began with wrong calls. The names that end
+            in `without_feedback` count the same for models that only guess their mistake.
+    """
+
+    _plan: SimulationPlan
+    problems: tuple[str, ...]
+    digest: str
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    _tools: Tools = field(default=(), repr=False)
+    _observe: Observe | None = field(default=None, repr=False)
+
+    @property
+    def line(self) -> str:
+        """One line of Python that reproduces this report. Your own tools appear by name."""
+        plan, inputs = self._plan, self._plan.inputs
+        sizes = f"sessions={inputs.sessions}, turns={inputs.turns}, mode={plan.mode!r}"
+        odds = "" if inputs.odds == Odds() else f", odds={inputs.odds}"
+        only = "" if plan.is_complete else f", only={' '.join(plan.names)!r}.split()"
+        tools = f", tools=[{', '.join(inputs.tools)}]" if inputs.tools else ""
+        return f"simulate({plan.seed}, {sizes}{odds}{tools}{only})"
+
+    def shrunk(self, tries: int = 200) -> "SimulationReport":
+        """Return the report of a smaller plan that breaks the same invariant. At most `tries` simulations are run."""
+        if not self.problems:
+            return self
+        invariant = self.problems[0].partition(":")[0]
+
+        def fails(plan: SimulationPlan) -> bool:
+            problems = play_plan(plan, self._tools, self._observe).problems
+            return any(line.startswith(f"{invariant}:") for line in problems)
+
+        return play_plan(shrink(self._plan, fails, tries), self._tools, self._observe)
+
+    def __str__(self) -> str:
+        told = [self.line, *self.problems[:10], *(f"{name}: {self.counts[name]}" for name in self.counts)]
+        return "\n".join(told)
+
+
+def play_plan(plan: SimulationPlan, tools: Tools = (), observe: Observe | None = None) -> SimulationReport:
+    """Execute a plan and return the report. `observe` returns the observer of a world."""
+    return replace(play_in_world(World(plan, tools, observe), tools), _observe=observe)
+
+
+def play_in_world(world: World, tools: Tools = ()) -> SimulationReport:
+    """Execute the plan of an existing world and return the report."""
+    plan = world.plan
+    players: list[Player] = []
+
+    async def main() -> None:
+        threads = inline_threads(world.random, world.toolbox.running)
+        async with threads, world.create_runtime() as runtime:
+            players.append(Player(world, runtime))
+            await players[0].play()
+            _digest_logs(world, runtime)
+            await world.observer.finish(runtime)
+        world.toolsets.check_closed()
+
+    try:
+        loop.run(plan.seed, main, LONGEST)
+    except Exception as error:
+        world.problems.add("the simulation raises no error", f"{type(error).__name__}: {error}")
+    counts = {name: count for player in players for name, count in sorted(player.counts.items())}
+    lines, digest = tuple(world.problems.lines), world.digest.hexdigest()
+    return SimulationReport(plan, lines, digest, counts | _counts(world), tools)
+
+
+def _digest_logs(world: World, runtime: Runtime) -> None:
+    for session in tuple(runtime.sessions):
+        for event in world.journal.read(session):
+            world.digest.update(encode_event(event))
+
+
+def _counts(world: World) -> dict[str, int]:
+    seen, corrections = world.journal.counts, world.model.corrections
+    heeding, guessing = corrections[True], corrections[False]
+    return {
+        "asks": seen["AskStarted"],
+        "turns": seen["TurnStarted"],
+        "rounds": seen["RequestSent"],
+        "requests": sum(world.network.requests.values()),
+        "calls": seen["Scheduled"],
+        "switches": seen["SwitchApplied"],
+        "faults": world.faults,
+        "requests_too_long": world.too_long,
+        "invalid_with_feedback": heeding.invalid,
+        "rounds_with_feedback": heeding.rounds,
+        "invalid_without_feedback": guessing.invalid,
+        "rounds_without_feedback": guessing.rounds,
+        **world.toolsets.counts,
+        **world.observer.counts,
+    }
 
 
 def simulate(
@@ -74,3 +194,76 @@ def checked_plan(
     names = [each.name for each in tools]
     plan = make_plan(seed, sessions, turns, TARGETS, names, mode, odds or Odds())
     return plan if only is None else plan.only(only)
+
+
+def shrink(plan: SimulationPlan, fails: Fails, tries: int) -> SimulationPlan:
+    """Return a smaller plan that still fails. `fails` is called at most `tries` times."""
+    left = Shrinker(plan, fails, tries)
+    for units in (_session_units, _ask_units, _part_units):
+        left.remove_units(units)
+    return left.plan
+
+
+class Shrinker:
+    """Shrinks a failing plan, and counts the remaining attempts."""
+
+    def __init__(self, plan: SimulationPlan, fails: Fails, tries: int) -> None:
+        self.plan: SimulationPlan = plan
+        self._fails = fails
+        self._tries = tries
+
+    def remove_units(self, units: Callable[[SimulationPlan], list[Unit]]) -> None:
+        """Remove units from the plan until none can be removed without losing the failure, or no attempts remain.
+
+        `units` returns the removable units of a plan. A unit is a group of parts that are removed together.
+        """
+        kept, pieces = units(self.plan), 2
+        fixed = set(self.plan.names).difference(*kept)
+        while kept and self._tries > 0:
+            pieces = min(pieces, len(kept))
+            smaller = self._without_one_group(kept, pieces, fixed)
+            if smaller is not None:
+                kept, pieces = smaller, max(2, pieces - 1)
+            elif pieces == len(kept):
+                return
+            else:
+                pieces *= 2
+
+    def _without_one_group(self, kept: list[Unit], pieces: int, fixed: Collection[str]) -> list[Unit] | None:
+        """Split the units into `pieces` groups, and return the units without one group.
+
+        Return None if the failure needs every group. `fixed` contains the names of parts that always stay in the plan.
+        """
+        size = -(-len(kept) // pieces)
+        for at in range(0, len(kept), size):
+            rest = kept[:at] + kept[at + size :]
+            if self._still_fails_with({*fixed, *(name for unit in rest for name in unit)}):
+                return rest
+        return None
+
+    def _still_fails_with(self, names: Collection[str]) -> bool:
+        """Reduce the plan to the parts with these names. If the reduced plan still fails, keep it and return True."""
+        self._tries -= 1
+        if self._tries < 0 or not self._fails(smaller := self.plan.only(names)):
+            return False
+        self.plan = smaller
+        return True
+
+
+def _session_units(plan: SimulationPlan) -> list[Unit]:
+    return _group_names(plan.names, lambda name: name.split(".")[0])
+
+
+def _ask_units(plan: SimulationPlan) -> list[Unit]:
+    return _group_names(plan.names, lambda name: ".".join(name.split(".")[:2]))
+
+
+def _part_units(plan: SimulationPlan) -> list[Unit]:
+    return [(name,) for name in plan.names if name.count(".") > 1]
+
+
+def _group_names(names: Sequence[str], key: Callable[[str], str]) -> list[Unit]:
+    units: dict[str, list[str]] = {}
+    for name in names:
+        units.setdefault(key(name), []).append(name)
+    return [tuple(unit) for unit in units.values()]

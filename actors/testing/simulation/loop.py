@@ -5,6 +5,11 @@ Time advances only when no task can run; it then jumps to the next deadline. tri
 shuffle uses a random generator with the given seed, and starts from an order that is the same in every process. A sleep
 is a timer of the clock, which takes a third of the time of trio's own sleep, because trio opens a cancel scope. The
 garbage collector is paused, because the time at which it runs depends on what the process did before.
+
+Real threads do not use virtual time, and a seed cannot schedule them. The runtime passes some work to threads: sync
+tools and approval functions, and the conversion of large results. A simulation calls this work in the event loop after
+a delay, in one step that takes no virtual time. Two effects of threads are kept: the work may begin after its call was
+cancelled or closed, so that its result is late, and pending work occupies a thread slot.
 """
 
 import gc
@@ -12,13 +17,17 @@ import heapq
 import importlib
 import logging
 import math
-from collections.abc import Awaitable, Callable, Generator, MutableSequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, MutableSequence
+from contextlib import asynccontextmanager, contextmanager
 from itertools import count
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import anyio
+
 from actors.errors import ConfigError
+from actors.scheduler.threads import READERS, THREADS, ThreadSlot
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -26,6 +35,10 @@ if TYPE_CHECKING:
     from trio.lowlevel import Abort, Task
 
 T = TypeVar("T")
+LATE = 0.1
+"""Probability that work is delayed so long that its call is probably closed by then."""
+LONG = 8.0
+"""Additional delay of late work in seconds."""
 
 
 def run(seed: int, main: Callable[[], Awaitable[T]], max_seconds: float) -> T:
@@ -196,3 +209,35 @@ def _suppress_logs() -> Generator[None]:
         yield
     finally:
         logger.setLevel(before)
+
+
+@asynccontextmanager
+async def inline_threads(random: Random, running: Counter[str]) -> AsyncGenerator[None]:
+    """Run work for threads in the event loop until the block ends. Work that has not begun by then never begins.
+
+    Args:
+        random: Decides the delays.
+        running: Counts pending work under the key `threads`.
+    """
+
+    async def run_later(slot: ThreadSlot, work: Callable[[], object], seconds: float) -> None:
+        try:
+            await anyio.sleep(seconds)
+            work()
+        finally:
+            running["threads"] -= 1
+            slot.give_back()
+
+    def start_work(slot: ThreadSlot, work: Callable[[], object]) -> None:
+        running["threads"] += 1
+        seconds = random.expovariate(2.0) + (LONG if random.random() < LATE else 0.0)
+        tasks.start_soon(run_later, slot, work, seconds)
+
+    before = THREADS.begin, READERS.begin
+    async with anyio.create_task_group() as tasks:
+        THREADS.begin = READERS.begin = start_work
+        try:
+            yield
+        finally:
+            THREADS.begin, READERS.begin = before
+            tasks.cancel_scope.cancel()

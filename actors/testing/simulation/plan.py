@@ -2,7 +2,7 @@
 
 A plan is data. Every part that can be removed has a name: an ask `3.7` (the eighth of the fourth session), and its
 rounds of calls `3.7.r0`, faults `3.7.f1`, actions `3.7.m2` and features `3.7.w0`. Removing a part does not change other
-parts, so a failing plan can be shrunk (`actors.testing.simulation.shrinking`).
+parts, so a failing plan can be shrunk (`actors.testing.simulation`).
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence

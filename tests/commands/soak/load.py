@@ -23,7 +23,7 @@ from actors.config import BackendLimits, BackendSettings, Config, FileSettings, 
 from actors.config.providers import kind_of
 from actors.core.dialects.profiles import dialect
 from actors.testing import StressReport, stress
-from actors.testing.stressing.resources import DESCRIPTORS, ResourceCounts
+from actors.testing.stressing import DESCRIPTORS, ResourceCounts
 from tests.commands.soak.servers import Seen, StrictProcess, run_server
 
 DIALECTS = ("openai_chat", "anthropic", "gemini", "mistral")

@@ -194,7 +194,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "misuse: a load may have any figures",
-        "actors/testing/stressing/workload.py:Load.__post_init__",
+        "actors/testing/stressing.py:Load.__post_init__",
         "fits((value := getattr(self, name)))",
         "((value := getattr(self, name)), fits)",
         ("tests/testing/test_stress.py::test_invalid_stress_arguments_are_refused_with_a_one_line_error",),

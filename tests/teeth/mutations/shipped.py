@@ -14,14 +14,14 @@ SHAPES = "tests/strict/test_shapes.py::test_the_first_fault_of_a_value_is_report
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "shipped: a simulation shows no events to its observer",
-        "actors/testing/simulation/journal.py:SimulatedJournal.append",
+        "actors/testing/simulation/observer.py:SimulatedJournal.append",
         "self._observer.on_event(entry.session, event)",
         "pass",
         (f"{SIMULATION}::test_an_observer_sees_each_event_before_it_is_in_the_log",),
     ),
     Mutation(
         "shipped: a simulation does not finish its observer",
-        "actors/testing/simulation/report.py:play_in_world",
+        "actors/testing/simulation/__init__.py:play_in_world",
         "await world.observer.finish(runtime)",
         "pass",
         (f"{SIMULATION}::test_an_observer_sees_each_event_before_it_is_in_the_log",),
@@ -80,7 +80,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "shipped: a simulated rewind may name a removed turn",
-        "actors/testing/simulation/journal.py:SimulatedJournal._track_event",
+        "actors/testing/simulation/observer.py:SimulatedJournal._track_event",
         "turn <= last",
         "turn",
         (f"{SIMULATION}::test_the_simulated_journal_finds_ended_turns_and_the_session_of_a_task",),
