@@ -15,14 +15,20 @@ from typing import Protocol
 import anyio
 from anyio.abc import TaskGroup
 
-from actors.cli.answer import event_note, failure_reason, incomplete_answer_notes, pending_calls_message
 from actors.cli.approvals import QUESTION, Answer, Approvals, parse_answer
 from actors.cli.arguments import add_conversation_options
-from actors.cli.conversation import ask_settings, open_conversation
+from actors.cli.conversation import (
+    ask_settings,
+    event_note,
+    failure_reason,
+    incomplete_answer_notes,
+    open_conversation,
+    pending_calls_message,
+)
 from actors.cli.exits import MESSAGES, OF_SIGNAL, Exit, exit_for_result
-from actors.cli.keyboard import Keyboard
 from actors.cli.parser import Parser
 from actors.cli.screen import escape_controls, print_notice
+from actors.cli.terminal import Keyboard
 from actors.config import Config
 from actors.core.settings.asking import AskSettings
 from actors.core.stream_events.ask_events import CompleteEvent, ErrorEvent

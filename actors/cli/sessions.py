@@ -1,19 +1,22 @@
-"""`actors sessions`: list, show, copy, back up, check and delete stored sessions."""
+"""`actors sessions`: list, show, copy, back up, check and delete stored sessions.
+
+`actors sessions fsck` reports damage in a journal, and copies intact logs to a new file.
+"""
 
 import argparse
 import json
 import os
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-from contextlib import aclosing, suppress
+from contextlib import aclosing, closing, suppress
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
 from msgspec import to_builtins
 
-from actors.cli import fsck
 from actors.cli.arguments import add_config_option, add_journal_option, count, parse_metadata
 from actors.cli.exits import Exit
 from actors.cli.journal import stored_sessions
@@ -31,12 +34,19 @@ from actors.core.stream_events.round_events import MessageEvent
 from actors.core.stream_events.session_events import CompactedEvent, SwitchAppliedEvent
 from actors.core.stream_events.tool_events import ToolCallEvent, ToolResultsEvent
 from actors.errors import ActorsError, ConfigError, JournalError, SessionUnknown
+from actors.journal.storage.damage import Damage, damage_from_error
 from actors.journal.storage.deletion import RemainingData
 from actors.journal.storage.directory import Page, StoredSession
+from actors.journal.storage.named import open_tables
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.journal.storage.sqlite.check import JournalFile
+from actors.journal.storage.sqlite.salvage import salvage
 from actors.runtime.runtime import Runtime
 
-Action: TypeAlias = Callable[[Runtime, argparse.Namespace], Awaitable[Exit | None]]
+if TYPE_CHECKING:
+    from actors.journal.storage.postgres.check import JournalTables
 
+Action: TypeAlias = Callable[[Runtime, argparse.Namespace], Awaitable[Exit | None]]
 EXAMPLES = (
     ("actors sessions list", "list stored sessions, the most recently used first"),
     ("actors sessions fork trip --at 12", "copy the conversation up to event 12"),
@@ -81,8 +91,8 @@ def add_arguments(parser: Parser) -> None:
     add("vacuum", "remove remaining data of deleted sessions", _vacuum_journal)
     backup = add("backup", "copy the journal while it is in use", _backup_journal)
     backup.add_argument("file", metavar="FILE", help="the new file")
-    check = add_action(actions, "fsck", "check a journal for damage, and salvage intact logs", fsck.run)
-    fsck.add_arguments(check)
+    check = add_action(actions, "fsck", "check a journal for damage, and salvage intact logs", run)
+    add_check_arguments(check)
 
 
 def _add_list(parser: Parser) -> None:
@@ -315,3 +325,83 @@ def _parse_age(text: str | None) -> datetime | timedelta | None:
         return timedelta(seconds=parse_duration(text))
     except ValueError as error:
         raise ConfigError(f"--older-than {text!r} {error}, or a date, such as 2026-01-31") from None
+
+
+def add_check_arguments(parser: Parser) -> None:
+    parser.add_argument("journal", metavar="FILE|URL", help="the journal to check; it is not changed")
+    parser.add_argument(
+        "--salvage", metavar="NEW", help="copy every log to a new file, up to its first damaged record"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(options: argparse.Namespace) -> Exit:
+    """Print a line for each damaged record, entry or page, and then the number of intact records.
+
+    Raises:
+        ConfigError: An address cannot be used, or `--salvage` was given for a database.
+        JournalError: The journal cannot be read at all, or is not a journal.
+    """
+    if "://" not in options.journal:
+        return _check_file(Path(options.journal), options)
+    if options.salvage:  # the address may contain a password and is not repeated
+        raise ConfigError("--salvage needs a journal in a file; for a Postgres journal, restore a backup")
+    tables = open_tables(options.journal)
+    return _print_damage(tables, tables.where, options)
+
+
+def _check_file(path: Path, options: argparse.Namespace) -> Exit:
+    """Check a journal in a file. With `--salvage`, copy its readable pages even if SQLite cannot open the file."""
+    try:
+        file = JournalFile(path)
+    except JournalError as error:
+        if not options.salvage:
+            raise
+        _copy_readable_events(path, Path(options.salvage))
+        print_notice(damage_from_error(error).what)
+        return Exit.FAILED
+    return _print_damage(file, options.journal, options)
+
+
+def _print_damage(journal: "JournalFile | JournalTables", location: str, options: argparse.Namespace) -> Exit:
+    with closing(journal):
+        damage = list(journal.damage())
+        intact = {"sessions": journal.sessions, "records": journal.records, "blobs": journal.blobs}
+    if options.json:
+        print(json.dumps({"damage": [_damage_fields(each) for each in damage], "intact": intact}))
+    else:
+        for each in damage:
+            print(escape_controls(each.what))
+        print(
+            escape_controls(
+                f"{location}: intact: " + ", ".join(f"{count:,} {name}" for name, count in intact.items())
+            )
+        )
+    if options.salvage:
+        _copy_readable_events(Path(options.journal), Path(options.salvage))
+    elif damage:
+        is_file = isinstance(journal, JournalFile)
+        fix = (
+            "a copy, or salvage intact logs: actors sessions fsck FILE --salvage NEW"
+            if is_file
+            else "a backup"
+        )
+        print_notice(f"{location} is damaged; restore {fix}")
+    return Exit.FAILED if damage else Exit.OK
+
+
+def _damage_fields(damage: Damage) -> dict[str, object]:
+    return {"session": damage.session, "number": damage.number, "what": damage.what}
+
+
+def _copy_readable_events(path: Path, target: Path) -> None:
+    """Copy every readable event to a new journal, and print the number of events of each session.
+
+    Raises:
+        JournalError: The new file exists already.
+    """
+    if target.exists():
+        raise JournalError(f"{target}: the file exists already; name a new file")
+    with closing(SqliteStorage(target)) as storage:
+        for session, count in salvage(path, storage):
+            print_notice(f"{target}: session {session}: {count} events")

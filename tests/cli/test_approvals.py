@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from actors.cli.approvals import Answer, Approvals, call_text, parse_answer
-from actors.cli.keyboard import Keyboard
+from actors.cli.terminal import Keyboard
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import CallId
 

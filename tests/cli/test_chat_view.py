@@ -4,9 +4,9 @@ import io
 
 import pytest
 
-from actors.cli.chat.terminal import Terminal
 from actors.cli.chat.view import ChatView
 from actors.cli.screen import Screen, align_columns
+from actors.cli.terminal import Terminal
 from actors.config import load
 from actors.core.stream_events.events import SessionEvent
 from actors.core.stream_events.results import CallEnd, CallOutcome

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.cli.servers import with_servers
+from actors.cli.targets import with_servers
 from actors.config import Config, load
 from actors.config.settings import FileSettings
 from actors.errors import ConfigError

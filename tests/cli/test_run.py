@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.cli.answer import incomplete_answer_notes
+from actors.cli.conversation import incomplete_answer_notes
 from actors.cli.exits import Exit
 from actors.cli.parser import parse
 from actors.cli.run import AnswerPrinter, _has_input

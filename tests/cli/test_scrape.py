@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from actors.cli import scrape
+from actors.cli import stats
 from actors.config import BackendLimits
 from actors.telemetry import PrometheusCollector
 from actors.testing import SERVER_ERROR, Call, Say, Turn
@@ -61,9 +61,7 @@ async def test_every_metric_is_printed(tmp_path: Path) -> None:
 
 def test_special_characters_in_metric_labels_are_escaped() -> None:
     text = '# TYPE actors_quarantined gauge\nactors_quarantined{tool="a\\n\\"b\x1b[2J"} 1.0\nother 2.0\n'
-    assert scrape.read_metrics(text.splitlines()).values == {
-        "quarantined": {(("tool", 'a\n"b\x1b[2J'),): 1.0}
-    }
+    assert stats.read_metrics(text.splitlines()).values == {"quarantined": {(("tool", 'a\n"b\x1b[2J'),): 1.0}}
     (line,) = actors_now("stats", "-", stdin=text).out.splitlines()[-1:]
     assert line.endswith('"b\\x1b[2J  1')
 

@@ -1,11 +1,21 @@
-"""Define and run the slash commands of a chat, such as `/switch`. `/help` lists them."""
+"""Define and run the slash commands of a chat, such as `/switch`. `/help` lists them.
+
+A chat and its slash commands share a `ChatState`.
+"""
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from actors.cli.chat.state import ChatState
+import anyio
+
+from actors.cli.exits import Exit
 from actors.cli.screen import escape_controls, one_line
+from actors.cli.terminal import Terminal
+from actors.config import Config
+from actors.core.settings.asking import AskSettings
+from actors.core.settings.spending import sum_costs
+from actors.core.stream_events.results import AskResult
 from actors.core.values.content import (
     Code,
     Media,
@@ -16,13 +26,54 @@ from actors.core.values.content import (
     ToolCall,
     ToolResult,
 )
+from actors.core.values.stream import Usage
 from actors.errors import ActorsError
-
-Run: TypeAlias = Callable[[ChatState, str], Awaitable[None]]
+from actors.runtime.handle import Session
 
 _WIDTH = 100
 _NEWEST = 200
 """Maximum number of rows of a table that are shown. Older rows are only counted."""
+
+
+@dataclass(slots=True)
+class ChatState:
+    """The state of a chat: its session, its terminal, and the usage of its turns.
+
+    Args:
+        settings: Settings of each ask.
+        usage: Tokens of all completed turns.
+        cost: Cost of all completed turns, or None if a price is unknown.
+        turns: Number of completed turns.
+        code: The exit code, or None until the user leaves.
+        reading: The scope of the task that reads lines. It is cancelled when the user leaves.
+    """
+
+    session: Session
+    config: Config
+    terminal: Terminal
+    settings: AskSettings
+    usage: Usage = field(default_factory=Usage)
+    cost: float | None = 0.0
+    turns: int = 0
+    code: Exit | None = None
+    reading: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+
+    def add_turn(self, result: AskResult) -> None:
+        """Add the usage and cost of a completed turn. A turn that waits for its caller is added when it ends."""
+        if result.status in ("awaiting", "late"):
+            return
+        self.turns += 1
+        self.usage += result.usage
+        if result.usage != Usage():
+            self.cost = sum_costs((self.cost, result.cost))
+
+    def leave(self, code: Exit = Exit.OK) -> None:
+        """End the chat with an exit code, and cancel the current turn."""
+        self.code = code if self.code is None else self.code
+        self.reading.cancel()
+
+
+Run: TypeAlias = Callable[[ChatState, str], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)

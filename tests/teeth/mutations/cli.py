@@ -3,12 +3,12 @@
 from tests.teeth.mutations.mutation import Mutation
 
 _APPROVALS = "actors/cli/approvals.py"
-_KEYBOARD = "actors/cli/keyboard.py"
+_KEYBOARD = "actors/cli/terminal.py"
 _RUN = "actors/cli/run.py"
 APPROVALS = "tests/cli/test_approvals.py"
 RUN = "tests/cli/test_run.py"
-_LOOP = "actors/cli/chat/loop.py"
-_TERMINAL = "actors/cli/chat/terminal.py"
+_LOOP = "actors/cli/chat/__init__.py"
+_TERMINAL = "actors/cli/terminal.py"
 HELP = "tests/cli/test_asked_for_help.py"
 MODES = "tests/cli/test_modes.py"
 CHAT = "tests/cli/test_chat_terminal.py"
@@ -83,7 +83,7 @@ MUTATIONS = (
     ),
     Mutation(
         "chat: after an answer, a pipe is read before its turn has ended",
-        "actors/cli/chat/questions.py:Questions.answer",
+        "actors/cli/chat/view.py:Questions.answer",
         "self._close_question()",
         "pass",
         (f"{KEPT}::test_a_chat_completes_its_turn_after_the_end_of_input",),
@@ -204,7 +204,7 @@ MUTATIONS = (
     ),
     Mutation(
         "chat: an external result is always a text",
-        "actors/cli/chat/questions.py:Questions.result",
+        "actors/cli/chat/view.py:Questions.result",
         'parse(line.encode("utf-8", "replace"))',
         "line",
         (f"{CHAT}::test_external_results_are_requested_one_after_the_other",),

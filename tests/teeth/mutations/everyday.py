@@ -201,7 +201,7 @@ MUTATIONS = (
     ),
     Mutation(
         "everyday: a cancelled turn drops the queued lines",
-        "actors/cli/chat/loop.py:Chat._handle_interrupt",
+        "actors/cli/chat/__init__.py:Chat._handle_interrupt",
         'self._terminal.print("  cancelling the turn; Ctrl-C again ends the process", "yellow")',
         "self._queued.clear()",
         (f"{CHAT}::test_queued_input_lines_are_sent_after_a_cancelled_turn",),

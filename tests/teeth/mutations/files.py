@@ -140,7 +140,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fsck: a file that SQLite cannot open is not salvaged",
-        "actors/cli/fsck.py:_check_file",
+        "actors/cli/sessions.py:_check_file",
         "if not options.salvage: ...",
         "raise",
         ("tests/cli/test_fsck.py::test_logs_are_salvaged_from_a_file_with_a_damaged_first_page",),

@@ -228,14 +228,14 @@ MUTATIONS = (
     ),
     Mutation(
         "metrics: a bucket counts only its own range",
-        "actors/cli/scrape.py:_Histogram.figures",
+        "actors/cli/stats.py:_Histogram.figures",
         "round(up_to - before)",
         "round(up_to)",
         (f"{SCRAPE}::test_every_metric_is_printed",),
     ),
     Mutation(
         "metrics: a label is printed unescaped",
-        "actors/cli/scrape.py:as_lines",
+        "actors/cli/stats.py:as_lines",
         "escape_controls(_labels_text(labels))",
         "_labels_text(labels)",
         (f"{SCRAPE}::test_special_characters_in_metric_labels_are_escaped",),
