@@ -34,10 +34,9 @@ from actors.core.stream_events.round_events import MessageEvent
 from actors.core.stream_events.session_events import CompactedEvent, SwitchAppliedEvent
 from actors.core.stream_events.tool_events import ToolCallEvent, ToolResultsEvent
 from actors.errors import ActorsError, ConfigError, JournalError, SessionUnknown
-from actors.journal.storage.damage import Damage, damage_from_error
-from actors.journal.storage.deletion import RemainingData
-from actors.journal.storage.directory import Page, StoredSession
+from actors.journal.storage.directory import Page, RemainingData, StoredSession
 from actors.journal.storage.named import open_tables
+from actors.journal.storage.rows import Damage, damage_from_error
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.journal.storage.sqlite.check import JournalFile
 from actors.journal.storage.sqlite.salvage import salvage

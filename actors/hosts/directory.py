@@ -11,7 +11,7 @@ import anyio
 
 from actors.errors import JournalError
 from actors.hosts.routing import GiveUp, Rejection, RequestRoute, RoutingTable, Wait
-from actors.journal.storage.hosts import Host
+from actors.journal.storage.directory import Host
 
 PERIOD = 1.0
 """Number of seconds between two reads of the journal."""

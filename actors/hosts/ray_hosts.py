@@ -25,7 +25,7 @@ from actors.hosts.directory import HostDirectory, HostSearch
 from actors.hosts.membership import PERIOD, import_turn_modules, start_rebalancing
 from actors.hosts.race import Interrupted, run_unless
 from actors.hosts.routing import Rejection, RouterLimits, RoutingTable, rejection_of
-from actors.journal.storage.hosts import Host, Movement
+from actors.journal.storage.directory import Host, Movement
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
 

@@ -45,7 +45,7 @@ from actors.errors import (
     ShuttingDown,
     TooManySessions,
 )
-from actors.journal.storage.hosts import Host
+from actors.journal.storage.directory import Host
 
 RejectionKind: TypeAlias = Literal["leased", "refused", "ended", "unreachable", "lost"]
 FIRST_DELAY = 0.02

@@ -15,9 +15,17 @@ if TYPE_CHECKING:
     from actors.core.stats.stats import StorageSizes
     from actors.journal.storage import Appended, Claim, Durability, Entry, LogPage, Storage
     from actors.journal.storage.clock import ObservedClock, UnobservedTime
-    from actors.journal.storage.deletion import Deletion, RemainingData
-    from actors.journal.storage.directory import Page, SessionFilter, StoredSession
-    from actors.journal.storage.hosts import ClaimedSession, Host, HostStatus, Movement
+    from actors.journal.storage.directory import (
+        ClaimedSession,
+        Deletion,
+        Host,
+        HostStatus,
+        Movement,
+        Page,
+        RemainingData,
+        SessionFilter,
+        StoredSession,
+    )
     from actors.journal.storage.memory import MemoryStorage
     from actors.journal.storage.postgres.storage import PostgresStorage
     from actors.journal.storage.sqlite.storage import SqliteStorage
@@ -52,9 +60,17 @@ _HOMES = {
     "core.stats.stats": ("StorageSizes",),
     "journal.storage": ("Appended", "Claim", "Durability", "Entry", "LogPage", "Storage"),
     "journal.storage.clock": ("ObservedClock", "UnobservedTime"),
-    "journal.storage.deletion": ("Deletion", "RemainingData"),
-    "journal.storage.directory": ("Page", "SessionFilter", "StoredSession"),
-    "journal.storage.hosts": ("ClaimedSession", "Host", "HostStatus", "Movement"),
+    "journal.storage.directory": (
+        "Deletion",
+        "RemainingData",
+        "Page",
+        "SessionFilter",
+        "StoredSession",
+        "ClaimedSession",
+        "Host",
+        "HostStatus",
+        "Movement",
+    ),
     "journal.storage.memory": ("MemoryStorage",),
     "journal.storage.postgres.storage": ("PostgresStorage",),
     "journal.storage.sqlite.storage": ("SqliteStorage",),

@@ -43,13 +43,10 @@ from actors.journal.commands import (
     RenewLease,
     Vacuum,
 )
-from actors.journal.ends import LogEnds
-from actors.journal.health import JournalHealth
-from actors.journal.read_queue import ReadQueue
+from actors.journal.health import JournalHealth, LogEnds
 from actors.journal.readers import Readers
 from actors.journal.storage import Appended, Claim, LogPage, Storage
-from actors.journal.storage.calls import call_storage
-from actors.journal.storage_threads import StorageThreads
+from actors.journal.storage_calls import ReadQueue, StorageThreads, call_storage
 from actors.kernel import Actor, Context
 
 BATCH = 256

@@ -2,11 +2,19 @@
 
 The session writes its events through a `LogWriter`. After a crash, the session, its renderer and its ledger are rebuilt
 from a `Replay`.
+
+Some events need not be durable at once. The user's message can wait until the request is sent, and the model's message
+until its calls are scheduled. The session's next append, from any of its actors, includes the held events. So one
+commit writes all of them, and the log keeps their order.
+
+Each actor of a session counts the bytes of its own data: the session actor its messages, the ledger its calls, the
+renderer its lanes. The host counts the actor objects themselves. So the sum over all sessions is always known, and need
+not be computed.
 """
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import anyio
 from msgspec import Struct
@@ -21,18 +29,98 @@ from actors.core.session.recovery import last_round, repeatable_calls
 from actors.core.session.state import SessionState
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import Binding
-from actors.journal.commands import JournalCommand, OnDurable
-from actors.journal.holding import MemoryUse
-from actors.journal.live_events import LiveEvents
-from actors.journal.outbox import Outbox
+from actors.errors import JournalError
+from actors.journal.commands import Append, JournalCommand, LiveEvents, OnDurable
 from actors.journal.pages import read_log
 from actors.kernel import Context, Ref
 from actors.kernel.turnstile import turnstile
 
+SizeCategory: TypeAlias = Literal["messages", "calls", "lanes", "objects"]
 SENT = 16
 """Maximum number of unwritten events that one session's handlers may have sent. At this number, the session stops
 handling messages, so that the journal can write other sessions' events.
 """
+
+
+class TotalMemory(Struct, gc=False):
+    """The memory that all sessions of a runtime use together, in bytes."""
+
+    total: int = 0
+
+
+class MemoryUse(Struct, gc=False):
+    """The memory use of one session, in bytes.
+
+    `runtime_total` is the sum over all sessions of the runtime. Each change of a session's sizes updates the sum.
+    """
+
+    runtime_total: TotalMemory
+    messages: int = 0
+    calls: int = 0
+    lanes: int = 0
+    objects: int = 0
+
+    def record_size(self, category: SizeCategory, size: int) -> None:
+        """Set the current size of one category of data, in bytes."""
+        self.runtime_total.total += size - getattr(self, category)
+        setattr(self, category, size)
+
+    @property
+    def total(self) -> int:
+        """The session's memory use over all categories, in bytes."""
+        return self.messages + self.calls + self.lanes + self.objects
+
+    def release(self) -> None:
+        """Set every size to 0, after the session's actors were removed from memory."""
+        self.runtime_total.total -= self.total
+        self.messages = self.calls = self.lanes = self.objects = 0
+
+
+class Outbox:
+    """The events of a session that will be written with its next append.
+
+    All actors of the session share one outbox. A crash discards the events, and the actors start again from the log.
+
+    Args:
+        session: The session's id.
+        fence: The fencing number of the session's claim.
+        live: Publishes the events once they are durable.
+    """
+
+    __slots__ = ("_callbacks", "_events", "_fence", "_live", "_session")
+
+    def __init__(self, session: str, fence: int, live: LiveEvents) -> None:
+        self._session, self._fence, self._live = session, fence, live
+        self._events: list[LogEvent] = []
+        self._callbacks: list[tuple[int, OnDurable]] = []
+
+    @property
+    def is_empty(self) -> bool:
+        """True if no event is held."""
+        return not self._events
+
+    def hold(self, event: LogEvent, on_durable: OnDurable | None = None) -> None:
+        """Hold an event until the next append; `on_durable` then receives the number of the event."""
+        if on_durable is not None:
+            self._callbacks.append((len(self._events), on_durable))
+        self._events.append(event)
+
+    def append(
+        self,
+        *events: LogEvent,
+        on_durable: OnDurable | None = None,
+        on_failure: Callable[[JournalError], None] | None = None,
+    ) -> Append:
+        """Return the command that writes the held events followed by `events`, and empty the outbox.
+
+        `on_durable` receives the number of the last event.
+        """
+        held, callbacks = self._events, self._callbacks
+        self._events, self._callbacks = [], []
+        if on_durable is not None:
+            callbacks.append((len(held) + len(events) - 1, on_durable))
+        written = (*held, *events)
+        return Append(self._session, self._fence, written, tuple(callbacks), on_failure, self._live)
 
 
 class LogWriter:

@@ -16,7 +16,7 @@ from weakref import ref
 from actors.core.stream_events.event_base import DurableEvent
 from actors.core.stream_events.events import SessionEvent
 from actors.core.stream_events.sink import Sink
-from actors.journal.read_throttle import ReadThrottle
+from actors.journal.pages import ReadThrottle
 from actors.kernel.event_loop import Changes, event_loop
 
 BUFFER = 1024

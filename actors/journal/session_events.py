@@ -6,7 +6,7 @@
 Durable events are read from the log page by page and converted by `actors.core.session.publishing`, so all readers
 receive equal events. A reader sends queries only to the journal actor. So it does not wake a hibernated session, and
 no actor of the session waits for the reader. While writes are pending, a reader of a long log pauses
-(`actors.journal.read_throttle`).
+(`actors.journal.pages`).
 """
 
 from collections import deque
@@ -19,7 +19,7 @@ from actors.core.stream_events.events import SessionEvent
 from actors.core.stream_events.session_events import ResyncEvent
 from actors.errors import ActorsError, ActorStopped, ShuttingDown, UnknownSeq
 from actors.journal.commands import JournalCommand, ReadLog
-from actors.journal.read_throttle import SLICE
+from actors.journal.pages import SLICE
 from actors.journal.readers import Readers, Subscriber
 from actors.journal.storage import PAGE, LogPage
 from actors.kernel import Ref

@@ -13,7 +13,7 @@ import anyio
 import anyio.to_thread
 
 from actors.errors import JournalUnavailable, ShuttingDown
-from actors.journal.storage.calls import back_up
+from actors.journal.storage_calls import back_up
 from actors.runtime.session_host import SessionHost
 
 if TYPE_CHECKING:

@@ -25,8 +25,7 @@ from actors.journal.commands import (
     ReadLog,
     ReleaseSession,
 )
-from actors.journal.pages import LogPages
-from actors.journal.read_throttle import ReadThrottle
+from actors.journal.pages import LogPages, ReadThrottle
 from actors.journal.storage import Claim
 from actors.kernel import Ref
 from actors.telemetry import logger

@@ -15,7 +15,7 @@ import anyio
 
 from actors.errors import ActorsError, Fenced, SessionClosed, SessionLeased
 from actors.journal.commands import AssignSession, ReleaseSession
-from actors.journal.storage.hosts import Host
+from actors.journal.storage.directory import Host
 from actors.runtime.lifecycle import SessionLifecycle
 from actors.session.pending import copy_error
 

@@ -15,11 +15,17 @@ from actors.core.settings.labels import Scalar, checked_metadata, checked_title
 from actors.core.transcript.diagnostics import Refusal
 from actors.errors import ConfigError
 from actors.journal.commands import FindSession, ListHosts, ListSessions
-from actors.journal.read_throttle import SLICE, SLICE_BYTES
+from actors.journal.pages import SLICE, SLICE_BYTES
 from actors.journal.storage.clock import LEAP, SLACK
-from actors.journal.storage.deletion import Deletion, RemainingData
-from actors.journal.storage.directory import Page, SessionFilter, State, StoredSession
-from actors.journal.storage.hosts import Host
+from actors.journal.storage.directory import (
+    Deletion,
+    Host,
+    Page,
+    RemainingData,
+    SessionFilter,
+    State,
+    StoredSession,
+)
 from actors.kernel.turnstile import compute
 from actors.runtime.backups import make_backup
 from actors.runtime.deletion import read_with_subagents

@@ -31,8 +31,7 @@ from actors.errors import (
     JournalError,
     ShuttingDown,
 )
-from actors.journal.holding import MemoryUse
-from actors.journal.log import Replay
+from actors.journal.log import MemoryUse, Replay
 from actors.provider.choosing import Affinity
 from actors.provider.resolver import Resolver
 from actors.runtime.closing import close_session

@@ -10,7 +10,7 @@ from actors.errors import ConfigError
 from actors.runtime.validation import check_nonnegative, checked_session_id
 
 if TYPE_CHECKING:
-    from actors.journal.storage.hosts import Movement
+    from actors.journal.storage.directory import Movement
     from actors.runtime.mover import SessionMover
     from actors.runtime.registry import SessionRegistry
     from actors.runtime.session_host import SessionHost

@@ -21,7 +21,7 @@ import anyio
 from actors.core.data.record import replace
 from actors.errors import ActorsError, HostUnavailable, ReentrantCall
 from actors.journal.commands import AssignSession, ListHosts, ListOwned, ReleaseSession, RenewLease
-from actors.journal.storage.hosts import ClaimedSession, Host, Movement
+from actors.journal.storage.directory import ClaimedSession, Host, Movement
 from actors.runtime import departure
 from actors.runtime.handle import Session
 from actors.runtime.lifecycle import SessionLifecycle

@@ -15,8 +15,7 @@ from actors.core.values.packed import pack
 from actors.errors import ConfigError, JournalDamaged, SessionClosed, SessionUnknown
 from actors.journal.commands import JournalCommand
 from actors.journal.log import Replay, read_replay
-from actors.journal.pages import read_log
-from actors.journal.read_throttle import ReadThrottle
+from actors.journal.pages import ReadThrottle, read_log
 from actors.kernel import Ref
 from actors.runtime.session_host import SessionHost
 from actors.session.output import Output, output_of

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
-from actors.journal.holding import TotalMemory
+from actors.journal.log import TotalMemory
 from actors.runtime.collector import CROWD, TUNING
 from actors.runtime.limits import HostLimits
 from actors.runtime.reuse import ReuseCounter

@@ -24,10 +24,9 @@ from actors.errors import (
     ShuttingDown,
 )
 from actors.journal.commands import FindSession, JournalCommand, ListSessions, ObserveClock, Vacuum
-from actors.journal.read_throttle import ReadThrottle
+from actors.journal.pages import ReadThrottle
 from actors.journal.storage.clock import ObservedClock
-from actors.journal.storage.deletion import Deletion, RemainingData
-from actors.journal.storage.directory import SessionFilter, StoredSession
+from actors.journal.storage.directory import Deletion, RemainingData, SessionFilter, StoredSession
 from actors.kernel import Ref
 from actors.runtime.deletion import existing_parent, ids_with_subagents
 from actors.telemetry import logger

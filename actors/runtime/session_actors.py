@@ -21,8 +21,7 @@ from actors.core.settings.spending import Used
 from actors.core.turn.batch import Approve
 from actors.core.turn.bounds import Bounds
 from actors.errors import ActorStopped, JournalError, ShuttingDown
-from actors.journal.holding import MemoryUse
-from actors.journal.log import Generation, Replay
+from actors.journal.log import Generation, MemoryUse, Replay
 from actors.kernel import Group, Ref, Restart
 from actors.ledger.ledger_actor import LedgerActor, LedgerCommand
 from actors.provider.choosing import Affinity

@@ -32,7 +32,7 @@ from actors.journal.journal_actor import BATCH
 from actors.journal.log import SLICE, Replay, make_replay
 from actors.journal.readers import Readers
 from actors.journal.storage import Storage
-from actors.journal.storage.hosts import HostState, HostStatus
+from actors.journal.storage.directory import HostState, HostStatus
 from actors.kernel import Ref, System
 from actors.kernel.event_loop import running_loop
 from actors.kernel.host_code import call_host

@@ -12,7 +12,7 @@ import anyio
 import anyio.to_thread
 
 from actors.journal.storage import Storage
-from actors.journal.storage.hosts import HostStatus
+from actors.journal.storage.directory import HostStatus
 from actors.kernel.host_code import call_host
 from actors.telemetry import logger
 

@@ -15,8 +15,8 @@ from typing import TypeAlias
 from actors.core.log.events import Closed
 from actors.core.session.publishing import Publisher
 from actors.core.values.content import ToolCall
-from actors.journal.ask_log import read_ask
 from actors.journal.log import Generation, LogWriter
+from actors.journal.pages import read_ask
 from actors.kernel import Context
 from actors.ledger.ledger_actor import StopRecording
 from actors.session.commands import EndWritten, Finished, SessionCommand

@@ -27,8 +27,8 @@ from actors.core.values.content import ToolCall
 from actors.core.values.identity import content_name
 from actors.core.values.packed import Packed
 from actors.errors import ActorsError, ConfigError, JournalBehind, KeyReused, QueueFull, SessionError
-from actors.journal.ask_log import missing_ask_error, read_ask
 from actors.journal.commands import JournalCommand
+from actors.journal.pages import missing_ask_error, read_ask
 from actors.kernel import Context, Ref
 from actors.session.pending import PendingAsks, Submit, copy_error
 from actors.session.streams import BUFFER, AskStream

@@ -24,7 +24,7 @@ from actors.core.turn.batch import denial
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import CallId
 from actors.errors import ConfigError, DecisionRefused, NotAwaited, SessionError
-from actors.journal.live_events import LiveEvents
+from actors.journal.commands import LiveEvents
 from actors.journal.log import Generation, LogWriter
 from actors.journal.pages import LogPages
 from actors.scheduler.calls import external_ends

@@ -15,7 +15,7 @@ import pytest
 
 from actors import Runtime
 from actors.errors import JournalError
-from actors.journal.storage.hosts import Movement
+from actors.journal.storage.directory import Movement
 from actors.journal.storage.sqlite import SqliteStorage
 from tests.deploy.conftest import Service
 from tests.deploy.machines import HostProcess, ReservedPort, sessions_by_address

@@ -9,7 +9,7 @@ import pytest
 from actors.core.data.record import replace
 from actors.errors import JournalUnavailable
 from actors.hosts.directory import PERIOD, SHORTEST_PERIOD, HostDirectory
-from actors.journal.storage.hosts import Host
+from actors.journal.storage.directory import Host
 
 pytestmark = pytest.mark.anyio
 

@@ -15,7 +15,7 @@ from actors.hosts.asgi import ClientDisconnected, MarkedResponse, SessionRequest
 from actors.hosts.attempts import Forwarder
 from actors.hosts.directory import HostDirectory
 from actors.hosts.routing import Rejection
-from actors.journal.storage.hosts import Host
+from actors.journal.storage.directory import Host
 from actors.transport import HttpTransport
 from tests.hosts.asgi_server import serve_app
 

@@ -11,7 +11,7 @@ import pytest
 
 from actors.hosts import RouterLimits
 from actors.hosts.routing import place
-from actors.journal.storage.hosts import Host
+from actors.journal.storage.directory import Host
 from actors.runtime.journal_admin import JournalAdmin
 from actors.testing import Stall
 from tests.hosts.support import MakeStorage, RoutedCluster, RoutedHost, asked, open_storage, routed_cluster

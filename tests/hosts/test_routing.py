@@ -29,7 +29,7 @@ from actors.hosts.routing import (
     Wait,
     place,
 )
-from actors.journal.storage.hosts import Host
+from actors.journal.storage.directory import Host
 
 A, B, C = "http://a", "http://b", "http://c"
 ADDRESSES = (A, B, C)

@@ -8,7 +8,7 @@ from actors.errors import HostUnavailable, JournalUnavailable, SessionLeased
 from actors.hosts import RouterLimits
 from actors.hosts.directory import HostDirectory, HostSearch
 from actors.hosts.routing import Rejection, RoutingTable
-from actors.journal.storage.hosts import Host
+from actors.journal.storage.directory import Host
 
 pytestmark = pytest.mark.anyio
 

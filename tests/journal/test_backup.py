@@ -21,7 +21,7 @@ from actors.errors import ConfigError, JournalDamaged, JournalError, JournalUnav
 from actors.journal.storage import Entry
 from actors.journal.storage.memory import MemoryStorage
 from actors.journal.storage.postgres import PostgresStorage
-from actors.journal.storage.sqlite import SqliteStorage, backup
+from actors.journal.storage.sqlite import SqliteStorage, vacuum
 from actors.journal.storage.sqlite.check import JournalFile
 from actors.testing import Say, Turn
 from tests.journal.postgres import Server
@@ -96,7 +96,7 @@ async def test_a_backup_contains_every_event_acknowledged_before_the_backup_bega
 
 
 def test_writers_continue_during_a_backup(path: Path, copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backup, "_STEPS", 20)
+    monkeypatch.setattr(vacuum, "_STEPS", 20)
     storage, other = SqliteStorage(path), SqliteStorage(path)
     fences = {name: begin(each, name).fence for each, name in ((storage, "own"), (other, "others"))}
     for _ in range(50):
@@ -209,7 +209,7 @@ def test_an_interrupted_backup_leaves_no_file(
     def end() -> None:
         raise Ended
 
-    monkeypatch.setattr(backup, "_STEPS", 20)
+    monkeypatch.setattr(vacuum, "_STEPS", 20)
     storage = SqliteStorage(path)
     begin(storage, "one")
     with pytest.raises(Ended):
@@ -227,7 +227,7 @@ def without_links(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     def refuse(*_: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr("actors.journal.storage.sqlite.backup.os.link", refuse)
+    monkeypatch.setattr("actors.journal.storage.sqlite.vacuum.os.link", refuse)
 
 
 @pytest.mark.usefixtures("without_links")
@@ -243,7 +243,7 @@ def test_a_backup_works_without_hard_links(path: Path, copy: Path) -> None:
 def test_a_backup_without_hard_links_keeps_a_file_created_meanwhile(
     path: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backup, "_STEPS", 20)
+    monkeypatch.setattr(vacuum, "_STEPS", 20)
     with closing(SqliteStorage(path)) as storage:
         begin(storage, "one")
         with pytest.raises(JournalUnavailable, match=f"{copy.name}: File exists; nothing was written"):

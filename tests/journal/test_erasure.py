@@ -19,7 +19,7 @@ from actors.core.log.call_events import Failed
 from actors.core.values.identity import CallId
 from actors.errors import JournalUnavailable
 from actors.journal.storage import Entry, Storage
-from actors.journal.storage.deletion import RemainingData
+from actors.journal.storage.directory import RemainingData
 from actors.journal.storage.memory import MemoryStorage
 from actors.journal.storage.postgres import PostgresStorage
 from actors.journal.storage.sqlite import SqliteStorage

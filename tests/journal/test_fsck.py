@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from actors.errors import JournalDamaged, JournalError
-from actors.journal.storage.damage import Damage
+from actors.journal.storage.rows import Damage
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.journal.storage.sqlite.check import JournalFile
 from actors.journal.storage.sqlite.salvage import salvage

@@ -4,7 +4,7 @@ from actors.core.log.events import AskStarted, EventsLost, LogEvent, Opened, Tur
 from actors.core.values.content import Message, Text
 from actors.core.values.identity import Binding
 from actors.core.values.packed import pack
-from actors.journal.storage.holes import find_losses
+from actors.journal.storage.rows import find_losses
 
 BINDING = Binding("a", "openai", "http://127.0.0.1", "", "m")
 

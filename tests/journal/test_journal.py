@@ -12,12 +12,19 @@ import pytest
 
 from actors.core.log.events import Closed, LogEvent
 from actors.errors import JournalError, JournalUnavailable, SessionLeased
-from actors.journal.commands import Append, ClaimSession, JournalCommand, ReadLog, ReleaseSession, Vacuum
+from actors.journal.commands import (
+    Append,
+    ClaimSession,
+    JournalCommand,
+    LiveEvents,
+    ReadLog,
+    ReleaseSession,
+    Vacuum,
+)
 from actors.journal.journal_actor import BATCH, JournalActor
-from actors.journal.live_events import LiveEvents
-from actors.journal.outbox import Outbox
+from actors.journal.log import Outbox
 from actors.journal.storage import Appended, Claim, Entry
-from actors.journal.storage.deletion import RemainingData
+from actors.journal.storage.directory import RemainingData
 from actors.journal.storage.memory import MemoryStorage
 from actors.kernel import Query, Ref, System
 from actors.kernel.system import SHARED

@@ -20,7 +20,7 @@ from actors.journal.storage.sqlite import SqliteStorage
 from actors.journal.storage.sqlite import hosts as sqlite_hosts
 from actors.journal.storage.sqlite import storage as sqlite_storage
 from actors.journal.storage.sqlite.check import JournalFile
-from actors.journal.storage.sqlite.listing import query
+from actors.journal.storage.sqlite.records import query
 from tests.journal.postgres import Server
 from tests.journal.storages import STORAGES, begin, open_storage, to
 from tests.runtime_support import openai, runtime_with

@@ -4,7 +4,7 @@ import pytest
 
 from actors.core.log.events import EventsLost
 from actors.errors import JournalBehind
-from actors.journal.ends import LogEnds
+from actors.journal.health import LogEnds
 from actors.journal.storage import Claim, Entry
 from tests.journal.storages import to
 

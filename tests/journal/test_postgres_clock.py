@@ -14,7 +14,7 @@ from actors.journal.storage.clock import ObservedClock, encode_clock
 from actors.journal.storage.postgres import PostgresStorage
 from tests.journal.postgres import Server
 
-NOTING = "actors.journal.storage.postgres.clock.encode_clock"
+NOTING = "actors.journal.storage.postgres.hosts.encode_clock"
 SECONDS = 60.0
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s AND wait_event_type = 'Lock'"
 
@@ -65,7 +65,7 @@ def test_an_update_of_the_journal_clock_waits_for_a_concurrent_update(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     later = int(time()) + 10**6
-    monkeypatch.setattr("actors.journal.storage.postgres.clock.server_time", lambda _: later)
+    monkeypatch.setattr("actors.journal.storage.postgres.hosts.server_time", lambda _: later)
     has_dropped, goes_on, first = Event(), Event(), Lock()
 
     def values(clock: ObservedClock) -> dict[str, int]:

@@ -19,8 +19,7 @@ from actors.errors import ActorsError, ConfigError, Fenced, JournalDamaged, Jour
 from actors.journal.storage import Appended, Entry
 from actors.journal.storage.postgres import PostgresStorage, statements
 from actors.journal.storage.postgres.batch import Batch
-from actors.journal.storage.postgres.connection import TRIES
-from actors.journal.storage.postgres.faults import translate_connect_error
+from actors.journal.storage.postgres.connection import TRIES, translate_connect_error
 from tests.journal.postgres import PASSWORD, Server
 from tests.journal.postgres_proxy import Loses, Proxy, run_proxy
 from tests.journal.storages import begin, to

@@ -13,7 +13,7 @@ from actors.errors import ConfigError, JournalError, JournalUnavailable
 from actors.journal.storage import Entry
 from actors.journal.storage.postgres import PostgresStorage
 from actors.journal.storage.postgres import format as tables
-from actors.journal.storage.postgres.faults import translate_error
+from actors.journal.storage.postgres.connection import translate_error
 from actors.testing import Say, Turn
 from tests.journal.postgres import Server
 from tests.journal.storages import begin, to

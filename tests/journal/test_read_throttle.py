@@ -16,11 +16,10 @@ from actors.core.session.export_file import ExportFile
 from actors.core.values.content import Message, Text
 from actors.core.values.packed import pack
 from actors.errors import SessionClosed
-from actors.journal import read_throttle
+from actors.journal import pages
 from actors.journal.commands import Append, ReadLog
 from actors.journal.journal_actor import JournalActor
-from actors.journal.pages import LogPages
-from actors.journal.read_throttle import SLICE, SLICE_BYTES, ReadThrottle
+from actors.journal.pages import SLICE, SLICE_BYTES, LogPages, ReadThrottle
 from actors.journal.readers import Readers
 from actors.journal.session_events import SessionEvents
 from actors.journal.storage import Entry, LogPage
@@ -87,7 +86,7 @@ def client(
 @pytest.fixture
 def endless_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make each pause last until no write is pending."""
-    monkeypatch.setattr(read_throttle, "MAX_PAUSE", inf)
+    monkeypatch.setattr(pages, "MAX_PAUSE", inf)
 
 
 @pytest.mark.anyio
@@ -172,7 +171,7 @@ async def test_calls_that_read_a_log_pause_after_one_page_while_a_write_is_pendi
 async def test_a_client_finishes_although_writes_are_always_pending(
     client: Client, handled_events: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(read_throttle, "MAX_PAUSE", 0)
+    monkeypatch.setattr(pages, "MAX_PAUSE", 0)
     storage = MemoryStorage()
     log = write_long(storage)
     async with runtime_with(storage=storage, a=openai()) as runtime:
@@ -202,7 +201,7 @@ async def test_a_reader_stays_paused_between_two_writes_of_one_writer(
         await throttle.pause()
         is_over = True
 
-    monkeypatch.setattr(read_throttle, "turnstile", Turnstile)
+    monkeypatch.setattr(pages, "turnstile", Turnstile)
     async with anyio.create_task_group() as tasks:
         throttle.begin_write()
         tasks.start_soon(pause)

@@ -24,8 +24,7 @@ from actors.journal import journal_actor as journals
 from actors.journal.commands import Append, JournalCommand, ReadLog
 from actors.journal.health import JournalHealth
 from actors.journal.journal_actor import JournalActor
-from actors.journal.pages import LogPages, read_log
-from actors.journal.read_throttle import SLICE
+from actors.journal.pages import SLICE, LogPages, read_log
 from actors.journal.readers import Readers
 from actors.journal.session_events import BACK
 from actors.journal.storage import PAGE, PAGE_BYTES, Appended, Entry, LogPage, Storage

@@ -13,7 +13,8 @@ import pytest
 from actors.errors import Fenced, JournalDamaged, JournalUnavailable, SessionLeased
 from actors.journal.storage import NOTHING, Entry, Storage
 from actors.journal.storage.memory import MemoryStorage
-from actors.journal.storage.postgres import PostgresStorage, removal
+from actors.journal.storage.postgres import PostgresStorage
+from actors.journal.storage.postgres import hosts as postgres_hosts
 from actors.journal.storage.postgres.check import JournalTables
 from actors.journal.storage.postgres.connection import Link
 from actors.journal.storage.sqlite import SqliteStorage
@@ -200,7 +201,7 @@ def test_a_row_that_remains_after_a_killed_deletion_is_removed_later(
     host, other = hosts
     claim = begin(host, NAME)
     with monkeypatch.context() as patch:
-        patch.setattr(removal, "_remove_rows", lambda *_: None)
+        patch.setattr(postgres_hosts, "_remove_rows", lambda *_: None)
         host.delete(NAME)
     assert names(other) == {NAME}
     if is_deleted_again:

@@ -50,7 +50,7 @@ class Clock:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.now, self.observed = 1_800_000_000.0, 0.0
-        patch.setattr("actors.journal.storage.postgres.clock.server_time", lambda _: int(self.now))
+        patch.setattr("actors.journal.storage.postgres.hosts.server_time", lambda _: int(self.now))
 
     def __call__(self) -> float:
         return self.now

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from actors.core.log.events import Closed
 from actors.errors import Fenced, HostUnavailable, SessionLeased
 from actors.journal.storage import Entry, Storage
-from actors.journal.storage.hosts import ClaimedSession, Host, HostStatus
+from actors.journal.storage.directory import ClaimedSession, Host, HostStatus
 from actors.journal.storage.memory import MemoryStorage
 from actors.journal.storage.postgres import PostgresStorage
 from actors.journal.storage.sqlite import SqliteStorage

@@ -17,7 +17,7 @@ from actors.journal.health import LAG, JournalHealth
 from actors.journal.journal_actor import BATCH, JournalActor
 from actors.journal.log import SENT
 from actors.journal.storage import Appended, Entry
-from actors.journal.storage.hosts import HostStatus
+from actors.journal.storage.directory import HostStatus
 from actors.journal.storage.memory import MemoryStorage
 from actors.kernel import SHARED, System
 from actors.telemetry import PrometheusCollector

@@ -161,7 +161,7 @@ def test_a_claim_of_existing_sessions_only_creates_nothing_and_fences_no_writer(
 
 def test_a_journal_stores_the_trusted_time(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1_000
-    monkeypatch.setattr("actors.journal.storage.postgres.clock.server_time", lambda _: now)
+    monkeypatch.setattr("actors.journal.storage.postgres.hosts.server_time", lambda _: now)
     expected: ObservedClock | None = None
     for step, elapsed in (
         (0, 0),

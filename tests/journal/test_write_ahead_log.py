@@ -124,7 +124,7 @@ def test_a_journal_that_lost_events_opens_only_after_its_copy_is_complete(
 
     with closing(SqliteStorage(path, durability="process")) as storage:
         with monkeypatch.context() as patch:
-            patch.setattr("actors.journal.storage.sqlite.evidence.copyfileobj", fail)
+            patch.setattr("actors.journal.storage.sqlite.wal.copyfileobj", fail)
             with pytest.raises(JournalUnavailable, match="No space left"):
                 storage.open()
         assert (path.read_bytes(), log_of(path).read_bytes()) == before

@@ -13,7 +13,7 @@ from actors import Runtime
 from actors.config import Config, FileSettings
 from actors.errors import ActorsError, JournalUnavailable, ShuttingDown
 from actors.journal.commands import JournalCommand
-from actors.journal.read_throttle import ReadThrottle
+from actors.journal.pages import ReadThrottle
 from actors.journal.storage import Storage
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.kernel import Ref
@@ -217,7 +217,7 @@ class SlowBackup(SqliteStorage):
 async def test_a_half_written_cancelled_backup_is_removed_and_unlocked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("actors.journal.storage.sqlite.backup._STEPS", 20)
+    monkeypatch.setattr("actors.journal.storage.sqlite.vacuum._STEPS", 20)
     folder = tmp_path / "backups"
     folder.mkdir()
     storage = SlowBackup(tmp_path / "sessions.db")

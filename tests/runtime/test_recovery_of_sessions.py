@@ -35,9 +35,8 @@ from actors.core.stream_events.events import SessionEvent
 from actors.core.stream_events.tool_events import ToolResultsEvent
 from actors.core.values.identity import CallId
 from actors.errors import JournalError, SessionError
-from actors.journal.holding import MemoryUse, TotalMemory
 from actors.journal.journal_actor import JournalActor
-from actors.journal.log import Generation
+from actors.journal.log import Generation, MemoryUse, TotalMemory
 from actors.journal.storage import PAGE, Appended, Entry, LogPage, decode_page
 from actors.journal.storage.memory import MemoryStorage
 from actors.kernel import Ref, System

@@ -16,8 +16,8 @@ from actors.core.stream_events.results import AskResult, CallEnd, SwitchOutcome
 from actors.core.stream_events.tool_events import ToolResultsEvent
 from actors.core.values.identity import CallId
 from actors.errors import NotAwaited, QueueFull
-from actors.journal.read_queue import ReadQueue
 from actors.journal.storage.sqlite import SqliteStorage
+from actors.journal.storage_calls import ReadQueue
 from actors.runtime.handle import Session
 from actors.strict.server import LoopbackServer
 from actors.testing import Call, Say, Turn

@@ -22,7 +22,7 @@ from actors.core.stats.measures import AskCounts
 from actors.core.values.identity import Binding
 from actors.core.values.stream import Usage
 from actors.errors import AskFailed, Fenced, QueueFull, SessionClosed, ToolsetFailed
-from actors.journal.ends import LogEnds
+from actors.journal.health import LogEnds
 from actors.journal.storage import Claim
 from actors.kernel.host_code import call_host
 from actors.provider.admission import Admission, Pace, Ticket

@@ -3,7 +3,7 @@
 In:  the events of a log, in order.
 Out: for each log event, the stream events that readers receive.
 
-`Publisher` is the only producer of durable stream events. `actors.journal.live_events` passes it the events of an ask
+`Publisher` is the only producer of durable stream events. `actors.journal.commands` passes it the events of an ask
 when they become durable, and `session.events()` passes it the events of the log. So both kinds of readers receive the
 same events, except at the end of an ask. There, the ask's stream contains the complete `AskResult`, which the session
 creates. If a deferred switch is applied after the ask, its event precedes the result in the ask's stream.

@@ -38,9 +38,16 @@ from actors.core.log.events import LogEvent
 from actors.core.stats.stats import StorageSizes
 from actors.errors import Fenced, JournalBehind, JournalError
 from actors.journal.storage.clock import ObservedClock
-from actors.journal.storage.deletion import RemainingData
-from actors.journal.storage.directory import EVERY, Page, SessionFilter, StoredSession
-from actors.journal.storage.hosts import ClaimedSession, Host, HostStatus
+from actors.journal.storage.directory import (
+    EVERY,
+    ClaimedSession,
+    Host,
+    HostStatus,
+    Page,
+    RemainingData,
+    SessionFilter,
+    StoredSession,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

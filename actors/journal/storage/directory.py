@@ -1,5 +1,12 @@
-"""Define a storage's directory: data about each session that can be read without reading its log."""
+"""Define a storage's directory: data about sessions and hosts that can be read without reading logs.
 
+A host is a storage object that writes sessions, and publishes data about itself. A deletion returns the deleted
+sessions, and any of their data that is not removed yet.
+"""
+
+import os
+import secrets
+import socket
 from collections.abc import Iterable, Mapping
 from typing import Literal, TypeAlias
 
@@ -24,6 +31,7 @@ from actors.core.settings.labels import (
     metadata_entries,
     metadata_text,
 )
+from actors.errors import HostUnavailable
 
 State: TypeAlias = Literal["idle", "running", "awaiting", "closed"]
 """The state of a session at the end of its log.
@@ -31,17 +39,16 @@ State: TypeAlias = Literal["idle", "running", "awaiting", "closed"]
 `idle`: no turn is open. `running`: a turn is open. `awaiting`: a turn waits for its caller. `closed`: the session has
 ended.
 """
-
 Page: TypeAlias = tuple[float, str]
 """A position in the directory, which identifies the last session of a page."""
-
-
 BUCKET = 64
 """Seconds per bucket. Indexes store the bucket of the last use instead of its time, so most events do not change any
 index.
 """
 NO_BUCKET = -1
 """The bucket of a session without a log."""
+HostState: TypeAlias = Literal["serving", "draining"]
+"""`serving`: the host accepts more sessions. `draining`: it accepts none, and moves its sessions to other hosts."""
 
 
 def usage_bucket(used: float) -> int:
@@ -166,3 +173,114 @@ _STATES: Mapping[type[LogEvent], State] = {
     Closed: "closed",
 }
 """The state of a session after each of these events. Other events do not change the state."""
+
+
+class HostStatus(Struct, frozen=True):
+    """The data that a host reports about itself with each renewal of its lease.
+
+    Args:
+        address: The address at which other programs reach the host; empty if unknown.
+        state: Whether the host accepts more sessions.
+        lag: Seconds by which the host's event loop delayed the last renewal of the lease.
+    """
+
+    address: str = ""
+    state: HostState = "serving"
+    lag: float = 0.0
+
+
+class Host(Struct, frozen=True):
+    """A live host of a journal: a runtime that writes sessions.
+
+    Args:
+        name: The unique name of the host, as in `StoredSession.owner`.
+        address: The `address` of the host's `Runtime`; empty if none was given.
+        state: `serving`, or `draining` if the host accepts no more sessions.
+        sessions: The number of sessions that the host owns; 0 if they were not counted.
+        lag: Seconds by which the host's event loop delayed the last renewal of the lease.
+        remaining_lease: Seconds until the host's lease expires unless it is renewed; None if the journal has no leases.
+    """
+
+    name: str
+    address: str
+    state: HostState
+    sessions: int
+    lag: float
+    remaining_lease: float | None
+
+
+class Movement(Struct, frozen=True):
+    """The result of `Runtime.drain` and `Runtime.rebalance`.
+
+    Args:
+        handed_over: Ids of the sessions that other hosts own now.
+        released: Ids of the sessions that no host owns now.
+        left: Ids of the sessions that are still open in this runtime.
+    """
+
+    handed_over: tuple[str, ...] = ()
+    released: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+
+
+class ClaimedSession(Struct, frozen=True):
+    """A session that a host has claimed.
+
+    Args:
+        id: The session's id.
+        fence: The fencing number of the host's claim.
+    """
+
+    id: str
+    fence: int
+
+
+def no_host_error(session: str, host: str) -> HostUnavailable:
+    """Return the error for a session that cannot be handed over, because the host `host` is gone or draining."""
+    return HostUnavailable(
+        f"Session {session!r} stays on this host: host {host[:80]} is gone or accepts no more sessions; choose another "
+        "host from journal.hosts()"
+    )
+
+
+def host_name() -> str:
+    """Return a unique name that contains the machine's name, the process id and a random number."""
+    return f"{socket.gethostname()[:40]}:{os.getpid()}:{secrets.token_hex(4)}"
+
+
+class RemainingData(Struct, frozen=True):
+    """Data of deleted sessions that a storage still contains.
+
+    Args:
+        place: The file or database table that contains the data.
+        reason: Why the data is still there, and how to remove it.
+        bytes: Size of the file or table; None if unknown.
+        is_temporary: Whether a later attempt may succeed, after a reader has finished or an outage has ended.
+    """
+
+    place: str
+    reason: str
+    bytes: int | None = None
+    is_temporary: bool = False
+
+    def __str__(self) -> str:
+        size = "" if self.bytes is None else f" ({self.bytes:,} bytes)"
+        return f"{self.place}{size}: {self.reason}"
+
+
+class Deletion(Struct, frozen=True):
+    """The outcome of `JournalAdmin.delete`.
+
+    Args:
+        sessions: Ids of the deleted sessions, subagents included. After a dry run, the ids of sessions that would be
+            deleted.
+        remaining: Data of deleted sessions that the journal's storage still contains; empty if all data is gone.
+    """
+
+    sessions: tuple[str, ...]
+    remaining: tuple[RemainingData, ...] = ()
+
+    @property
+    def is_complete(self) -> bool:
+        """True if the journal's storage contains no data of the deleted sessions any more."""
+        return not self.remaining

@@ -21,9 +21,18 @@ from actors.core.stats.stats import StorageSizes
 from actors.errors import ConfigError
 from actors.journal.storage import NOTHING, PAGE, Appended, Claim, Durability, Entry, LogPage
 from actors.journal.storage.clock import ObservedClock, observe
-from actors.journal.storage.deletion import RemainingData
-from actors.journal.storage.directory import EVERY, Page, SessionFilter, StoredSession, Summary
-from actors.journal.storage.hosts import ClaimedSession, Host, HostStatus, no_host_error
+from actors.journal.storage.directory import (
+    EVERY,
+    ClaimedSession,
+    Host,
+    HostStatus,
+    Page,
+    RemainingData,
+    SessionFilter,
+    StoredSession,
+    Summary,
+    no_host_error,
+)
 
 
 class MemoryStorage:

@@ -1,6 +1,14 @@
 """Define how durable storages save a session's row and records, with checksums that detect damage.
 
 Each checksum covers a value together with its position, so that a valid value at a wrong position is detected too.
+
+A large value is a string or byte string of at least `LARGE` bytes. A reference to its SHA-256 hash replaces it in the
+records, so that each value is stored separately and only once. This works on any msgpack record. Before a record is
+written, its restored form is compared with the original. If they differ, the record is stored unchanged.
+
+If a storage lost acknowledged events and new events were then appended, the event numbers have no gap. The loss is
+still visible in the events: an `EventsLost` event records it, or a turn number does not follow the previous turn
+number.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -9,14 +17,22 @@ from struct import Struct as Layout
 from typing import Any, NamedTuple, TypeAlias
 from zlib import crc32
 
-from msgspec import Struct
+from msgspec import MsgspecError, Struct, msgpack
 
-from actors.core.log.events import Closed, LogEvent
+from actors.core.log.events import Closed, EventsLost, LogEvent, TurnStarted
 from actors.core.settings.labels import metadata_of
-from actors.errors import JournalDamaged, SessionLeased
+from actors.errors import JournalDamaged, JournalError, SessionLeased
 from actors.journal.storage import Claim
-from actors.journal.storage.blobs import EXT, restore_blobs
 from actors.journal.storage.directory import State, StoredSession, Summary
+
+LARGE = 16 * 1024
+"""Minimum size in bytes of a value that is stored as a blob."""
+_TEXT, _BYTES = 1, 2
+"""Codes of the two msgpack extensions that refer to blobs: one for strings, and one for byte strings."""
+EXT = b"\xc7\x20"
+"""The first bytes of a reference to a blob: a msgpack extension of 32 bytes. Other data may contain these bytes as
+well.
+"""
 
 
 class JournalLocation(NamedTuple):
@@ -183,3 +199,104 @@ def row_damage(name: str, location: JournalLocation) -> JournalDamaged:
 def record_checksum(key: int, number: int, stored: bytes) -> int:
     """Return the checksum of a record, which covers its session, its number and its bytes."""
     return crc32(stored, crc32(_PLACE.pack(key, number)))
+
+
+_Packed: TypeAlias = "list[_Packed] | dict[Any, _Packed] | str | bytes | float | bool | None"
+"""A decoded msgpack value. Any: a map may have keys of any type."""
+
+
+def extract_blobs(record: bytes) -> tuple[bytes, dict[bytes, bytes]]:
+    """Return the record with references in place of large values, and a dict of the large values by hash."""
+    blobs: dict[bytes, bytes] = {}
+    stored = msgpack.encode(_extract_values(msgpack.decode(record), blobs))
+    if not blobs or restore_blobs(stored, blobs.__getitem__) != record:
+        return record, {}
+    return stored, blobs
+
+
+def restore_blobs(stored: bytes, blob: Callable[[bytes], bytes]) -> bytes:
+    """Return the original record, with large values in place of the references. `blob` returns the value for a hash.
+
+    A record without references is returned unchanged.
+    """
+    put_back: list[int] = []
+
+    def content(code: int, data: memoryview) -> object:
+        put_back.append(code)
+        value = blob(bytes(data))
+        return value.decode() if code == _TEXT else value
+
+    try:
+        record = msgpack.decode(stored, ext_hook=content)
+    except MsgspecError:
+        return stored
+    return msgpack.encode(record) if put_back else stored
+
+
+def referenced_blobs(stored: bytes) -> list[bytes]:
+    """Return the hashes of all blobs that a stored record refers to."""
+    found: list[bytes] = []
+
+    def collect_digest(digest: bytes) -> bytes:
+        found.append(digest)
+        return b""
+
+    if EXT in stored:
+        restore_blobs(stored, collect_digest)
+    return found
+
+
+# Any: msgpack values have no common type.
+def _extract_values(value: _Packed, blobs: dict[bytes, bytes]) -> Any:
+    if isinstance(value, str) and len(value) * 4 >= LARGE:
+        content = value.encode()
+        return value if len(content) < LARGE else _extract_value(_TEXT, content, blobs)
+    if isinstance(value, bytes) and len(value) >= LARGE:
+        return _extract_value(_BYTES, value, blobs)
+    if isinstance(value, list):
+        return [_extract_values(item, blobs) for item in value]
+    if isinstance(value, dict):
+        return {key: _extract_values(item, blobs) for key, item in value.items()}
+    return value
+
+
+def _extract_value(code: int, content: bytes, blobs: dict[bytes, bytes]) -> msgpack.Ext:
+    digest = sha256(content).digest()
+    blobs[digest] = content
+    return msgpack.Ext(code, digest)
+
+
+class Damage(Struct, frozen=True):
+    """One damaged item of a journal.
+
+    Args:
+        what: A description in one line, with the location of the item.
+        session: The session's id; empty if unknown.
+        number: The number of the corrupt or missing record; 0 for other items.
+    """
+
+    what: str
+    session: str = ""
+    number: int = 0
+
+
+def damage_from_error(error: JournalError, session: str = "") -> Damage:
+    """Return the damage that an error reports. The advice at the end of the error message is omitted."""
+    what = str(error)
+    for hint in ("; restore a copy, or see `actors sessions fsck`", "; restore a backup"):
+        what = what.removesuffix(hint)
+    return Damage(what, session, getattr(error, "number", 0))
+
+
+def find_losses(session: str, log: Sequence[LogEvent], where: str) -> Iterator[Damage]:
+    """Yield the losses in a session's log, in order. `where` is the storage's name, for the descriptions."""
+    turn: int | None = None
+    for number, event in enumerate(log, 1):
+        if isinstance(event, EventsLost):
+            lost = f"events {event.first} to {event.last} were acknowledged and are lost"
+            yield Damage(f"{where}: session {session!r}, record {number}: {lost}", session, number)
+        elif isinstance(event, TurnStarted):
+            if turn is not None and event.turn not in (turn, turn + 1):
+                missing = f"turn {event.turn} follows turn {turn}; the events between these turns are lost"
+                yield Damage(f"{where}: session {session!r}, record {number}: {missing}", session, number)
+            turn = event.turn

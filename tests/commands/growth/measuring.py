@@ -19,8 +19,7 @@ from msgspec.structs import replace
 from actors import Runtime
 from actors.core.log.events import LogEvent, TurnEnded
 from actors.journal.storage import Entry
-from actors.journal.storage.directory import EVERY, Page, SessionFilter
-from actors.journal.storage.hosts import HostStatus
+from actors.journal.storage.directory import EVERY, HostStatus, Page, SessionFilter
 from actors.journal.storage.memory import MemoryStorage
 from actors.journal.storage.postgres import PostgresStorage
 from actors.runtime.retention import Retention

@@ -2,8 +2,8 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-CACHE, FAILOVER = "actors/journal/storage/postgres/row_cache.py", "tests/journal/test_postgres_failover.py"
-POSTGRES_CLOCK = "actors/journal/storage/postgres/clock.py"
+CACHE, FAILOVER = "actors/journal/storage/postgres/reading.py", "tests/journal/test_postgres_failover.py"
+POSTGRES_CLOCK = "actors/journal/storage/postgres/hosts.py"
 SLEPT = f"{FAILOVER}::test_a_session_read_after_a_failover_fails_once_and_then_continues"
 SUSPENDED = f"{FAILOVER}::test_a_session_suspended_before_a_failover_fails_once_and_then_continues"
 CLOCK = "tests/journal/test_postgres_clock.py"
@@ -18,7 +18,7 @@ MUTATIONS = (
     ),
     Mutation(
         "behind: the fencing number of a claim is not stored",
-        "actors/journal/ends.py:LogEnds.fence",
+        "actors/journal/health.py:LogEnds.fence",
         "self._fences.get(session, 0)",
         "0",
         (SLEPT, SUSPENDED),

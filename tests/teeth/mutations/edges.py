@@ -90,14 +90,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "backup: it needs hard links",
-        "actors/journal/storage/sqlite/backup.py:_publish_copy",
+        "actors/journal/storage/sqlite/vacuum.py:_publish_copy",
         "error.errno not in _NO_LINKS",
         "True",
         (f"{BACKUP}::test_a_backup_works_without_hard_links",),
     ),
     Mutation(
         "backup: without hard links it replaces a file",
-        "actors/journal/storage/sqlite/backup.py:_publish_copy",
+        "actors/journal/storage/sqlite/vacuum.py:_publish_copy",
         "os.close(os.open(*...))",
         "",
         (f"{BACKUP}::test_a_backup_without_hard_links_keeps_a_file_created_meanwhile",),

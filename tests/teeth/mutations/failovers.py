@@ -16,7 +16,7 @@ OWNERSHIP = "tests/runtime/test_ownership.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "kill sweep: a forked worker keeps the locks of a killed host",
-        "actors/journal/storage/sqlite/forks.py:_release_in_child",
+        "actors/journal/storage/sqlite/locks.py:_release_in_child",
         "lock.close()",
         "pass",
         ("tests/commands/test_killing.py",),

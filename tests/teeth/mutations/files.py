@@ -2,10 +2,10 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-FORKS = "actors/journal/storage/sqlite/forks.py"
+FORKS = "actors/journal/storage/sqlite/locks.py"
 CONNECTIONS = "actors/journal/storage/sqlite/connection.py:Connections"
 WAL = "tests/journal/test_write_ahead_log.py"
-SALVAGE, PAGES = "actors/journal/storage/sqlite/salvage.py", "actors/journal/storage/sqlite/pages.py"
+SALVAGE, PAGES = "actors/journal/storage/sqlite/salvage.py", "actors/journal/storage/sqlite/salvage.py"
 FSCK = "tests/journal/test_fsck.py"
 CLOCK, RETENTION = "actors/journal/storage/clock.py", "tests/journal/test_retention.py"
 FORKED = "tests/runtime/test_forked_hosts.py"
@@ -40,7 +40,7 @@ MUTATIONS = (
     ),
     Mutation(
         "files: a journal opens before its damaged log is copied",
-        "actors/journal/storage/sqlite/evidence.py:copy_damaged_log",
+        "actors/journal/storage/sqlite/wal.py:copy_damaged_log",
         "_copy_file(source, target)",
         """
         try:
@@ -73,7 +73,7 @@ MUTATIONS = (
     ),
     Mutation(
         "retention: a Postgres journal is swept by the host's clock",
-        "actors/journal/storage/postgres/clock.py:observe_clock",
+        "actors/journal/storage/postgres/hosts.py:observe_clock",
         "min(server_time(connection), now)",
         "now",
         (f"{RETENTION}::test_a_postgres_sweep_uses_the_clock_of_the_server",),

@@ -145,7 +145,7 @@ MUTATIONS = (
     ),
     Mutation(
         "host code: an exit exception in a storage crashes the journal",
-        "actors/journal/storage/calls.py:call_storage",
+        "actors/journal/storage_calls.py:call_storage",
         "call_host(work, _reraise)",
         "work()",
         (PLAYS,),

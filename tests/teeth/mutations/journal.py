@@ -18,14 +18,14 @@ _STATS = f"{_SLOW}::test_stats_and_prometheus_report_an_outage_with_its_start_an
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "journal: a heartbeat waits behind earlier operations",
-        "actors/journal/storage_threads.py:StorageThreads.write",
+        "actors/journal/storage_calls.py:StorageThreads.write",
         "work = partial(call_and_renew_lease, work, *...)",
         "",
         (f"{_SLOW}::test_a_host_busy_with_deletions_keeps_its_lease",),
     ),
     Mutation(
         "journal: every operation renews the lease",
-        "actors/journal/storage_threads.py:StorageThreads.write",
+        "actors/journal/storage_calls.py:StorageThreads.write",
         "self._system.now() - self._renewed_at > lease / 2",
         "self._system.now() >= 0",
         (f"{_SLOW}::test_a_host_busy_with_deletions_keeps_its_lease",),

@@ -16,7 +16,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "listing: a page starts at the first bucket",
-        "actors/journal/storage/sqlite/listing.py:query",
+        "actors/journal/storage/sqlite/records.py:query",
         '"bucket <= :bucket"',
         '"bucket > :bucket"',
         (f"{TESTS}::test_sessions_are_listed_by_tenant_and_state_most_recently_used_first",),
@@ -93,7 +93,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "titles: SQLite checks only the first key of the given metadata",
-        "actors/journal/storage/sqlite/listing.py:query",
+        "actors/journal/storage/sqlite/records.py:query",
         "range(len(which.metadata))",
         "range(len(which.metadata[:1]))",
         (f"{TITLES}::test_a_list_of_sessions_can_be_filtered_by_metadata",),

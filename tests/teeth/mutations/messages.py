@@ -10,7 +10,7 @@ HELD = (
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "outbox: held events are written after later ones",
-        "actors/journal/outbox.py:Outbox.append",
+        "actors/journal/log.py:Outbox.append",
         "(*held, *events)",
         "(*events, *held)",
         HELD,
@@ -24,7 +24,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "outbox: an append leaves its events in the outbox",
-        "actors/journal/outbox.py:Outbox.append",
+        "actors/journal/log.py:Outbox.append",
         "self._events, self._callbacks = [], []",
         "pass",
         HELD,

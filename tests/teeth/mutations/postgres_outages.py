@@ -22,7 +22,7 @@ MUTATIONS = (
     ),
     Mutation(
         "failover: an append does not carry the expected last event",
-        "actors/journal/ends.py:LogEnds.add_predecessors",
+        "actors/journal/health.py:LogEnds.add_predecessors",
         "Entry(entry.session, entry.fence, entry.events, after)",
         "entry",
         ("tests/journal/test_log_ends.py",),
@@ -64,7 +64,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fsck: a skipped turn is no damage",
-        "actors/journal/storage/holes.py:find_losses",
+        "actors/journal/storage/rows.py:find_losses",
         "turn is not None and event.turn not in (turn, turn + 1)",
         "False",
         ("tests/journal/test_holes.py",),
@@ -99,14 +99,14 @@ MUTATIONS = (
     ),
     Mutation(
         "rights: unexpected errors are permanent",
-        "actors/journal/storage/postgres/faults.py:translate_error",
+        "actors/journal/storage/postgres/connection.py:translate_error",
         "code and code[:2] not in _REFUSED",
         "False",
         (RIGHTS,),
     ),
     Mutation(
         "rights: a right revoked at run time is a configuration error",
-        "actors/journal/storage/postgres/faults.py:translate_error",
+        "actors/journal/storage/postgres/connection.py:translate_error",
         "code in _MISCONFIGURED and not was_open",
         "code in _MISCONFIGURED",
         (RIGHTS,),
@@ -134,7 +134,7 @@ MUTATIONS = (
     ),
     Mutation(
         "pooler: shared connections count as exclusive",
-        "actors/journal/storage/postgres/pooler.py:check_direct",
+        "actors/journal/storage/postgres/address.py:check_direct",
         "len(ones) > 1 or len(others) > 1 or ones & others",
         "len(ones) > LOOKS",
         ("tests/journal/test_postgres_pooler.py",),

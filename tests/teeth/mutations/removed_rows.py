@@ -10,7 +10,7 @@ MEMORY, SQLITE, FORMAT = (
 )
 STATEMENTS, REMOVAL, TABLES = (
     "actors/journal/storage/postgres/statements.py",
-    "actors/journal/storage/postgres/removal.py",
+    "actors/journal/storage/postgres/hosts.py",
     "actors/journal/storage/postgres/format.py",
 )
 GONE = f"{TESTS}::test_a_deleted_session_has_no_row_and_fences_its_old_writers"

@@ -28,7 +28,7 @@ DELTA = "tests/core/test_stream_events.py::test_the_frame_of_a_delta_contains_th
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "streams: live events do not have the log's numbers",
-        "actors/journal/live_events.py:LiveEvents.publish",
+        "actors/journal/commands.py:LiveEvents.publish",
         "self._publisher.seq = last_seq - len(events)",
         "",
         (LOG,),

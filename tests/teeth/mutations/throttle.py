@@ -2,7 +2,7 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-THROTTLE, EVENTS = "actors/journal/read_throttle.py:ReadThrottle", "actors/journal/session_events.py"
+THROTTLE, EVENTS = "actors/journal/pages.py:ReadThrottle", "actors/journal/session_events.py"
 JOURNAL, ADMIN = "actors/journal/journal_actor.py:JournalActor", "actors/runtime/journal_admin.py"
 TESTS = "tests/journal/test_read_throttle.py"
 STOPS = f"{TESTS}::test_a_client_pauses_after_one_slice_while_a_write_is_pending"

@@ -1,12 +1,23 @@
-"""Parse a `postgresql://` address. The address may contain a password, so no error, log or repr contains it."""
+"""Parse a `postgresql://` address, and detect a pooler at that address.
 
-from psycopg import Error
+The address may contain a password, so no error, log or repr contains it.
+
+With PgBouncer in transaction mode, statements that one program prepares run in another program, and the settings of one
+program affect others. A connection of the storage must correspond to one server connection for its entire life. The
+check uses two connections alternately. A pooler is present if both connections use the same server connection, or if
+one connection uses several server connections.
+"""
+
+from typing import Any
+
+from psycopg import Connection, Error
 from psycopg.conninfo import conninfo_to_dict
 
 from actors.errors import ConfigError
 
 _KEEPALIVES = {"keepalives_idle": "2", "keepalives_interval": "1", "keepalives_count": "3"}
 """TCP keepalive settings: a dead connection is detected after five seconds of silence."""
+LOOKS = 8
 
 
 def connection_parameters(url: str, patience: float, name: str, silence: float = 5.0) -> dict[str, str]:
@@ -48,3 +59,23 @@ def database_label(parameters: dict[str, str]) -> str:
     return (
         f"Postgres database {parameters.get('dbname', parameters.get('user', 'default'))!r} at {host}:{port}"
     )
+
+
+def check_direct(first: Connection[Any], second: Connection[Any], where: str) -> None:
+    """Check that two connections use separate server connections, and always the same ones.
+
+    Raises:
+        ConfigError: A pooler shares the server connections.
+    """
+    looks = [(_server_process(first), _server_process(second)) for _ in range(LOOKS)]
+    ones, others = map(set, zip(*looks, strict=True))
+    if len(ones) > 1 or len(others) > 1 or ones & others:
+        raise ConfigError(
+            f"{where}: a pooler shares connections between transactions; use its session mode "
+            "(PgBouncer: pool_mode = session), or connect to the server directly"
+        )
+
+
+def _server_process(connection: Connection[Any]) -> int:
+    ((process,),) = connection.execute("SELECT pg_backend_pid()", prepare=False).fetchall()
+    return int(process)

@@ -10,8 +10,14 @@ from msgspec.structs import replace
 from actors.core.log.events import LogEvent
 from actors.errors import Fenced, JournalBehind
 from actors.journal.storage import Entry
-from actors.journal.storage.blobs import LARGE, extract_blobs
-from actors.journal.storage.rows import JournalLocation, SessionRow, record_checksum, row_damage
+from actors.journal.storage.rows import (
+    LARGE,
+    JournalLocation,
+    SessionRow,
+    extract_blobs,
+    record_checksum,
+    row_damage,
+)
 
 Refusal: TypeAlias = Fenced | JournalBehind
 SessionEnd: TypeAlias = tuple[int, int, str | None]

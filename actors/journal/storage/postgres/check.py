@@ -9,14 +9,12 @@ import psycopg
 from actors.core.log.events import LogEvent
 from actors.errors import JournalError
 from actors.journal.storage import decode_records
-from actors.journal.storage.damage import Damage, damage_from_error
-from actors.journal.storage.holes import find_losses
 from actors.journal.storage.postgres import statements as sql
 from actors.journal.storage.postgres.address import connection_parameters, database_label
 from actors.journal.storage.postgres.batch import decode_row
-from actors.journal.storage.postgres.faults import translate_connect_error, translate_error
+from actors.journal.storage.postgres.connection import translate_connect_error, translate_error
 from actors.journal.storage.postgres.format import check_tables, has_removed_fence, has_tables
-from actors.journal.storage.rows import COLUMNS, JournalLocation
+from actors.journal.storage.rows import COLUMNS, Damage, JournalLocation, damage_from_error, find_losses
 
 PATIENCE = 5.0
 _ENTRIES = f"SELECT {COLUMNS} FROM actors_session WHERE name > %s ORDER BY name LIMIT 500"  # noqa: S608  inserts only constants

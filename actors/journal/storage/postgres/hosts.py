@@ -1,16 +1,106 @@
-"""Read and write the rows of hosts, list the sessions of a host, and hand a session over to another host."""
+"""Claim sessions for a host, hand them over to another host, and remove them; keep the rows of hosts.
 
-from collections.abc import Sequence
+A claim looks up the owners of the sessions, and raises the fencing number of each free session. A session is free if no
+host owns it, or if the lease of its owner has expired by the server's clock, which the journal records as
+`actors.journal.storage.clock` describes. A claim succeeds only if the fencing number has not changed since it was
+looked up. So if two hosts claim a session at once, one fails.
 
+Logs are deleted, and then the rows of sessions without a log are removed, in two transactions. The floor is the highest
+fencing number of all removed sessions. While a row is removed, the floor is locked, which blocks claims of new
+sessions. The deletion of logs may take long, so a separate transaction deletes them first. Between both transactions, a
+session has no log. If the second transaction fails, another deletion of the session, or the next host that starts,
+completes the removal.
+"""
+
+import secrets
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+
+import psycopg
+from msgspec.structs import replace
+
+from actors.errors import JournalDamaged
 from actors.journal.storage import Entry
-from actors.journal.storage.hosts import ClaimedSession, Host, HostStatus, no_host_error
+from actors.journal.storage.clock import ObservedClock, decode_clock, encode_clock, observe
+from actors.journal.storage.directory import ClaimedSession, Host, HostStatus, RemainingData, no_host_error
 from actors.journal.storage.postgres import statements as sql
-from actors.journal.storage.postgres.connection import Connection
+from actors.journal.storage.postgres.batch import decode_row, row_checksum
+from actors.journal.storage.postgres.connection import Connection, allow_long_statements
 from actors.journal.storage.postgres.format import check_version
-from actors.journal.storage.postgres.removal import remove_unused_rows
+from actors.journal.storage.rows import JournalLocation, SessionRow
 
 RELEASED = 1000
 """Sessions that one statement releases: few enough that the statement ends within its time limit."""
+
+
+def claimable_rows(
+    connection: Connection, place: JournalLocation, host: str, sessions: Sequence[str]
+) -> Iterator[SessionRow]:
+    """Yield the rows of the known sessions among `sessions`, after checking that `host` may claim them.
+
+    Raises:
+        SessionLeased: A session belongs to another live host.
+    """
+    for *columns, seconds, address in connection.execute(sql.LOOK, (list(sessions),)).fetchall():
+        row = decode_row(columns, place)
+        if row.owner not in (None, host) and seconds > 0:
+            raise row.leased_error(seconds, address)
+        yield row
+
+
+def claim_row(
+    connection: Connection, place: JournalLocation, host: str, session: str, row: SessionRow | None
+) -> SessionRow | None:
+    """Claim a session for `host`, if its row is still `row`. None means that the session has no row yet.
+
+    Return the new row, or None if another host has changed the row.
+    """
+    if row is None:
+        claimed = next(iter(_claim_new(connection, host, [session])), None)
+    else:
+        values = connection.execute(sql.CLAIM, (host, row.key, row.fence)).fetchone()
+        claimed = None if values is None else decode_row(values, place)
+    if claimed is None:
+        check_version(connection, place.name)
+    return claimed
+
+
+def claim_free(
+    connection: Connection,
+    place: JournalLocation,
+    host: str,
+    sessions: Collection[str],
+    existing: Collection[str],
+) -> list[tuple[SessionRow, str | None]]:
+    """Claim the free sessions among `sessions`. Skip those that other hosts own, or claim at the same time.
+
+    Return (new row, previous owner) for each claimed session. A session in `existing` is claimed only if it has a log.
+    """
+    unknown, free = dict.fromkeys(sorted(sessions)), list[SessionRow]()
+    for *columns, seconds, _ in connection.execute(sql.LOOK, ([*unknown, *existing],)).fetchall():
+        unknown.pop(columns[0], None)
+        with suppress(JournalDamaged):  # `claim` reports the damage to the caller of this session
+            row = decode_row(columns, place)
+            is_wanted = row.last > 0 or row.name in sessions
+            if is_wanted and (row.owner in (None, host) or seconds <= 0):
+                free.append(row)
+    new = _claim_new(connection, host, unknown)
+    seen = [[row.key for row in free], [row.fence for row in free]]
+    taken = connection.execute(sql.CLAIM_ALL, (host, *seen)).fetchall() if free else []
+    before = {row.name: row.owner for row in free}
+    claimed = new + [decode_row(values, place) for values in taken]
+    return [(row, before.get(row.name)) for row in claimed]
+
+
+def _claim_new(connection: Connection, host: str, sessions: Iterable[str]) -> list[SessionRow]:
+    """Create rows for sessions that have none, with `host` as the owner, and return them.
+
+    Skip sessions for which another host has created a row in the meantime.
+    """
+    new = {name: SessionRow(name, secrets.randbits(62), owner=host) for name in sessions}
+    given = [list(new), [row.key for row in new.values()], [row_checksum(row) for row in new.values()]]
+    found = connection.execute(sql.CLAIM_NEW, (host, *given)).fetchall() if new else []
+    return [replace(new[name], fence=fence) for name, fence in found]
 
 
 def remove_earlier_hosts(connection: Connection, name: str, status: HostStatus) -> None:
@@ -96,3 +186,99 @@ def end_host(connection: Connection, host: str) -> None:
     """Remove the row of a host, whose sessions were released, and the rows of sessions without a log."""
     connection.execute(sql.FORGET_HOST, (host,))
     remove_unused_rows(connection)
+
+
+def release_session(connection: Connection, session: str, fence: int) -> None:
+    """Release a session so that other hosts can claim it. If the session has no log, remove it.
+
+    Nothing changes if `fence` is not the current fencing number of the session.
+    """
+    if connection.execute(sql.RELEASE, (session, fence)).fetchone() == (0,):
+        remove_unused_rows(connection)
+
+
+def delete_if_unchanged(connection: Connection, rows: Sequence[SessionRow], bound: float, where: str) -> bool:
+    """Delete the sessions of these rows. If a fencing number has changed since, delete nothing and return False.
+
+    Args:
+        connection: The connection that writes.
+        rows: The rows of the sessions, as they were looked up.
+        bound: Maximum seconds of a statement that deletes logs.
+        where: The name of the database.
+    """
+    used = [row for row in rows if row.last or row.owner is not None]
+    with allow_long_statements(connection, bound):
+        if used and not _delete_logs(connection, used):
+            check_version(connection, where)
+            return False
+    emptied = {row.key: row.fence for row in rows} | {row.key: row.fence + 1 for row in used}
+    _remove_rows(connection, emptied)
+    return True
+
+
+def _delete_logs(connection: Connection, rows: Sequence[SessionRow]) -> bool:
+    """Delete the logs of these rows and increment the sessions' fencing numbers.
+
+    If a fencing number has changed since the rows were read, delete nothing and return False.
+    """
+    keys, fences = [row.key for row in rows], [row.fence for row in rows]
+    empty = [row_checksum(SessionRow(row.name, row.key)) for row in rows]
+    with connection.transaction():
+        found = connection.execute(sql.DELETE_SESSIONS, (keys, fences, empty)).rowcount
+        if found != len(rows):
+            raise psycopg.Rollback
+        hashes = [digest for (digest,) in connection.execute(sql.LOCK_BLOBS, (keys,))]
+        connection.execute(sql.DELETE_RECORDS, (keys,))
+        connection.execute(sql.DELETE_USES, (keys,))
+        connection.execute(sql.DELETE_BLOBS, (hashes,))
+        connection.execute(sql.NOTE_DELETION)
+    return found == len(rows)
+
+
+def _remove_rows(connection: Connection, fences: Mapping[int, int]) -> None:
+    """Remove the rows of sessions that have neither an owner nor a log.
+
+    `fences` maps the key of each row to its fencing number. A row with a higher number now is kept, because its session
+    was claimed again.
+    """
+    if fences and connection.execute(sql.REMOVE, (list(fences), list(fences.values()))).rowcount:
+        connection.execute(sql.NOTE_DELETION)
+
+
+def remove_unused_rows(connection: Connection) -> None:
+    """Remove the rows of all sessions that have neither an owner nor a log."""
+    _remove_rows(connection, dict[int, int](connection.execute(sql.UNUSED).fetchall()))
+
+
+def describe_remaining_data(table: str, where: str) -> RemainingData:
+    """Describe a table that still contains deleted rows. `where` is the name of the database."""
+    reason = (
+        f"the server keeps deleted rows until VACUUM FULL {table} rewrites the table; its write-ahead log and backups "
+        "contain deleted rows until you delete these files"
+    )
+    return RemainingData(f"{where}, table {table}", reason)
+
+
+def observe_clock(connection: Connection, now: int, elapsed: int) -> ObservedClock:
+    """Record the earlier of the server's time and `now`, and return how far the recorded time can be trusted.
+
+    Args:
+        connection: The writing connection.
+        now: The time of this machine, in seconds since 1970.
+        elapsed: Seconds since this process last called the function, by a monotonic clock; 0 in its first call.
+    """
+    with connection.transaction():
+        connection.execute(sql.LOCK_CLOCK)
+        before = decode_clock(dict[str, int](connection.execute(sql.CLOCK).fetchall()))
+        clock = observe(before, min(server_time(connection), now), elapsed)
+        connection.execute(sql.DROP_CLOCK)
+        for note in encode_clock(clock).items():
+            connection.execute(sql.NOTE_CLOCK, note)
+    return clock
+
+
+def server_time(connection: Connection) -> int:
+    """Return the server's time, in seconds since 1970."""
+    found = connection.execute(sql.NOW).fetchone()
+    assert found is not None
+    return int(found[0])

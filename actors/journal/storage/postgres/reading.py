@@ -1,20 +1,24 @@
-"""Read records of a log together with their large values, in a single snapshot.
+"""Read records of a log together with their large values, in a single snapshot, and cache the rows of claimed sessions.
 
 A page without large values is read by one statement: hosts read pages one after the other, so with 2 ms between a host
 and its server, twenty concurrent resumes waited for the round trips of their reads only. Other reads are transactions.
+
+An append need not read the row of a session that the storage has claimed. The cached row is valid as long as its
+fencing number is current, because another host must raise the number before it changes the row.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from actors.journal.storage import PAGE_BYTES
-from actors.journal.storage.blobs import referenced_blobs
+from actors.journal.storage import PAGE_BYTES, Entry
 from actors.journal.storage.postgres import statements as sql
 from actors.journal.storage.postgres.batch import decode_row
 from actors.journal.storage.postgres.connection import Connection
-from actors.journal.storage.rows import JournalLocation, SessionRow
+from actors.journal.storage.rows import JournalLocation, SessionRow, referenced_blobs
 
 StoredRecord: TypeAlias = tuple[Any, ...]  # Any: number, checksum and bytes, as psycopg returns them
+CACHED = 16_384
+"""Maximum number of cached rows."""
 
 
 def stored_records(
@@ -106,3 +110,51 @@ def _first_page(connection: Connection, stored_rows: Sequence[StoredRecord]) -> 
         if size >= PAGE_BYTES:
             return stored_rows[:number]
     return stored_rows
+
+
+class RowCache:
+    """A cache of the rows of claimed sessions, by session id. When the cache is full, it drops the oldest row."""
+
+    def __init__(self, place: JournalLocation) -> None:
+        self._place = place
+        self._rows: dict[str, SessionRow] = {}
+
+    def get(self, session: str) -> SessionRow | None:
+        """Return the cached row of a session, or None."""
+        return self._rows.get(session)
+
+    def add(self, row: SessionRow) -> None:
+        """Cache a row, and drop the oldest row if the cache is full."""
+        self._rows.pop(row.name, None)
+        self._rows[row.name] = row
+        if len(self._rows) > CACHED:
+            del self._rows[next(iter(self._rows))]
+
+    def drop(self, session: str) -> None:
+        """Drop the row of a session, if it is cached."""
+        self._rows.pop(session, None)
+
+    def clear(self) -> None:
+        """Drop all rows."""
+        self._rows.clear()
+
+    def current_rows(self, connection: Connection, entries: Iterable[Entry]) -> dict[str, SessionRow]:
+        """Return the row of each entry's session, from the cache or the database.
+
+        A cached row is used only if it has the entry's fencing number. If the entry begins before the end of the log in
+        the cached row, its writer knows of a loss of events. Then the row is read again.
+        """
+        rows = dict[str, SessionRow]()
+        unknown = list[str]()
+        for entry in entries:
+            row = self._rows.get(entry.session)
+            went_back = row is not None and entry.after is not None and entry.after < row.last
+            if row is not None and row.fence == entry.fence and not went_back:
+                rows[entry.session] = row
+            else:
+                unknown.append(entry.session)
+        if unknown:
+            for values in connection.execute(sql.ROWS, (unknown,)):
+                row = decode_row(values, self._place)
+                rows[row.name] = row
+        return rows

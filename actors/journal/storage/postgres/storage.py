@@ -39,13 +39,20 @@ from actors.journal.storage import (
     decode_records,
 )
 from actors.journal.storage.clock import ObservedClock
-from actors.journal.storage.deletion import RemainingData
-from actors.journal.storage.directory import EVERY, Page, SessionFilter, StoredSession
-from actors.journal.storage.host_names import host_name
-from actors.journal.storage.hosts import ClaimedSession, Host, HostStatus
+from actors.journal.storage.directory import (
+    EVERY,
+    ClaimedSession,
+    Host,
+    HostStatus,
+    Page,
+    RemainingData,
+    SessionFilter,
+    StoredSession,
+    host_name,
+)
 from actors.journal.storage.postgres import hosts as host_rows
 from actors.journal.storage.postgres import statements as sql
-from actors.journal.storage.postgres.address import connection_parameters, database_label
+from actors.journal.storage.postgres.address import check_direct, connection_parameters, database_label
 from actors.journal.storage.postgres.batch import (
     Batch,
     Refusal,
@@ -54,27 +61,27 @@ from actors.journal.storage.postgres.batch import (
     refusal,
     rejection,
 )
-from actors.journal.storage.postgres.claims import claim_free, claim_row, claimable_rows
-from actors.journal.storage.postgres.clock import observe_clock
 from actors.journal.storage.postgres.connection import (
     TRIES,
     Connection,
     Link,
     allow_long_statements,
     check_primary,
+    is_lost,
     milliseconds,
     only_connect,
 )
-from actors.journal.storage.postgres.faults import is_lost
 from actors.journal.storage.postgres.format import check_rights, check_version, prepare
-from actors.journal.storage.postgres.pooler import check_direct
-from actors.journal.storage.postgres.reading import stored_records
-from actors.journal.storage.postgres.removal import (
+from actors.journal.storage.postgres.hosts import (
+    claim_free,
+    claim_row,
+    claimable_rows,
     delete_if_unchanged,
     describe_remaining_data,
+    observe_clock,
     release_session,
 )
-from actors.journal.storage.postgres.row_cache import RowCache
+from actors.journal.storage.postgres.reading import RowCache, stored_records
 from actors.journal.storage.rows import JournalLocation, SessionRow
 
 R = TypeVar("R")

@@ -9,9 +9,7 @@ from pathlib import Path
 from actors.core.log.events import LogEvent
 from actors.errors import JournalError
 from actors.journal.storage import decode_records
-from actors.journal.storage.damage import Damage, damage_from_error
-from actors.journal.storage.holes import find_losses
-from actors.journal.storage.rows import JournalLocation
+from actors.journal.storage.rows import Damage, JournalLocation, damage_from_error, find_losses
 from actors.journal.storage.sqlite.faults import translate_errors
 from actors.journal.storage.sqlite.format import APPLICATION, check_version, expected_session_count
 from actors.journal.storage.sqlite.records import COLUMNS, PlacedRow, decode_row, read_records

@@ -16,15 +16,18 @@ from typing import TypeAlias
 from actors.core.stats.stats import StorageSizes
 from actors.errors import JournalDamaged, JournalUnavailable
 from actors.journal.storage import Durability
-from actors.journal.storage.deletion import RemainingData
-from actors.journal.storage.sqlite.backup import check_target, copy_into
-from actors.journal.storage.sqlite.erasure import find_remaining_data, is_rewritten, record_rewrite
-from actors.journal.storage.sqlite.evidence import copy_damaged_log
+from actors.journal.storage.directory import RemainingData
 from actors.journal.storage.sqlite.faults import translate_errors
-from actors.journal.storage.sqlite.forks import Database
 from actors.journal.storage.sqlite.format import check_version, prepare
-from actors.journal.storage.sqlite.locks import WriteLock, find_readers
-from actors.journal.storage.sqlite.wal import check_wal
+from actors.journal.storage.sqlite.locks import Database, WriteLock, find_readers
+from actors.journal.storage.sqlite.vacuum import (
+    check_target,
+    copy_into,
+    find_remaining_data,
+    is_rewritten,
+    record_rewrite,
+)
+from actors.journal.storage.sqlite.wal import check_wal, copy_damaged_log
 
 CHECKPOINT = 2048
 """Number of pages in the write-ahead log after which a checkpoint is due."""

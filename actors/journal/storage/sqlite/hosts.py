@@ -9,8 +9,7 @@ from pathlib import Path
 from sqlite3 import Connection
 from time import monotonic
 
-from actors.journal.storage.host_names import host_name
-from actors.journal.storage.hosts import Host, HostStatus
+from actors.journal.storage.directory import Host, HostStatus, host_name
 from actors.journal.storage.sqlite.locks import HostLock, is_held
 
 _ROW = "SELECT until, address, state, 0, lag FROM host WHERE name = ?"

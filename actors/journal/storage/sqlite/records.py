@@ -2,12 +2,18 @@
 
 The place of a record is its position in this order. A session's row has the place of its last record, and a log is read
 backwards from there. So a commit with events of many sessions writes few pages, and no index of all records is needed.
+
 A waypoint is the stored place of a record within a log. To read a page in the middle of a log, the search starts at the
 nearest waypoint after the page. A missing or wrong waypoint only makes the search longer.
 
 Places are not covered by checksums. Instead, each record is verified: it must belong to the session, have the expected
 number, and match its checksum. The number decreases with every step, so circular links are detected as damage, and a
 search takes at most as many steps as the log has records.
+
+To list sessions, an index finds the sessions of a tenant or of a state, ordered by the bucket of their last use
+(`BUCKET` seconds). Sessions of one bucket are then sorted. So the cost of a page depends on its length, not on the
+number of sessions. Titles and metadata are not indexed, so a filter for them examines the sessions one by one until the
+page is full.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +25,14 @@ from zlib import crc32
 from msgspec import msgpack
 from msgspec.structs import astuple
 
-from actors.journal.storage.directory import NO_BUCKET, indexed_state, usage_bucket
+from actors.journal.storage.directory import (
+    NO_BUCKET,
+    Page,
+    SessionFilter,
+    StoredSession,
+    indexed_state,
+    usage_bucket,
+)
 from actors.journal.storage.rows import COLUMNS as FIELDS
 from actors.journal.storage.rows import JournalLocation, SessionRow, record_checksum, row_damage
 
@@ -161,3 +174,41 @@ def delete_records(connection: Connection, row: PlacedRow) -> None:
 def _log_parameters(row: PlacedRow, after: int) -> dict[str, int]:
     """Return the SQL parameters for reading a session's log backwards to record `after + 1`."""
     return {"key": row.key, "last": row.last, "place": row.place, "after": after}
+
+
+def list_sessions(
+    connection: Connection,
+    which: SessionFilter,
+    limit: int,
+    after: Page | None,
+    location: JournalLocation,
+) -> list[StoredSession]:
+    """Return the sessions that have a log; see `Storage.sessions`."""
+    wanted: dict[str, object] = {"tenant": which.tenant, "state": which.state, "limit": limit}
+    if which.state is not None:
+        wanted["lifecycle"] = indexed_state(which.state)
+    wanted |= {"title": which.folded, **{f"entry{n}": entry for n, entry in enumerate(which.entries)}}
+    if after is not None:
+        wanted |= {"used": -after[0], "name": after[1], "bucket": usage_bucket(-after[0])}
+    found = connection.execute(query(which, after), wanted)
+    return [decode_row(values, location).stored_session for values in found]
+
+
+def query(which: SessionFilter, after: Page | None) -> str:
+    """Return the SQL statement that lists the sessions that match a filter."""
+    index, conditions = "session_used", ["bucket >= 0"]
+    if which.state is not None:
+        index = "session_lifecycle"
+        conditions += ["lifecycle = :lifecycle", "state = :state"]
+    if which.tenant is not None:
+        index = "session_tenant"
+        conditions.append("tenant = :tenant")
+    if after is not None:
+        conditions += ["bucket <= :bucket", "(used < :used OR (used = :used AND name > :name))"]
+    if which.title:
+        conditions.append("instr(folded, :title)")
+    conditions += [f"instr(metadata, :entry{number})" for number in range(len(which.metadata))]
+    return (
+        f"SELECT {COLUMNS} FROM session INDEXED BY {index} WHERE {' AND '.join(conditions)} "  # noqa: S608  inserts only constants
+        "ORDER BY bucket DESC, used DESC, name LIMIT :limit"
+    )

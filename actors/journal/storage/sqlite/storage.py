@@ -26,12 +26,19 @@ from actors.journal.storage import (
     decode_page,
     decode_records,
 )
-from actors.journal.storage.blobs import LARGE, extract_blobs
 from actors.journal.storage.clock import ObservedClock, observe
-from actors.journal.storage.deletion import RemainingData
-from actors.journal.storage.directory import EVERY, Page, SessionFilter, StoredSession
-from actors.journal.storage.hosts import ClaimedSession, Host, HostStatus, no_host_error
-from actors.journal.storage.rows import JournalLocation
+from actors.journal.storage.directory import (
+    EVERY,
+    ClaimedSession,
+    Host,
+    HostStatus,
+    Page,
+    RemainingData,
+    SessionFilter,
+    StoredSession,
+    no_host_error,
+)
+from actors.journal.storage.rows import LARGE, JournalLocation, extract_blobs
 from actors.journal.storage.sqlite.connection import Connections
 from actors.journal.storage.sqlite.format import (
     created_session_count,
@@ -43,7 +50,6 @@ from actors.journal.storage.sqlite.format import (
     store_clock,
 )
 from actors.journal.storage.sqlite.hosts import Hosts
-from actors.journal.storage.sqlite.listing import list_sessions
 from actors.journal.storage.sqlite.locks import check_platform
 from actors.journal.storage.sqlite.records import (
     COLUMNS,
@@ -54,6 +60,7 @@ from actors.journal.storage.sqlite.records import (
     decode_row,
     delete_records,
     last_place,
+    list_sessions,
     read_records,
     waypoints,
 )

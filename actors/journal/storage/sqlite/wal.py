@@ -1,4 +1,4 @@
-"""Detect whether a write-ahead log was truncated at its end, or damaged in the middle.
+"""Detect whether a write-ahead log was truncated at its end, or damaged in the middle, and copy a damaged log.
 
 SQLite reads the log up to the first frame with a wrong checksum, and ignores all later frames as left over from a
 crash. That is correct if only the last transaction is lost, because that transaction was not acknowledged. But with
@@ -6,16 +6,23 @@ durability `power`, a transaction is written only after the previous transaction
 transactions follow a wrong frame, acknowledged data is lost.
 
 After an interrupted rewrite of the journal, the log may be as long as the journal, so the log is read frame by frame.
+
+With durability `process`, the log is not synced with each commit. A power failure may then damage the log and destroy
+its last events, so the journal is opened anyway. SQLite then discards everything after the damage, so the damaged log
+is copied before.
 """
 
 import os
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
+from shutil import copyfileobj
 from struct import Struct, unpack_from
 from typing import NamedTuple
 
 from actors.errors import JournalDamaged
+from actors.telemetry import logger
 
 LOOKS = 10
 """Maximum number of times that a log is read while other processes write it. Two consecutive readings with the same
@@ -24,6 +31,7 @@ defect prove damage.
 _SECTOR = 512  # smallest unit that a disk writes atomically
 _HEADER, _FRAME = Struct(">8I"), Struct(">6I")
 _MAGIC = (0x377F0682, 0x377F0683)
+_PIECE = 1024 * 1024
 
 
 class _Flaw(NamedTuple):
@@ -228,3 +236,46 @@ class _Wal:
                 before = frame[1]
             most = max(most, count)
         return most
+
+
+def copy_damaged_log(path: Path, damage: JournalDamaged) -> None:
+    """Copy the database `path` and its write-ahead log, and report the location of the copy in the program's log.
+
+    The same damaged log is copied only once. The copy is a regular journal. The command
+    `actors sessions fsck COPY --salvage NEW` saves its readable part.
+
+    Raises:
+        OSError: The files could not be copied completely.
+    """
+    log = _sibling_path(path, "-wal")
+    copy = _sibling_path(path, f"-damaged-{_file_digest(log)[:12]}")
+    for source, target in ((path, copy), (log, _sibling_path(copy, "-wal"))):
+        if not target.exists():
+            _copy_file(source, target)
+    logger.journal_damaged(str(damage), str(copy))
+
+
+def _sibling_path(path: Path, suffix: str) -> Path:
+    return path.with_name(f"{path.name}{suffix}")
+
+
+def _file_digest(path: Path) -> str:
+    digest = sha256()
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def _copy_file(source: Path, target: Path) -> None:
+    """Copy a file so that only this user can read the copy. An incomplete copy has a temporary name."""
+    part = _sibling_path(target, "-part")
+    with source.open("rb") as before, open(part, "wb", opener=_open_private_file) as after:
+        copyfileobj(before, after, _PIECE)
+        after.flush()
+        os.fsync(after.fileno())
+    part.rename(target)
+
+
+def _open_private_file(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC, 0o600)
