@@ -11,7 +11,7 @@ from itertools import chain
 
 from actors.adapters.codec import decode
 from actors.core.dialects.profiles import PROFILES, dialect
-from actors.strict.wire import Wire
+from actors.strict.wires import Wire
 from actors.testing import (
     Say,
     Turn,

@@ -22,7 +22,7 @@ from actors.core.dialects.profiles import dialect
 from actors.errors import ConfigError, TranscriptError
 from actors.runtime.collector import TUNING
 from actors.strict.faults import parse_fault
-from actors.strict.script_file import parse_turns
+from actors.strict.script import parse_turns
 from actors.strict.server import LoopbackServer
 from actors.testing import Exchange, InjectedFault, ServerLimits, Turn, strict_server
 from actors.testing.standin import model

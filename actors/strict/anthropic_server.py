@@ -1,21 +1,40 @@
-"""Serve Anthropic Messages on a loopback port and enforce its rules."""
+"""Serve Anthropic Messages on a loopback port, also as Vertex AI and Bedrock InvokeModel do, and enforce its rules.
 
+    async with serve(VertexAnthropicServer(), BedrockAnthropicServer()) as (vertex, bedrock):
+        ...
+
+All servers apply the rules of `AnthropicServer`. On both platforms, a request's path contains the model, and its body
+contains the API version (`actors.strict.rules.anthropic_hosts`).
+"""
+
+import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Unpack
+from typing import ClassVar, Unpack
+from urllib.parse import unquote
 
-from actors.strict.catalogue import anthropic_models
+from actors.strict.bedrock_server import credential_refusal
+from actors.strict.credentials import AwsKey, OAuth
 from actors.strict.loopback import HttpRequest
-from actors.strict.oauth import OAuth
-from actors.strict.rules import anthropic
+from actors.strict.rules import anthropic, anthropic_hosts
 from actors.strict.rules.anthropic import profile_of
-from actors.strict.rules.anthropic_threads import ThreadStore
-from actors.strict.rules.base import AnthropicSettings, Json, RuleBroken, ServerRefusal, dump, refusal_of
+from actors.strict.rules.anthropic_messages import ThreadStore
+from actors.strict.rules.base import (
+    AnthropicSettings,
+    Json,
+    RuleBroken,
+    ServerRefusal,
+    dump,
+    is_object,
+    refusal_of,
+)
+from actors.strict.rules.bedrock_rules import BedrockSettings
 from actors.strict.rules.prompts import Prompt, anthropic_prompt
 from actors.strict.rules.reading import parse
 from actors.strict.script import ScriptSource, Turn
 from actors.strict.server import LoopbackServer, ServerOptions, bearer_token, is_same_key
-from actors.strict.wire import AnthropicWire, Wire
+from actors.strict.wires import AnthropicWire, Wire, anthropic_models
+from actors.strict.wires.bedrock import BedrockWire, InvokeModelWire
 
 OAUTH_BETA = "oauth-2025-04-20"
 """The value that the `anthropic-beta` header must contain if a request has a bearer token."""
@@ -129,3 +148,91 @@ _REFUSED: Mapping[str, str | None] = {
     "unknown": "Invalid bearer token",
     "expired": "OAuth token has expired. Please obtain a new token or refresh your existing token.",
 }
+
+
+class HostedClaudeServer(AnthropicServer):
+    """The base class of the strict servers for Claude on a cloud platform.
+
+    A script receives the request with its `model`, and with `stream` set if the answer is streamed.
+    """
+
+    _paths: frozenset[str] = frozenset()
+    _route: ClassVar[re.Pattern[str]]
+
+    def _is_routed(self, request: HttpRequest) -> bool:
+        return self._route.fullmatch(request.path) is not None
+
+    def _parse_request(self, request: HttpRequest) -> Json:
+        body, path = super()._parse_request(request), self._route.fullmatch(request.path)
+        if path is None or not is_object(body):
+            return body
+        return {
+            **anthropic_hosts.to_anthropic_request(body, unquote(path["model"])),
+            "stream": path["stream"] is not None,
+        }
+
+    def judge(self, request: HttpRequest) -> ServerRefusal | None:
+        path = self._route.fullmatch(request.path)
+        model = unquote(path["model"]) if path else ""
+        return refusal_of(
+            lambda: anthropic_hosts.validate(request.body, self.dialect, self.mode, self._settings, model)
+        )
+
+    def _stored_resource(self, request: HttpRequest) -> bytes | None:
+        """Return None, because both platforms list their models on other hosts."""
+        return None
+
+
+class VertexAnthropicServer(HostedClaudeServer):
+    """A strict server for Claude on Vertex AI at `endpoint` + `/models/MODEL:rawPredict` and `:streamRawPredict`.
+
+    `api_key` is the only access token that the server accepts.
+    """
+
+    dialect = "vertex_anthropic"
+    _route = re.compile(
+        r"/v1/projects/[^/]+/locations/[^/]+/publishers/anthropic/models/(?P<model>[^/:]+):"
+        r"(?:rawPredict|(?P<stream>streamRawPredict))"
+    )
+
+    @property
+    def endpoint(self) -> str:
+        return f"{self.base_url}/v1/projects/project-1/locations/global/publishers/anthropic"
+
+    def _credential_refusal(self, request: HttpRequest) -> ServerRefusal | None:
+        return LoopbackServer._credential_refusal(self, request)
+
+
+class BedrockAnthropicServer(HostedClaudeServer):
+    """A strict server for Claude on Bedrock at `base_url` + `/model/MODEL/invoke` and `/invoke-with-response-stream`.
+
+    `api_key` is the only bearer token that the server accepts, and `aws_key` the only key for signatures. If both are
+    set, a request needs only one of them.
+    """
+
+    dialect = "bedrock_anthropic"
+    _request_id_header = "x-amzn-requestid"
+    _stream_type = "application/vnd.amazon.eventstream"
+    _route = re.compile(r"/model/(?P<model>[^/]+)/invoke(?P<stream>-with-response-stream)?")
+
+    def __init__(
+        self,
+        script: ScriptSource = None,
+        *,
+        settings: AnthropicSettings | None = None,
+        aws_key: AwsKey | None = None,
+        **options: Unpack[ServerOptions],
+    ) -> None:
+        super().__init__(script, settings=settings, **options)
+        self._aws_key = aws_key
+
+    def _make_encoder(self, host: str) -> Wire:
+        messages = AnthropicWire(self._settings, self.mode, host)
+        return InvokeModelWire(messages, BedrockWire(BedrockSettings(), self.mode))
+
+    def _credential_refusal(self, request: HttpRequest) -> ServerRefusal | None:
+        return credential_refusal(request, self._wire, self.api_key, self._aws_key)
+
+    def _refusal_headers(self, refusal: ServerRefusal) -> tuple[tuple[str, str], ...]:
+        kind = self._wire.status_error(refusal.status).type
+        return (("x-amzn-errortype", f"{kind}:http://internal.amazon.com/coral/com.amazon.bedrock/"),)

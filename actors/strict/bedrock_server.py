@@ -6,16 +6,16 @@ from dataclasses import replace
 from typing import Unpack
 from urllib.parse import unquote
 
+from actors.strict.credentials import AwsKey, signature_refusal
 from actors.strict.loopback import HttpRequest
 from actors.strict.rules import validate
 from actors.strict.rules.base import Json, ServerRefusal, is_object
+from actors.strict.rules.bedrock import to_vendor
 from actors.strict.rules.bedrock_rules import BedrockSettings
-from actors.strict.rules.bedrock_upstream import to_vendor
 from actors.strict.rules.prompts import Prompt, anthropic_prompt
 from actors.strict.script import ScriptSource
 from actors.strict.server import LoopbackServer, ServerOptions
-from actors.strict.sigv4 import AwsKey, signature_refusal
-from actors.strict.wire import Wire
+from actors.strict.wires import Wire
 from actors.strict.wires.bedrock import BedrockWire
 
 _PATH = re.compile(r"/model/(?P<model>[^/]+)/converse(?P<stream>-stream)?")

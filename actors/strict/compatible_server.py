@@ -5,17 +5,22 @@
 
 `CompatibleServer` serves any vendor, given its name, rules, response format and paths. The other classes are for
 vendors that need additional options or have their own client library.
+
+Plain `reasoning_content` has no signature, so the server stores a digest of it, to detect changed reasoning in later
+requests. The key is a digest of the prefix: the messages of the request, and the ids of the calls in the answer. A
+later request that repeats these messages and calls must repeat the reasoning unchanged. A request with a different
+prefix, for example after a compaction, is not checked.
 """
 
+import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias, Unpack
 
-from actors.strict.catalogue import openai_models
 from actors.strict.faults import InjectedFault
 from actors.strict.loopback import HttpRequest, LoopbackAnswer
-from actors.strict.recollection import ReasoningDigests
 from actors.strict.rules import validate
 from actors.strict.rules.base import CompatibleSettings, Json, ServerRefusal, dump, is_object
 from actors.strict.rules.compatible import HOSTS
@@ -25,11 +30,10 @@ from actors.strict.rules.prompts import Prompt, anthropic_prompt, to_anthropic_f
 from actors.strict.rules.reading import parse
 from actors.strict.script import Call, ScriptSource, Think, Turn
 from actors.strict.server import LoopbackServer, ServerOptions, bearer_token, is_same_key
-from actors.strict.wire import Wire, joined_text
+from actors.strict.wires import Wire, joined_text, openai_models
 from actors.strict.wires.compatible import VENDOR_FORMATS, CompatibleWire, VendorFormat
 
 Upstreams: TypeAlias = Sequence[str] | Callable[[int, Json], str]
-
 # Some vendors' clients and documentation disagree about `/v1`, so their servers accept paths with and without it.
 _BASES: Mapping[str, tuple[str, ...]] = {
     "mistral": ("", "/v1"),
@@ -251,3 +255,40 @@ def _has_object_arguments(call: Call) -> bool:
         return call.raw is None or is_object(parse(call.raw.encode()))
     except ValueError:
         return False
+
+
+class ReasoningDigests:
+    """Digests of the reasoning in earlier answers, by prefix. If there are more than `limit` digests, the oldest is
+    removed.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._known: OrderedDict[bytes, set[bytes]] = OrderedDict()
+
+    def record_reasoning(self, messages: Iterable[Json], call_ids: Iterable[str], reasoning: str) -> None:
+        """Record the reasoning of an answer to `messages` that contains the calls `call_ids`."""
+        prefix = hashlib.sha256()
+        for message in messages:
+            prefix.update(dump(message))
+        prefix.update(dump(list(call_ids)))
+        self._known.setdefault(prefix.digest(), set()).add(_digest(reasoning))
+        if len(self._known) > self._limit:
+            self._known.popitem(last=False)
+
+    def index_of_change(self, messages: Iterable[Json]) -> int | None:
+        """Return the index of the first message that has calls and whose reasoning was changed; otherwise None."""
+        prefix = hashlib.sha256()
+        for at, message in enumerate(messages):
+            if calls := message.get("tool_calls"):
+                here = prefix.copy()
+                here.update(dump([call["id"] for call in calls]))
+                known = self._known.get(here.digest())
+                if known is not None and _digest(message.get("reasoning_content") or "") not in known:
+                    return at
+            prefix.update(dump(message))
+        return None
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode(errors="surrogatepass")).digest()

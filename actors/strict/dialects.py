@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Unpack
 
-from actors.strict.anthropic_server import AnthropicServer
+from actors.strict.anthropic_server import AnthropicServer, BedrockAnthropicServer, VertexAnthropicServer
 from actors.strict.bedrock_server import BedrockServer
-from actors.strict.claude_servers import BedrockAnthropicServer, VertexAnthropicServer
 from actors.strict.compatible_server import AzureServer, CompatibleServer, GroqServer, OpenRouterServer
 from actors.strict.gemini_server import GeminiServer
 from actors.strict.responses_server import ResponsesServer

@@ -5,18 +5,17 @@ import re
 from dataclasses import replace
 from typing import Unpack
 
-from actors.strict.catalogue import gemini_models
+from actors.strict.credentials import OAuth
 from actors.strict.loopback import HttpRequest
-from actors.strict.oauth import OAuth
 from actors.strict.rules import gemini, validate
 from actors.strict.rules.base import Json, RuleBroken, ServerRefusal, dump, is_object, refusal_of
+from actors.strict.rules.gemini import is_continuation
 from actors.strict.rules.gemini_rules import GeminiSettings
 from actors.strict.rules.gemini_shape import parse_request
-from actors.strict.rules.gemini_signatures import is_continuation
 from actors.strict.rules.reading import cached_result
 from actors.strict.script import ScriptSource
 from actors.strict.server import LoopbackServer, ServerOptions, bearer_token
-from actors.strict.wire import Wire
+from actors.strict.wires import Wire, gemini_models
 from actors.strict.wires.gemini import GeminiWire
 
 _METHOD = r"models/(?P<model>[^/:]+):(?P<method>generateContent|streamGenerateContent|countTokens)"

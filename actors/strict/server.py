@@ -22,7 +22,6 @@ import anyio
 import anyio.abc
 
 from actors.strict.cache import PromptCache
-from actors.strict.catalogue import openai_models
 from actors.strict.faults import (
     Disconnect,
     ErrorInStream,
@@ -42,7 +41,7 @@ from actors.strict.rules.base import Json, Mode, OpenAISettings, ServerRefusal, 
 from actors.strict.rules.prompts import AUTOMATIC, Prompt, automatic_prompt
 from actors.strict.rules.reading import parse
 from actors.strict.script import Script, ScriptSource, Turn
-from actors.strict.wire import OpenAIWire, Wire
+from actors.strict.wires import OpenAIWire, Wire, openai_models
 
 _SECRET_HEADERS = frozenset({"authorization", "x-api-key", "api-key", "proxy-authorization", "cookie"})
 _JSON = ("content-type", "application/json")

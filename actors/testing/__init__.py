@@ -8,10 +8,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from actors.strict.anthropic_server import AnthropicServer
+    from actors.strict.anthropic_server import AnthropicServer, BedrockAnthropicServer, VertexAnthropicServer
     from actors.strict.bedrock_server import BedrockServer
     from actors.strict.cache import PromptCache
-    from actors.strict.claude_servers import BedrockAnthropicServer, VertexAnthropicServer
     from actors.strict.compatible_server import (
         AzureServer,
         CompatibleOptions,
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
         MistralServer,
         OpenRouterServer,
     )
+    from actors.strict.credentials import AwsKey, OAuth
     from actors.strict.dialects import SERVERS, strict_server
     from actors.strict.faults import (
         OVERLOADED,
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     )
     from actors.strict.gemini_server import GeminiServer
     from actors.strict.loopback import HttpRequest, LoopbackAnswer
-    from actors.strict.oauth import OAuth
     from actors.strict.responses_server import ResponsesServer
     from actors.strict.rules import (
         AnthropicProfile,
@@ -80,7 +79,6 @@ if TYPE_CHECKING:
         ServerOptions,
         serve,
     )
-    from actors.strict.sigv4 import AwsKey
     from actors.testing.offline_runtime import ScriptPart, answer, call, offline, say, serve_in_thread, think
     from actors.testing.simulation import Odds, SimulationReport, simulate
     from actors.testing.stressing import StressReport, stress
@@ -167,10 +165,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "strict.anthropic_server": ("AnthropicServer",),
+    "strict.anthropic_server": ("AnthropicServer", "BedrockAnthropicServer", "VertexAnthropicServer"),
     "strict.bedrock_server": ("BedrockServer",),
     "strict.cache": ("PromptCache",),
-    "strict.claude_servers": ("BedrockAnthropicServer", "VertexAnthropicServer"),
     "strict.compatible_server": (
         "AzureServer",
         "CompatibleOptions",
@@ -181,6 +178,7 @@ _HOMES = {
         "MistralServer",
         "OpenRouterServer",
     ),
+    "strict.credentials": ("OAuth", "AwsKey"),
     "strict.dialects": ("SERVERS", "strict_server"),
     "strict.faults": (
         "Disconnect",
@@ -200,7 +198,6 @@ _HOMES = {
     ),
     "strict.gemini_server": ("GeminiServer",),
     "strict.loopback": ("HttpRequest", "LoopbackAnswer"),
-    "strict.oauth": ("OAuth",),
     "strict.responses_server": ("ResponsesServer",),
     "strict.rules": (
         "AnthropicProfile",
@@ -232,7 +229,6 @@ _HOMES = {
         "Turn",
     ),
     "strict.server": ("Exchange", "LoopbackServer", "OpenAIServer", "ServerLimits", "ServerOptions", "serve"),
-    "strict.sigv4": ("AwsKey",),
     "testing.offline_runtime": ("serve_in_thread", "ScriptPart", "answer", "call", "offline", "say", "think"),
     "testing.simulation": ("Odds", "SimulationReport", "simulate"),
     "testing.stressing": ("StressReport", "stress"),

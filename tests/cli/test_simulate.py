@@ -19,7 +19,7 @@ from actors.core.dialects.profiles import dialect
 from actors.runtime.runtime import Runtime
 from actors.strict.faults import parse_fault
 from actors.strict.loopback import HttpRequest
-from actors.strict.script_file import parse_turns
+from actors.strict.script import parse_turns
 from actors.testing import (
     SERVERS,
     Call,

@@ -11,7 +11,7 @@ from actors.core.check.pictures import read_picture
 from actors.core.data.image_header import detect_media_type, find_damage, read_header
 from actors.core.values.content import Media
 from actors.errors import MediaError
-from actors.strict.rules.image_sizes import _read_image
+from actors.strict.rules.anthropic_shapes import _read_image
 from actors.testing.images import png, png_base64
 from tests.core.images import SIDES, image, mime_of
 

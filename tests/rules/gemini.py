@@ -5,7 +5,7 @@ from typing import Any
 from actors.core.data.record import replace
 from actors.core.dialects.profiles import GEMINI
 from actors.strict.rules import GeminiProfile, GeminiSettings
-from actors.strict.rules.gemini_signatures import sign
+from actors.strict.rules.gemini import sign
 from tests.rules.row import ACCEPTED, NOT_ASKED, UNSEEN, Answer, Json, Row, rows
 
 SENTINEL = "skip_thought_signature_validator"

@@ -6,7 +6,7 @@ from typing import Any
 from actors.strict.rules.base import CompatibleProfile, CompatibleSettings
 from actors.strict.rules.bedrock_rules import BedrockSettings
 from actors.strict.rules.gemini_rules import GeminiProfile, GeminiSettings
-from actors.strict.rules.responses_rules import ResponsesProfile, ResponsesSettings
+from actors.strict.rules.responses_shapes import ResponsesProfile, ResponsesSettings
 from actors.testing import AnthropicSettings
 
 _VENDORS = (

@@ -21,9 +21,9 @@ from actors.errors import CompactionFailed
 from actors.journal.storage.memory import MemoryStorage
 from actors.runtime.handle import Session
 from actors.session.inflight import stopped_outcome
+from actors.strict.faults import DIALECTS, window_faults
 from actors.strict.rules.base import Json
 from actors.strict.server import LoopbackServer, serve
-from actors.strict.windows import DIALECTS, window_faults
 from actors.testing import SERVER_ERROR, Call, OpenAIServer, Say, Script, Stall, Status, Think, Turn
 from actors.testing.images import png
 from tests.runtime_support import (

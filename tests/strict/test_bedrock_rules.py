@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from actors.strict.rules import AnthropicProfile, BedrockProfile, BedrockSettings, validate
-from actors.strict.rules.bedrock_upstream import sign_reasoning
+from actors.strict.rules.bedrock import sign_reasoning
 from tests.rules.converse import OK, body, model, reasoning, text, user
 from tests.rules.row import Json, encode_request
 

@@ -3,7 +3,7 @@
 import pytest
 
 from actors.strict.rules import GeminiProfile, GeminiSettings, validate
-from actors.strict.rules.gemini_signatures import sign
+from actors.strict.rules.gemini import sign
 from tests.rules.gemini import GO, HOST, U, body, call, model, plain, result, signed_call, text, user
 from tests.rules.row import Json, encode_request
 

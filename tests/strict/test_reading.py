@@ -22,7 +22,7 @@ from actors.strict.rules.base import (
 from actors.strict.rules.bedrock_rules import BedrockProfile, BedrockSettings
 from actors.strict.rules.gemini_rules import GeminiProfile, GeminiSettings
 from actors.strict.rules.reading import cached_result, clear_cache, key_of_check, parse, unchecked_items
-from actors.strict.rules.responses_rules import ResponsesProfile, ResponsesSettings
+from actors.strict.rules.responses_shapes import ResponsesProfile, ResponsesSettings
 from tests.commands.at_scale import share
 from tests.strict.test_rules_hold import SOUND, damaged_bodies
 

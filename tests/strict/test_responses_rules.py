@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from actors.strict.rules import ResponsesProfile, ResponsesSettings, validate
-from actors.strict.rules.responses_reasoning import encrypt
+from actors.strict.rules.responses import encrypt
 from actors.strict.script import Call, Say, Think, Turn
 from actors.strict.wires.responses import ResponsesWire
 from tests.rules.responses import SAID, USER, body, call, model, output, reasoning

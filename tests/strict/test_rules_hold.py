@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from actors.strict.rules import COMPATIBLE_RULES, sign, validate
 from actors.strict.rules.base import AnthropicSettings, CompatibleSettings
 from actors.strict.rules.openrouter import sign as sign_detail
-from actors.strict.rules.responses_reasoning import encrypt
-from actors.strict.rules.responses_rules import ResponsesSettings
+from actors.strict.rules.responses import encrypt
+from actors.strict.rules.responses_shapes import ResponsesSettings
 from tests.commands.at_scale import share
 
 Json = Any  # a body under test may be anything

@@ -16,7 +16,7 @@ from actors import Budget, Session, tool
 from actors.config import Config, FileSettings, PoolSettings, RuntimeLimits
 from actors.errors import ActorsError, ConfigError, NotAwaited, OverBudget, QueueFull, SessionClosed
 from actors.runtime.runtime import Runtime
-from actors.strict.windows import window_faults
+from actors.strict.faults import window_faults
 from actors.telemetry import Tracing
 from actors.testing import SERVER_ERROR, AnthropicServer, Call, Disconnect, OpenAIServer, Say, Turn, serve
 from tests.runtime_support import Gate, backend_at

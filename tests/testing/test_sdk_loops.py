@@ -7,7 +7,7 @@ import anyio.to_thread
 import pytest
 
 from actors.strict.rules import Mode
-from actors.strict.script_file import parse_turns
+from actors.strict.script import parse_turns
 from actors.testing import RATE_LIMITED, Script, serve, strict_server
 from tests.testing.sdk_loops import LIMITED, LOOPS, TURNS
 

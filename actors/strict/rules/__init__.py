@@ -40,8 +40,8 @@ from actors.strict.rules.compatible import COMPATIBLE_RULES, HOSTS
 from actors.strict.rules.gemini_rules import RULES as GEMINI_RULES
 from actors.strict.rules.gemini_rules import GeminiProfile, GeminiSettings
 from actors.strict.rules.openai_messages import RULES as OPENAI_CHAT_RULES
-from actors.strict.rules.responses_rules import RULES as RESPONSES_RULES
-from actors.strict.rules.responses_rules import ResponsesProfile, ResponsesSettings
+from actors.strict.rules.responses_shapes import RULES as RESPONSES_RULES
+from actors.strict.rules.responses_shapes import ResponsesProfile, ResponsesSettings
 
 __all__ = [
     "ANTHROPIC_RULES",

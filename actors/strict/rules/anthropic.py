@@ -6,14 +6,8 @@ shape, ids, content and sequence, in `anthropic_messages`), cache breakpoints, a
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from actors.strict.rules import (
-    anthropic_messages,
-    anthropic_schema,
-    anthropic_thinking,
-    image_sizes,
-    tool_schemas,
-)
-from actors.strict.rules.anthropic_messages import check_name, check_text
+from actors.strict.rules import anthropic_messages, anthropic_shapes, anthropic_thinking, schemas
+from actors.strict.rules.anthropic_messages import ThreadStore, assume_thread, check_name, check_text
 from actors.strict.rules.anthropic_rules import RULES
 from actors.strict.rules.anthropic_shapes import (
     COUNTED_KEYS,
@@ -25,7 +19,6 @@ from actors.strict.rules.anthropic_shapes import (
     is_provider_tool,
     optional_fields,
 )
-from actors.strict.rules.anthropic_threads import ThreadStore, assume_thread
 from actors.strict.rules.base import (
     AnthropicProfile,
     AnthropicSettings,
@@ -105,7 +98,7 @@ def check_request(
     _check_system(request.get("system"))
     anthropic_messages.check(request["messages"], mode, profile)
     _check_media(request["messages"], profile)
-    image_sizes.check(request["messages"])
+    anthropic_shapes.check_images(request["messages"])
     check_breakpoints(request)
     anthropic_thinking.check(request, mode, profile, settings)
     if profile.context_tokens is not None:
@@ -214,7 +207,7 @@ def _check_values(request: dict[str, Json], profile: AnthropicProfile) -> None:
     config = {"format": request.get("output_format"), **config}
     if config["format"] is not None and not profile.schemas:
         raise RULES["ANT-S31"].refuse()
-    anthropic_schema.check(config)
+    anthropic_shapes.check_answer_schema(config)
 
 
 def _check_sampling(request: dict[str, Json], profile: AnthropicProfile) -> None:
@@ -304,9 +297,9 @@ def _check_tool(tool: dict[str, Json], path: str) -> None:
     WALK.check(schema, _SCHEMA, f"{path}.input_schema")
     if schema.keys() & {"oneOf", "allOf", "anyOf"}:
         raise RULES["ANT-S13"].refuse(path=f"{path}.input_schema")
-    if tool_schemas.has_odd_key(schema):
+    if schemas.has_odd_key(schema):
         raise RULES["ANT-57"].refuse(path=f"{path}.input_schema")
-    if tool_schemas.first_invalid_subschema(schema) is not None:
+    if schemas.first_invalid_subschema(schema) is not None:
         raise RULES["ANT-S30"].refuse(path=f"{path}.input_schema")
     check_cache_mark(tool, path)
 

@@ -10,10 +10,9 @@ number is right but a call has no result. This behaviour was observed at DeepSee
 from dataclasses import replace
 
 from actors.strict.rules.base import RECALLED, CompatibleProfile, Json, ServerRule, object_at, rules_by_id
-from actors.strict.rules.host import RequestContext, VendorHost
+from actors.strict.rules.host import RequestContext, VendorHost, check_reasoning_present
 from actors.strict.rules.openai_chat import KEYS, OPENAI, object_schema_fault, without_answer_rules
 from actors.strict.rules.openai_messages import MESSAGE_KEYS
-from actors.strict.rules.reasoning import check_reasoning_present
 
 _CODE = "invalid_request_error"
 _UNREADABLE = "Failed to deserialize the JSON body into the target type: "

@@ -1,22 +1,34 @@
-"""Check requests to Google's generateContent.
+"""Check requests to Google's generateContent, and create and check simulated thought signatures.
 
 The order is: the model in the path, the body's JSON, its shape (`gemini_shape`). After that come roles and parts,
-tools, the sequence of calls and responses, signatures (`gemini_signatures`), and the size.
+tools, the sequence of calls and responses, signatures, and the size.
 
 Theory of operation. Responses are paired with the calls of the previous content, by position. The content after a model
 content with calls must begin with as many responses as there are calls. So each content is checked together with the
 previous content. Successive model contents count as one, because Google's client library sends the pieces of a stream
 as separate contents.
+
+A signature contains the model, the account, the route (Gemini API or Vertex AI) and a digest of its call, protected by
+an HMAC. So the server need not store anything: when a request returns a signature, the server compares the signed state
+with the request. A signature that was moved to a different call is invalid. The signature of a text part does not
+depend on the text, because a stream sends it on an empty piece at the end, and clients merge the pieces.
+
+The first call of a model content needs a signature, which may be a placeholder. The mode `strict` requires it in every
+content, and accepts no placeholder on other calls. The official host checks only the current turn.
 """
 
+import hashlib
+import hmac
+import json
 import re
+from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from actors.strict.rules import gemini_schema, gemini_signatures
-from actors.strict.rules.base import Json, Mode, array_at, is_object, object_at
-from actors.strict.rules.gemini_rules import NAME, RULES, GeminiProfile, GeminiSettings
-from actors.strict.rules.gemini_shape import parse_request
+from actors.strict.rules import gemini_shape
+from actors.strict.rules.base import Json, Mode, array_at, dump, is_object, object_at
+from actors.strict.rules.gemini_rules import NAME, RULES, SENTINELS, GeminiProfile, GeminiSettings
+from actors.strict.rules.gemini_shape import decode_base64, parse_request
 from actors.strict.rules.model_checks import check_gemini
 from actors.strict.rules.models import served_model
 from actors.strict.rules.reading import cached_result, key_of_check, parse, unchecked_items
@@ -81,7 +93,7 @@ def _check_request(request: Json, mode: Mode, profile: GeminiProfile, settings: 
         check_gemini(settings.model, object_at(generation, "thinkingConfig"))
     turns = _merge_turns(contents)
     _check_sequence(turns, mode, is_continued=request.get("continuationToken") is not None)
-    gemini_signatures.check(turns, mode, profile, settings)
+    check(turns, mode, profile, settings)
 
 
 def _check_contents(request: Json, settings: GeminiSettings) -> Sequence[Json]:
@@ -235,7 +247,7 @@ def _check_tools(request: Json) -> set[str]:
                 raise RULES["GEM-S05"].refuse(path, name=declared["name"])
             names.add(declared["name"])
             if declared.get("parameters") is not None:
-                gemini_schema.check(declared["parameters"], f"{path}.parameters")
+                gemini_shape.check(declared["parameters"], f"{path}.parameters")
     return names
 
 
@@ -290,6 +302,84 @@ def _check_answer_format(config: Json, media_type: str, mode: Mode) -> None:
     if schema is not None and json is not None:
         raise RULES["GEM-S17"].refuse("generation_config", why="is set beside response_json_schema")
     if schema is not None:
-        gemini_schema.check(schema, "generation_config.response_schema", is_filled=mode == "strict")
+        gemini_shape.check(schema, "generation_config.response_schema", is_filled=mode == "strict")
     if json is not None:
-        gemini_schema.check_json(json, "")
+        gemini_shape.check_json(json, "")
+
+
+def sign(part: Json, settings: GeminiSettings) -> str:
+    """Return the signature that a host with these settings creates for a part."""
+    payload = dump(_signed_data(part, settings))
+    return b64encode(_hmac_of(payload, settings) + payload).decode()
+
+
+def continuation_token(request: Json, settings: GeminiSettings) -> str:
+    """Return the continuation token for a paused answer.
+
+    The token is bound to the request and to the previous token.
+    """
+    asked = [request.get("contents"), request.get("continuationToken")]
+    payload = hashlib.sha256(dump(asked[:1])).digest() + hashlib.sha256(dump(asked)).digest()
+    return b64encode(_hmac_of(payload, settings) + payload).decode()
+
+
+def is_continuation(request: Json, settings: GeminiSettings) -> bool:
+    """Return True if the continuation token of a request is valid."""
+    raw = decode_base64(request["continuationToken"]) or b""
+    mac, payload = raw[:-64], raw[-64:]
+    is_own = hmac.compare_digest(mac, _hmac_of(payload, settings))
+    return is_own and payload[:32] == hashlib.sha256(dump([request.get("contents")])).digest()
+
+
+def check(turns: Mapping[int, Json], mode: Mode, profile: GeminiProfile, settings: GeminiSettings) -> None:
+    """Check the signatures of contents whose shape and sequence are valid. `turns` are the merged contents by index.
+
+    Raises:
+        RuleBroken: At the first broken rule.
+    """
+    current = 0 if mode == "strict" else _current_turn(turns)
+    for at, content in turns.items():
+        first = next((part for part in content["parts"] if "functionCall" in part), None)
+        if first is not None and profile.signatures and at >= current and not first.get("thoughtSignature"):
+            raise RULES["GEM-04"].refuse(name=first["functionCall"]["name"], position=at + 1)
+        for part in content["parts"]:
+            signature = part.get("thoughtSignature")
+            if signature and not _is_valid(signature, part, part is first, mode, settings):
+                raise RULES["GEM-05-vertex" if settings.vertex else "GEM-05"].refuse()
+
+
+def _current_turn(turns: Mapping[int, Json]) -> int:
+    """Return the index of the last user content that contains text. The current turn begins there."""
+    begun = 0
+    for at, content in turns.items():
+        if content.get("role", "user") == "user" and any("text" in part for part in content["parts"]):
+            begun = at
+    return begun
+
+
+def _is_valid(signature: str, part: Json, is_first: bool, mode: Mode, settings: GeminiSettings) -> bool:
+    """Return True if the signature of a part is valid. `is_first` is True for the first call of a content."""
+    if signature in SENTINELS:
+        return is_first or mode != "strict"
+    if settings.signatures == "trust":
+        return True
+    raw = decode_base64(signature) or b""
+    mac, payload = raw[:32], raw[32:]
+    if not hmac.compare_digest(mac, _hmac_of(payload, settings)):
+        return False
+    return bool(json.loads(payload) == _signed_data(part, settings))
+
+
+def _signed_data(part: Json, settings: GeminiSettings) -> Json:
+    """Return the data that a signature is bound to.
+
+    The tool's name is not part of the data, because clients may replace an invalid name with a valid one.
+    """
+    held = part["functionCall"].get("args") if "functionCall" in part else None
+    route = "vertex" if settings.vertex else "api"
+    digest = hashlib.sha256(dump(["functionCall" in part, held])).hexdigest()[:16]
+    return [settings.model, settings.account, route, digest]
+
+
+def _hmac_of(payload: bytes, settings: GeminiSettings) -> bytes:
+    return hmac.new(settings.secret, payload, hashlib.sha256).digest()

@@ -1,10 +1,15 @@
-"""Describe how a Chat Completions vendor differs from OpenAI, as data.
+"""Describe how a Chat Completions vendor differs from OpenAI, as data, and check required reasoning.
 
 Theory of operation. All vendors share OpenAI's checks, which raise `RuleBroken` with OpenAI's rules. A `VendorHost`
 contains the differences (keys, roles, ids, sequence, further checks) and the vendor's error messages.
 `replacement_rules` maps a rule of OpenAI to the vendor's rule. If the vendor's message for a fault is unknown, OpenAI's
 message is used, with the vendor's type, code and error body. So a vendor that differs in three rules takes three lines
 of data.
+
+Several vendors require reasoning in turns with calls. While thinking is on, Kimi and DeepSeek refuse an assistant
+message with calls that has no `reasoning_content`. On their own hosts, the field may be empty. Compatible hosts and
+relays require text in it, as does the mode `strict`. Google's version of Chat Completions requires the signature of a
+model's first call in `extra_content`. (Google's own API has the signature in the part with the call.)
 """
 
 import re
@@ -12,6 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
+from actors.strict.rules import gemini
 from actors.strict.rules.base import (
     CompatibleProfile,
     CompatibleSettings,
@@ -23,7 +29,10 @@ from actors.strict.rules.base import (
     ServerRefusal,
     ServerRule,
     is_object,
+    object_at,
 )
+from actors.strict.rules.gemini_rules import RULES, SENTINELS, GeminiSettings
+from actors.strict.rules.reading import parse
 
 Check: TypeAlias = Callable[[Json, "RequestContext"], None]
 
@@ -181,3 +190,48 @@ def does_model_think(request: Json, profile: CompatibleProfile) -> bool:
     asked = request.get("thinking")
     kind = asked.get("type") if is_object(asked) else None
     return kind == "enabled" if kind in ("enabled", "disabled") else profile.thinking == "on"
+
+
+def check_reasoning_present(request: Json, context: RequestContext) -> None:
+    """Refuse a turn that has calls but no reasoning, if the host requires reasoning and thinking is on."""
+    rule = context.host.reasoning
+    if rule is None or not does_model_think(request, context.model_profile):
+        return
+    messages: list[Json] = request["messages"]
+    turns = [at for at, message in enumerate(messages) if message.get("tool_calls")]
+    if context.mode == "hosted" and context.host.reasoning_scope == "open":
+        turns = turns[-1:] if messages[-1]["role"] == "tool" else []
+    for at in turns:
+        text = messages[at].get("reasoning_content")
+        if not isinstance(text, str) or (context.mode == "strict" and not text.strip()):
+            raise context.host.rules[rule].refuse(f"messages[{at}].reasoning_content", at=at)
+
+
+def check_call_signatures(request: Json, context: RequestContext) -> None:
+    """Refuse a message whose first call has no signature, and any call with a wrong signature."""
+    if not context.model_profile.signed_calls or not isinstance(context.settings, CompatibleSettings):
+        return
+    for at, message in enumerate(request["messages"]):
+        for number, call in enumerate(message.get("tool_calls") or ()):
+            given = object_at(object_at(call, "extra_content"), "google").get("thought_signature")
+            if not number and not given:
+                raise RULES["GEM-04"].refuse(name=call.get("function", {}).get("name"), position=at + 1)
+            own = signature(call, request["model"], context.settings)
+            if (
+                context.settings.signatures == "verify"
+                and given
+                and given != own
+                and (number or given not in SENTINELS)
+            ):
+                raise RULES["GEM-05"].refuse()
+
+
+def signature(call: Json, model: str, settings: CompatibleSettings) -> str:
+    """Return the simulated signature for a call that the model `model` made."""
+    try:
+        given = parse(call["function"]["arguments"].encode())
+    except (KeyError, ValueError):  # the call is not a function call, or its arguments are invalid
+        given = dict[str, Json]()
+    arguments: dict[str, Json] = given if is_object(given) else {}
+    part = {"functionCall": {"args": arguments}}
+    return gemini.sign(part, GeminiSettings(model=model, secret=settings.secret))

@@ -17,13 +17,12 @@ from actors.strict.rules.base import (
     is_object,
     rules_by_id,
 )
-from actors.strict.rules.host import RequestContext, VendorHost
+from actors.strict.rules.host import RequestContext, VendorHost, check_reasoning_present
 from actors.strict.rules.model_checks import RULES as OF_MODELS
 from actors.strict.rules.model_checks import check_kimi
 from actors.strict.rules.openai_chat import KEYS, OPENAI, object_schema_fault, without_answer_rules
 from actors.strict.rules.openai_messages import MESSAGE_KEYS
 from actors.strict.rules.openai_messages import RULES as FAMILY
-from actors.strict.rules.reasoning import check_reasoning_present
 
 _DROPPED = "no refusal: the model drops calls"
 

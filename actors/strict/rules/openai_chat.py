@@ -2,14 +2,14 @@
 
 The order is: body, model, required parameters, unknown keys, values, tools, then the messages. `openai_messages`
 contains the rules and the checks of messages. The same code checks requests to all other vendors of the family, as
-their `VendorHost` configures it.
+their `VendorHost` configures it, including the schemas in `response_format`. In JSON mode, a message must mention JSON.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from actors.strict.rules import answers, openai_messages, strict_schema, tool_schemas
+from actors.strict.rules import openai_messages, schemas
 from actors.strict.rules.base import (
     CompatibleSettings,
     Json,
@@ -19,6 +19,7 @@ from actors.strict.rules.base import (
     RuleBroken,
     is_array,
     is_object,
+    strings_inside,
 )
 from actors.strict.rules.host import RequestContext, VendorHost, accept_anything, does_model_think
 from actors.strict.rules.model_checks import RULES as OF_MODELS
@@ -32,6 +33,7 @@ from actors.strict.rules.openai_messages import (
     check_identity,
     check_name,
     check_sequence,
+    enumerate_names,
     is_integer,
     refuse_unknown_keys,
 )
@@ -57,6 +59,10 @@ _FLAGS = ("stream", "store", "logprobs", "parallel_tool_calls")
 _MAX_TOOLS = 128
 _MAX_CACHE_KEY = 64
 _MAX_STOPS = 4
+_KEYS = frozenset({"name", "description", "schema", "strict"})
+_FORMS = ("text", "json_object", "json_schema")
+_NAME = re.compile(r"[a-zA-Z0-9_-]+")
+_MAX_NAME = 64
 
 
 def validate(
@@ -100,7 +106,7 @@ def _check_parsed(request: dict[str, Json], context: RequestContext, size: int) 
         check_chat(request)
     _check_tools(request, context)
     openai_messages.check(request["messages"], context, may_have_long_strings=size > 1_048_576)
-    answers.check(request, context)
+    check_response_format(request, context)
     for check in context.host.checks:
         check(request, context)
     tokens, limit = size // 4, context.profile.context_tokens
@@ -261,7 +267,7 @@ def object_schema_fault(function: dict[str, Json]) -> str | None:
         return f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{got}\"'."
     if schema.keys() & {"oneOf", "anyOf", "allOf", "enum", "not"}:
         return "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level."
-    stray = tool_schemas.first_invalid_subschema(schema)
+    stray = schemas.first_invalid_subschema(schema)
     return None if stray is None else f"{stray} is not of type 'object', 'boolean'."
 
 
@@ -269,7 +275,7 @@ def _parameters_fault(function: dict[str, Json]) -> str | None:
     if (wrong := object_schema_fault(function)) is not None:
         return wrong
     if function.get("strict"):
-        return strict_schema.find_fault(function["parameters"], is_compatible_host=False)
+        return schemas.find_strict_fault(function["parameters"], is_compatible_host=False)
     return _missing_items_fault(function["parameters"], ())
 
 
@@ -339,9 +345,60 @@ OPENAI = VendorHost(
     names=re.compile(NAME),
     tool_types=("function", "custom"),
     schema=_parameters_fault,
-    strict=lambda schema, mode: strict_schema.find_fault(schema, is_compatible_host=mode == "strict"),
+    strict=lambda schema, mode: schemas.find_strict_fault(schema, is_compatible_host=mode == "strict"),
     answer=_answer_fault,
     efforts=("none", "minimal", "low", "medium", "high", "xhigh", "max"),
     identity=check_identity,
     sequence=check_sequence,
 )
+
+
+def check_response_format(request: dict[str, Json], context: RequestContext) -> None:
+    """Refuse an answer format that the host does not support, or a schema that it does not accept."""
+    asked = request.get("response_format")
+    if asked is None:
+        return
+    WALK.require_type(asked, dict, "response_format")
+    which = WALK.require(asked, "type", "response_format")
+    if which not in _FORMS:
+        told = enumerate_names(_FORMS)
+        raise RULES["OAC-06"].refuse(
+            "response_format.type", path="response_format.type", value=which, values=told
+        )
+    refuse_unknown_keys(asked, frozenset({"type", "json_schema"}), "response_format", context)
+    if (
+        which == "json_object"
+        and context.enforces(RULES["OAC-S14"])
+        and not _mentions_json(request["messages"])
+    ):
+        raise RULES["OAC-S14"].refuse("messages")
+    if which == "json_schema":
+        _check_json_schema(WALK.require(asked, "json_schema", "response_format"), context)
+
+
+def _mentions_json(messages: Json) -> bool:
+    return any("json" in text.lower() for _, text in strings_inside(messages))
+
+
+def _check_json_schema(setting: Json, context: RequestContext) -> None:
+    path = "response_format.json_schema"
+    WALK.require_type(setting, dict, path)
+    refuse_unknown_keys(setting, _KEYS, path, context)
+    name = WALK.required_member(setting, "name", str, path)
+    if len(name) > _MAX_NAME:
+        at = f"{path}.name"
+        raise RULES["OAC-10"].refuse(at, path=at, limit=_MAX_NAME, length=len(name), name=name)
+    if not _NAME.fullmatch(name):
+        raise RULES["OAC-S06"].refuse(f"{path}.name", path=f"{path}.name", name=name)
+    schema = WALK.required_member(setting, "schema", dict, path)
+    if setting.get("strict") is not None:
+        WALK.require_type(setting["strict"], bool, f"{path}.strict")
+    if wrong := _schema_fault(schema, context, is_strict=setting.get("strict") is True):
+        raise RULES["OAC-S13"].refuse("response_format", name=name, why=wrong)
+
+
+def _schema_fault(schema: dict[str, Json], context: RequestContext, *, is_strict: bool) -> str | None:
+    """Return a description of a fault in an answer schema, or None."""
+    if is_strict and (wrong := context.host.strict(schema, context.mode)):
+        return wrong
+    return context.host.answer(schema)

@@ -24,8 +24,8 @@ from actors.strict.rules.base import (
     strings_inside,
 )
 from actors.strict.rules.host import RequestContext
-from actors.strict.rules.openai_shapes import OpenAIShapeChecker
 from actors.strict.rules.reading import key_of_check, parse, unchecked_items
+from actors.strict.rules.shapes import OpenAIShapeChecker
 
 _TOO_LONG = (
     "Invalid '{path}': string too long. Expected a string with maximum length {limit}, "

@@ -17,20 +17,20 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import zip_longest
 
 from actors.strict.rules.base import Json, Mode, is_object
-from actors.strict.rules.openai_shapes import OpenAIShapeChecker
 from actors.strict.rules.reading import key_of_check, parse, unchecked_items
-from actors.strict.rules.responses_rules import RULES, ResponsesProfile
 from actors.strict.rules.responses_shapes import (
     CALLS,
     INPUT_PARTS,
     ITEMS,
     OUTPUTS,
     OUTSIDE,
+    RULES,
     SAID_PARTS,
     SEARCH_OUTPUTS,
     ItemShape,
+    ResponsesProfile,
 )
-from actors.strict.rules.shapes import ArrayOf, Check, Fields, Maybe, Shape, Tagged
+from actors.strict.rules.shapes import ArrayOf, Check, Fields, Maybe, OpenAIShapeChecker, Shape, Tagged
 
 _PREFIXES = {"message": "msg", "function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs"}
 _ROLES = ("user", "assistant", "system", "developer")

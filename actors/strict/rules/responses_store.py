@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from actors.strict.rules.base import Json, is_object
-from actors.strict.rules.responses_rules import RULES
+from actors.strict.rules.responses_shapes import RULES
 
 _PREFIXES = {
     "message": "msg",

@@ -6,7 +6,7 @@ These servers differ from OpenAI in a few rules, and enforce the model's chat te
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from actors.strict.rules import tool_schemas
+from actors.strict.rules import schemas
 from actors.strict.rules.base import (
     RECALLED,
     Json,
@@ -127,8 +127,8 @@ def _check_parallel_calls(request: Json, context: RequestContext) -> None:
 
 def _check_grammar(request: Json, context: RequestContext) -> None:
     """Check that the server can build one grammar for all tools of the request."""
-    schemas = [tool.get("function", {}).get("parameters") for tool in request.get("tools") or ()]
-    if any(map(tool_schemas.has_lookaround, schemas)):
+    parameters = [tool.get("function", {}).get("parameters") for tool in request.get("tools") or ()]
+    if any(map(schemas.has_lookaround, parameters)):
         raise context.host.rules["LCP-16"].refuse()
 
 

@@ -7,12 +7,11 @@ import re
 from dataclasses import replace
 
 from actors.strict.rules.base import RECALLED, CompatibleProfile, Json, ServerRule, object_at, rules_by_id
-from actors.strict.rules.host import RequestContext, VendorHost
+from actors.strict.rules.host import RequestContext, VendorHost, check_call_signatures
 from actors.strict.rules.model_checks import RULES as OF_MODELS
 from actors.strict.rules.model_checks import check_glm, check_minimax
 from actors.strict.rules.openai_chat import KEYS, OPENAI, object_schema_fault, without_answer_rules
 from actors.strict.rules.openai_messages import MESSAGE_KEYS
-from actors.strict.rules.reasoning import check_call_signatures
 
 _THOUGHT = frozenset({"reasoning", "reasoning_content"})
 _MESSAGES = {role: keys | _THOUGHT if role == "assistant" else keys for role, keys in MESSAGE_KEYS.items()}

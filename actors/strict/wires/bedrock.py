@@ -1,17 +1,22 @@
-"""Encode scripted turns for Bedrock Converse: one JSON response, or frames of the binary event stream."""
+"""Encode scripted turns for Bedrock: for Converse, one JSON response, or frames of the binary event stream.
+
+Bedrock's InvokeModel API sends each Anthropic event in such a frame.
+"""
 
 import hashlib
 import json
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from struct import pack
 from zlib import crc32
 
 from actors.strict.rules.base import Json, Mode, ServerRefusal, dump, is_object
+from actors.strict.rules.bedrock import sign_reasoning
 from actors.strict.rules.bedrock_rules import BedrockSettings
-from actors.strict.rules.bedrock_upstream import sign_reasoning
 from actors.strict.rules.reading import parse
 from actors.strict.script import Builtin, Call, Redacted, Say, Think, Turn
+from actors.strict.wires import AnthropicWire
 
 _FAILURES: Mapping[int, tuple[str, str]] = {
     400: ("ValidationException", "The request is not valid."),
@@ -36,6 +41,7 @@ _IN_STREAM: Mapping[int, str] = {
     503: "serviceUnavailableException",
     529: "serviceUnavailableException",
 }
+_CHUNK = {":event-type": "chunk", ":content-type": "application/json", ":message-type": "event"}
 
 
 def encode_frame(headers: Mapping[str, str], payload: bytes) -> bytes:
@@ -190,3 +196,31 @@ def _usage_json(turn: Turn) -> Json:
     if any(turn.cached):
         usage |= {"cacheReadInputTokens": turn.cached[0], "cacheWriteInputTokens": turn.cached[1]}
     return usage
+
+
+@dataclass(frozen=True, slots=True)
+class InvokeModelWire:
+    """The response encoder for InvokeModel. Answers are in Anthropic's format, and errors in Bedrock's."""
+
+    claude: AnthropicWire
+    bedrock: BedrockWire
+
+    def encode_response(self, turn: Turn, request: Json, request_number: int) -> bytes:
+        return self.claude.encode_response(turn, request, request_number)
+
+    def encode_events(self, turn: Turn, request: Json, request_number: int) -> list[bytes]:
+        return [_encode_chunk(payload) for payload in self.claude.payloads(turn, request, request_number)]
+
+    def encode_error(self, refusal: ServerRefusal, request_number: int) -> bytes:
+        return self.bedrock.encode_error(refusal, request_number)
+
+    def encode_error_event(self, refusal: ServerRefusal, request_number: int) -> bytes:
+        return self.bedrock.encode_error_event(refusal, request_number)
+
+    def status_error(self, status: int) -> ServerRefusal:
+        return self.bedrock.status_error(status)
+
+
+def _encode_chunk(payload: Json) -> bytes:
+    padding = "abcdefghijklmnopqrstuvwxyz"[: 1 + len(payload) % 26]  # AWS pads events to hide their lengths
+    return encode_frame(_CHUNK, dump({"bytes": b64encode(dump(payload)).decode(), "p": padding}))

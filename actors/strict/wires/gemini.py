@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from actors.strict.rules.base import Json, ServerRefusal, dump, is_object
+from actors.strict.rules.gemini import continuation_token, sign
 from actors.strict.rules.gemini_rules import GeminiSettings
-from actors.strict.rules.gemini_signatures import continuation_token, sign
 from actors.strict.rules.reading import parse
 from actors.strict.script import Builtin, Call, Redacted, Say, Think, Turn
 

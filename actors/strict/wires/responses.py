@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from actors.strict.rules.base import Json, ServerRefusal, dump
-from actors.strict.rules.responses_reasoning import encrypt
-from actors.strict.rules.responses_rules import ResponsesSettings
+from actors.strict.rules.responses import encrypt
+from actors.strict.rules.responses_shapes import ResponsesSettings
 from actors.strict.rules.responses_store import as_items, conversation_of
 from actors.strict.script import Builtin, Call, Redacted, Say, Think, Turn
-from actors.strict.wire import (
+from actors.strict.wires import (
     _CREATED,
     OPENAI_FAILURES,
     _arguments_text,

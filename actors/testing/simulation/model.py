@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
 
+from actors.strict.faults import BYTES
 from actors.strict.rules.base import Json
 from actors.strict.script import Call, Say, Think, Turn, TurnPart
-from actors.strict.windows import BYTES
 from actors.testing.simulation.forms import WRONG, explains_rejection, valid_answer
 from actors.testing.simulation.plan import (
     DELEGATE,

@@ -24,12 +24,12 @@ from actors.errors import ProviderFailed
 from actors.runtime.runtime import Runtime
 from actors.strict.anthropic_server import AnthropicServer
 from actors.strict.dialects import strict_server
+from actors.strict.faults import BYTES, window_faults
 from actors.strict.loopback import HttpRequest, LoopbackAnswer
 from actors.strict.rules import AnthropicProfile, AnthropicSettings
 from actors.strict.rules.base import Json
 from actors.strict.script import Script, Turn
 from actors.strict.server import Exchange, LoopbackServer, ServerLimits
-from actors.strict.windows import BYTES, window_faults
 from actors.testing.simulation.model import Model
 from actors.testing.simulation.observer import Observer, Problems, SimulatedJournal
 from actors.testing.simulation.plan import (

@@ -85,14 +85,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "servers: a strict schema may omit a member",
-        "actors/strict/rules/strict_schema.py:_object_faults",
+        "actors/strict/rules/schemas.py:_object_faults",
         "name not in names",
         "False",
         (ANSWERS,),
     ),
     Mutation(
         "servers: keywords may stand beside a reference",
-        "actors/strict/rules/strict_schema.py:_reference_faults",
+        "actors/strict/rules/schemas.py:_reference_faults",
         """
         if beside:
             ...
@@ -109,7 +109,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "servers: an Anthropic schema may be open",
-        "actors/strict/rules/anthropic_schema.py:_check_node",
+        "actors/strict/rules/anthropic_shapes.py:_check_node",
         "... is not False",
         "... is True",
         (ANSWERS,),
@@ -123,7 +123,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "servers: JSON may be requested without the word JSON",
-        "actors/strict/rules/answers.py:_mentions_json",
+        "actors/strict/rules/openai_chat.py:_mentions_json",
         'any(("json" in text.lower() for _, text in strings_inside(messages)))',
         "True",
         (ANSWERS,),

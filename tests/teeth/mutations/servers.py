@@ -12,7 +12,7 @@ CLIENTS = "tests/strict/test_real_clients.py"
 
 _BLOCKS = "actors/strict/rules/anthropic_messages.py"
 _SHAPES = "actors/strict/rules/anthropic_shapes.py"
-_THREADS = "actors/strict/rules/anthropic_threads.py"
+_THREADS = "actors/strict/rules/anthropic_messages.py"
 _GOOGLE = "actors/strict/rules/gemini.py"
 SERVER_TOOLS = "tests/strict/test_anthropic_server_tools.py"
 RESOURCES = "tests/strict/test_responses_resources.py"
@@ -65,7 +65,7 @@ MUTATIONS = (
     ),
     Mutation(
         "responses: a page includes the item before it",
-        "actors/strict/responses_resources.py:_list_page",
+        "actors/strict/responses_server.py:_list_page",
         'ids.index(asked["after"]) + 1',
         'ids.index(asked["after"])',
         (f"{RESOURCES}::test_the_input_of_a_response_is_listed_in_pages",),
@@ -220,7 +220,7 @@ MUTATIONS = (
     ),
     Mutation(
         "oauth: an expired token is accepted",
-        "actors/strict/oauth.py:OAuth.state",
+        "actors/strict/credentials.py:OAuth.state",
         '"valid" if expires is None or self.clock() < expires else "expired"',
         '"""valid"""',
         (f"{ACCOUNTS}::test_an_expired_token_is_rejected_and_the_next_accepted",),

@@ -35,7 +35,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "shipped: a cloud lists Claude models in Anthropic's format",
-        "actors/strict/claude_servers.py:HostedClaudeServer._stored_resource",
+        "actors/strict/anthropic_server.py:HostedClaudeServer._stored_resource",
         "return None",
         "return super()._stored_resource(request)",
         ("tests/strict/test_by_name.py::test_only_the_anthropic_server_lists_models_in_anthropics_format",),

@@ -1,6 +1,6 @@
-"""Check the AWS signature (version 4) of a request, as AWS does.
+"""Check the credentials of a request as clouds do: bearer tokens with an expiry, and AWS signatures (version 4).
 
-The signature is an HMAC of the method, the path, the signed headers and the digest of the body. Its key is derived from
+A signature is an HMAC of the method, the path, the signed headers and the digest of the body. Its key is derived from
 the secret, the day, the region and the service. The request contains all of these except the secret, so the server
 computes the signature itself and compares the two. The age of a request is not checked.
 """
@@ -8,12 +8,16 @@ computes the signature itself and compares the two. The age of a request is not 
 import hashlib
 import hmac
 import re
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 from urllib.parse import quote
 
 from actors.strict.loopback import HttpRequest
 from actors.strict.rules.base import ServerRefusal
 
+State: TypeAlias = Literal["valid", "expired", "unknown"]
 _FORM = re.compile(
     r"AWS4-HMAC-SHA256 Credential=(?P<key>[^/]+)/(?P<scope>(?P<day>\d{8})/(?P<region>[^/]+)/"
     r"(?P<service>[^/]+)/aws4_request), ?SignedHeaders=(?P<names>[^,]+), ?Signature=(?P<signature>[0-9a-f]{64})"
@@ -22,6 +26,47 @@ _MISMATCH = (
     "The request signature we calculated does not match the signature you provided. Check your AWS Secret "
     "Access Key and signing method. Consult the service documentation for details."
 )
+
+
+class OAuth:
+    """The bearer tokens that a strict server accepts instead of a key.
+
+    Args:
+        tokens: Lifetime of each token in seconds; a token with None never expires. `grant` adds tokens.
+        project: Required value of the header `x-goog-user-project` on Google's host; None requires no project.
+        clock: Returns the time in seconds.
+
+    `refusals` counts the requests whose credentials were refused.
+    """
+
+    def __init__(
+        self,
+        tokens: Mapping[str, float | None],
+        *,
+        project: str | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.clock = clock
+        self.project = project
+        self.refusals = 0
+        self._expires: dict[str, float | None] = {}
+        for token, seconds in tokens.items():
+            self.grant(token, seconds)
+
+    def grant(self, token: str, seconds: float | None = None) -> None:
+        """Accept a token for the next `seconds` seconds. With None, the token never expires."""
+        self._expires[token] = None if seconds is None else self.clock() + seconds
+
+    def expire(self, token: str) -> None:
+        """Make a token expire now."""
+        self._expires[token] = self.clock()
+
+    def state(self, token: str) -> State:
+        """Return the state of a token: valid, expired or unknown."""
+        if token not in self._expires:
+            return "unknown"
+        expires = self._expires[token]
+        return "valid" if expires is None or self.clock() < expires else "expired"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,20 @@
-"""Check strict answer and tool schemas against the rules of OpenAI's structured outputs.
+"""Check the schemas of tools and structured answers, against the rules of OpenAI's structured outputs and other hosts.
 
-The rules come from the guide "Structured Outputs" (supported schemas), and from reported refusals: each message in this
-module follows `Invalid schema for response_format 'NAME': ` or `Invalid schema for function 'NAME': `. Keywords without
-a known rule are accepted.
+The rules for strict schemas come from the guide "Structured Outputs" (supported schemas), and from reported refusals:
+each message in this module follows `Invalid schema for response_format 'NAME': ` or `Invalid schema for function
+'NAME': `. Keywords without a known rule are accepted.
+
+Faults inside a tool's schema make hosts refuse the complete request. Anthropic checks the keys of properties only at
+the root of a schema; deeper keys may be any string. The same applies on Bedrock. llama.cpp builds a grammar from the
+complete schema.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from actors.strict.rules.base import Json, is_array, is_object
-from actors.strict.rules.json_schema import DEFINITIONS, resolve_definition, schema_nodes
 
+DEFINITIONS = ("$defs", "definitions")
 _TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
 _FORMATS = tuple("date-time time date duration email hostname ipv4 ipv6 uuid".split())  # noqa: SIM905  a list is longer
 _BARRED = frozenset(
@@ -23,11 +28,36 @@ _MAX_VALUES = 1_000
 _MAX_TEXT = 120_000  # maximum total characters of property names, definition names and enumeration values
 _MAX_LARGE = 250  # in an enumeration with more values, the total characters are limited to `_MAX_LARGE_TEXT`
 _MAX_LARGE_TEXT = 15_000
-
 Context = tuple[str, ...]
+_KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
+_EACH_VALUE = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+_EACH_ITEM = ("anyOf", "allOf", "oneOf", "prefixItems")
+_ITSELF = ("additionalProperties", "items", "not", "if", "then", "else", "contains", "propertyNames")
+_AROUND = re.compile(r"(?<!\\)(?:\\\\)*\(\?(?:[=!]|<)")
 
 
-def find_fault(schema: Json, *, is_compatible_host: bool) -> str | None:
+def schema_nodes(
+    schema: Json, subschemas_of: Callable[[dict[str, Json]], Iterable[Json]]
+) -> Iterator[dict[str, Json]]:
+    """Yield a schema, all schemas in its definitions, and all subschemas that `subschemas_of` returns."""
+    if not is_object(schema):
+        return
+    yield schema
+    for key in (key for key in DEFINITIONS if is_object(schema.get(key))):
+        for inner in schema[key].values():
+            yield from schema_nodes(inner, subschemas_of)
+    for inner in subschemas_of(schema):
+        yield from schema_nodes(inner, subschemas_of)
+
+
+def resolve_definition(reference: Json, root: Json) -> Json:
+    """Return the definition to which a reference such as `#/$defs/A` points; None if it does not exist."""
+    where, key, name = [*str(reference).split("/", 2), "", ""][:3]
+    definitions = root.get(key) if where == "#" and key in DEFINITIONS else None
+    return definitions.get(name) if is_object(definitions) else None
+
+
+def find_strict_fault(schema: Json, *, is_compatible_host: bool) -> str | None:
     """Return a description of the first fault in a strict schema, or None.
 
     If `is_compatible_host` is True, apply the additional rules of strict compatible hosts as well.
@@ -208,3 +238,40 @@ def _object_depth(schema: Json, root: Json, followed: tuple[Json, ...]) -> int:
         (_object_depth(inner, root, followed) for _, inner in _subschemas_with_paths(schema)), default=0
     )
     return below + ("properties" in schema)
+
+
+def has_odd_key(schema: Json) -> bool:
+    """Return True if a property at the root of a schema has a key that Anthropic refuses."""
+    properties = schema.get("properties")
+    return is_object(properties) and not all(map(_KEY.fullmatch, properties))
+
+
+def first_invalid_subschema(schema: Json) -> str | None:
+    """Return the Python repr of the first subschema that is neither an object nor a boolean; None if there is none."""
+    for inner in _direct_subschemas(schema):
+        if is_object(inner):
+            if (found := first_invalid_subschema(inner)) is not None:
+                return found
+        elif not isinstance(inner, bool):
+            return repr(inner)
+    return None
+
+
+def has_lookaround(schema: Json) -> bool:
+    """Return True if a schema contains a regular expression with lookaround. No grammar can be built for it."""
+    if not is_object(schema):
+        return False
+    pattern = schema.get("pattern")
+    if isinstance(pattern, str) and _AROUND.search(pattern):
+        return True
+    return any(map(has_lookaround, _direct_subschemas(schema)))
+
+
+def _direct_subschemas(schema: dict[str, Json]) -> Iterator[Json]:
+    for keyword, value in schema.items():
+        if keyword in _EACH_VALUE and is_object(value):
+            yield from value.values()
+        elif is_array(value) and (keyword in _EACH_ITEM or keyword == "items"):
+            yield from value
+        elif keyword in _ITSELF:
+            yield value
