@@ -35,8 +35,8 @@ from actors.hosts.attempts import Forwarder, run_app
 from actors.hosts.directory import HostDirectory, HostSearch
 from actors.hosts.membership import PERIOD, call_at_signals, import_turn_modules, start_rebalancing
 from actors.hosts.routing import Rejection, RouterLimits, RoutingTable
-from actors.runtime.host_task import HostTask
 from actors.runtime.runtime import Runtime
+from actors.runtime.session_host import HostTask
 from actors.telemetry import logger
 from actors.transport import HttpTransport
 

@@ -24,9 +24,9 @@ from actors.journal.session_events import SessionEvents
 from actors.ledger.ledger_actor import DurableLedger
 from actors.renderer.renderer_actor import Render
 from actors.runtime import departure
-from actors.runtime.config_changes import prepare_change
 from actors.runtime.delivery import SessionCaller
 from actors.runtime.lifecycle import SessionLifecycle
+from actors.runtime.session_actors import prepare_change
 from actors.runtime.validation import check_nonnegative
 from actors.session.commands import Cancel, Configure, GetState, Switch
 from actors.session.pending import HostCompaction, HostRewind

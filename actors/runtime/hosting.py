@@ -1,11 +1,15 @@
-"""Create the session host of a runtime when the runtime is entered."""
+"""Create the session host of a runtime when the runtime is entered, and collect its statistics.
+
+The counters and gauges of `Runtime.stats` are read from the host's objects. No actor is queried.
+"""
 
 from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from actors.core.data.truncate import SizeLimits
-from actors.journal.journal_actor import JournalActor
+from actors.core.stats.stats import RuntimeStats, Stalls
+from actors.journal.journal_actor import BATCH, JournalActor
 from actors.journal.readers import Readers
 from actors.journal.storage import Storage
 from actors.kernel import SHARED, System
@@ -17,6 +21,7 @@ from actors.runtime.session_host import SessionHost
 from actors.scheduler.children import OpenSubagent
 from actors.scheduler.executor import ToolFailure, ToolLimits
 from actors.scheduler.quarantine import Quarantine
+from actors.scheduler.threads import THREADS
 from actors.tools.toolsets import Toolsets, ToolSource
 
 if TYPE_CHECKING:
@@ -70,3 +75,38 @@ def _named_server(config: "Config", name: str) -> ToolSource:
     from actors.tools.mcp.configured import configured_toolset  # imported here, because few programs need it
 
     return configured_toolset(config, name)
+
+
+def runtime_stats(host: SessionHost, open_sessions: int, refusals: int, stalls: Stalls) -> RuntimeStats:
+    """Return the counters and gauges of a runtime.
+
+    Args:
+        host: The host of the runtime's sessions.
+        open_sessions: The number of open sessions.
+        refusals: The number of requests that providers rejected because of their structure.
+        stalls: Counts how often and how long the event loop was blocked.
+    """
+    meters, storage, residency = host.backends.meters, host.storage, host.residency
+    journal = meters.journal.stats(
+        storage.durability, storage.lease, storage.sizes, host.journal.waiting, BATCH, host.system.now()
+    )
+    counted = (
+        host.backends.stats,
+        open_sessions,
+        len(residency.active),
+        residency.held.total,
+        refusals,
+        host.quarantine.by_tool(),
+        meters.slow,
+        stalls,
+        journal,
+    )
+    of_host = (
+        residency.limits.memory,
+        residency.reuse.stats,
+        host.loop_lag,
+        *meters.session_activity,
+        THREADS.waiting,
+    )
+    budgets, learned = host.backends.budgets.stats, host.backends.learned.stats()
+    return RuntimeStats(*counted, budgets, learned, *of_host, is_draining=host.is_draining)

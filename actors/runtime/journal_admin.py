@@ -1,19 +1,28 @@
 """Define `JournalAdmin`, the type of `Runtime.journal`, which lists, copies, backs up and deletes sessions.
 
 The journal actor does most of the work; `SessionOpener` writes logs, and `SessionRemoval` ends open sessions.
+
+If the caller of a backup is cancelled, the backup stops and its file is removed. anyio notifies a worker thread if a
+cancel scope is cancelled, but not of a native cancellation, for example by `asyncio.timeout`, which ends only the
+caller's wait. So a task of the host waits for the thread, and the caller waits for this task. A second native
+cancellation ends the caller's wait at once; the host still waits for the thread, which removes its copy.
 """
 
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from os import PathLike
+from threading import Event, Lock
 from time import time
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+import anyio
+import anyio.to_thread
 
 from actors.core.log.events import LogEvent
 from actors.core.settings.labels import Scalar, checked_metadata, checked_title
 from actors.core.transcript.diagnostics import Refusal
-from actors.errors import ConfigError
+from actors.errors import ConfigError, JournalUnavailable, ShuttingDown
 from actors.journal.commands import FindSession, ListHosts, ListSessions
 from actors.journal.pages import SLICE, SLICE_BYTES
 from actors.journal.storage.clock import LEAP, SLACK
@@ -26,13 +35,12 @@ from actors.journal.storage.directory import (
     State,
     StoredSession,
 )
+from actors.journal.storage_calls import back_up
 from actors.kernel.turnstile import compute
-from actors.runtime.backups import make_backup
-from actors.runtime.deletion import read_with_subagents
+from actors.runtime.claims import unknown_session_error
+from actors.runtime.deletion import SessionRemoval, read_with_subagents
 from actors.runtime.opening import SessionOpener
 from actors.runtime.registry import SessionRegistry
-from actors.runtime.removal import SessionRemoval
-from actors.runtime.replays import unknown_session_error
 from actors.runtime.retention import delete_all, select_sessions, vacuum
 from actors.runtime.session_host import SessionHost
 from actors.runtime.validation import (
@@ -42,6 +50,9 @@ from actors.runtime.validation import (
     checked_session_id,
     seconds_since_1970,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LONG = 64 * 1024
 """Maximum size in bytes of a file that is parsed in the event loop, which takes a few milliseconds. Larger files are
@@ -313,3 +324,50 @@ class JournalAdmin:
 
 def _format_date(seconds: float) -> str:
     return f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d}"
+
+
+class _Backup:
+    """A backup that a thread is making. If the backup is abandoned, no file remains, even if the thread has just
+    finished.
+    """
+
+    def __init__(self, host: SessionHost, path: "Path") -> None:
+        self._host, self._path = host, path
+        self._unwanted, self._lock, self._is_complete = Event(), Lock(), False
+
+    async def run(self) -> None:
+        """Copy the journal in a thread, and return when the thread has finished."""
+        try:
+            await anyio.to_thread.run_sync(self._copy_journal, limiter=anyio.CapacityLimiter(1))
+        except BaseException:
+            self.abandon()
+            raise
+
+    def _copy_journal(self) -> None:
+        back_up(self._host.storage, self._path, self._unwanted)
+        with self._lock:
+            self._is_complete = True
+            if self._unwanted.is_set():
+                self._path.unlink(missing_ok=True)
+
+    def abandon(self) -> None:
+        """Stop the thread, and remove the copy."""
+        with self._lock:
+            if not self._unwanted.is_set() and self._is_complete:
+                self._path.unlink(missing_ok=True)
+            self._unwanted.set()
+
+
+async def make_backup(host: SessionHost, path: "Path") -> None:
+    """Copy the journal to a new file at `path`. See `JournalAdmin.backup`."""
+    backup = _Backup(host, path)
+    task = host.launch(backup.run, "journal/backup")
+    try:
+        await task.result()
+    except ShuttingDown:
+        raise JournalUnavailable(f"{path}: the runtime exited before this backup was complete") from None
+    except BaseException:
+        backup.abandon()
+        with anyio.CancelScope(shield=True):
+            await task.wait()
+        raise

@@ -34,11 +34,14 @@ from actors.errors import (
 from actors.journal.log import MemoryUse, Replay
 from actors.provider.choosing import Affinity
 from actors.provider.resolver import Resolver
-from actors.runtime.closing import close_session
-from actors.runtime.config_changes import prepare_change
-from actors.runtime.host_task import HostTask
-from actors.runtime.session_actors import ActorHooks, SessionActors, SessionSpec
-from actors.runtime.session_host import SessionHost
+from actors.runtime.session_actors import (
+    ActorHooks,
+    SessionActors,
+    SessionSpec,
+    close_session,
+    prepare_change,
+)
+from actors.runtime.session_host import HostTask, SessionHost
 from actors.scheduler.children import ParentCall
 from actors.session.configuration import Configuration
 from actors.session.pending import PendingAsks, copy_error

@@ -1,4 +1,4 @@
-"""Move the sessions of a host to other hosts of the same journal, for `actors.runtime.movement`.
+"""Move the sessions of a host to other hosts of the same journal, for `actors.runtime.session_access`.
 
     hand_over    one session                    to the host at an address
     drain        all sessions                   to the serving hosts with the fewest sessions

@@ -4,21 +4,61 @@ The most recently used sessions keep their actors (`HostLimits.active`); other i
 replay. When all sessions together use more bytes than `HostLimits.memory`, replays are evicted first and then idle
 actors are ended, least recently used first. Busy sessions are not affected. If the maximum number of sessions is open,
 opening another session releases a session that no caller holds.
+
+A host thrashes if at least one use in five must rebuild a session from its log, because memory is too small for the
+sessions that are in use. The threshold is not higher, because a caller often uses a session several times in a row, for
+example to read its history after an ask.
 """
 
+from collections.abc import Callable
 from itertools import islice
 from typing import Protocol
 
 from msgspec import Struct, field
 
+from actors.core.stats.stats import ReuseStats
 from actors.journal.log import TotalMemory
 from actors.runtime.collector import CROWD, TUNING
 from actors.runtime.limits import HostLimits
-from actors.runtime.reuse import ReuseCounter
 from actors.telemetry import logger
 
+REBUILDS, HITS = 64, 4
+"""After every `REBUILDS` rebuilds, the host counts as thrashing if there were fewer than `HITS` hits per rebuild."""
 TRIES = 64
 """Maximum number of sessions to try when memory is needed, or when a session must be released for a new one."""
+
+
+class ReuseCounter(Struct):
+    """Counts how often used sessions were in memory. The first use of each session does not count.
+
+    Args:
+        on_thrash: Called once, with the counts, when the host thrashes.
+        hits: Number of uses for which the session was in memory.
+        rebuilds: Number of uses for which the session was rebuilt from its log, because its state had been evicted.
+        dropped: Number of evictions because memory was short.
+    """
+
+    on_thrash: Callable[[ReuseStats], object]
+    hits: int = 0
+    rebuilds: int = 0
+    dropped: int = 0
+    _hits_before: int = 0
+    _is_thrash_reported: bool = False
+
+    def count_rebuild(self) -> None:
+        """Count a rebuild. After every `REBUILDS` rebuilds, check whether the host thrashes."""
+        self.rebuilds += 1
+        if self._is_thrash_reported or self.rebuilds % REBUILDS:
+            return
+        if self.hits - self._hits_before < HITS * REBUILDS:
+            self._is_thrash_reported = True
+            self.on_thrash(self.stats)
+        self._hits_before = self.hits
+
+    @property
+    def stats(self) -> ReuseStats:
+        """A copy of the counts, for `RuntimeStats`."""
+        return ReuseStats(self.hits, self.rebuilds, self.dropped)
 
 
 class HostedSession(Protocol):

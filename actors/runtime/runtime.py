@@ -6,9 +6,17 @@
 
 A runtime runs in the task that enters it, and owns every task that it starts. It has no global state, so one process
 may contain several runtimes, on asyncio or on trio.
+
+An opened storage is closed even if a caller is cancelled. A blocking storage is opened and closed in threads, and a
+thread continues when its caller is cancelled. So a lock protects both operations: closing waits until a running `open`
+has finished, and an `open` that starts after closing does nothing.
+
+The runtime keeps the last requests that providers rejected because of their structure, because such a rejection is a
+bug in this library.
 """
 
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -17,25 +25,23 @@ from random import Random
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+import anyio
+import anyio.to_thread
+
 from actors.core.history.compaction import Compaction
 from actors.core.settings.spending import Budget, Prices
 from actors.core.stats.stats import RuntimeStats
 from actors.core.transcript.diagnostics import Refusal
 from actors.errors import KernelError, ShuttingDown
 from actors.journal.storage import Storage
+from actors.journal.storage.directory import HostStatus
 from actors.journal.storage.named import choose_storage
 from actors.kernel import System
-from actors.kernel.host_code import await_host
+from actors.kernel.host_code import await_host, call_host
+from actors.kernel.tasks import Work
 from actors.runtime.collector import TUNING, GcPolicy, checked_policy
-from actors.runtime.refused_requests import RefusedRequests
 from actors.runtime.session_access import SessionAccess
-from actors.runtime.storage_owner import StorageOwner
-from actors.runtime.validation import (
-    check_types,
-    http_transport,
-    load_configuration,
-    refusal_dumps,
-)
+from actors.runtime.validation import check_types, http_transport, load_configuration, refusal_dumps
 from actors.scheduler.quarantine import Quarantine
 from actors.scheduler.threads import THREADS
 from actors.scheduler.watchdog import LoopWatch
@@ -45,13 +51,15 @@ from actors.transport import Transport
 
 if TYPE_CHECKING:
     from actors.config import Config
-    from actors.provider.dumps import OnRefusal
+    from actors.provider.dumps import Dumps, OnRefusal
     from actors.runtime.backends import RuntimeBackends
     from actors.runtime.journal_admin import JournalAdmin
     from actors.runtime.session_host import SessionHost
     from actors.scheduler.executor import ToolFailure
     from actors.telemetry.otel import Tracing
 
+EVIDENCE = 16
+"""Number of rejected transcripts that a runtime keeps."""
 SETTLING = 3.0
 """On exit, the maximum number of seconds to wait for the asks in flight to end."""
 RELEASING = 3.0
@@ -60,6 +68,83 @@ TOOLSETS = 20.0
 """On exit, the maximum number of seconds to wait for all toolsets to close, after the asks have ended."""
 CLOSING = 5.0
 """On exit, the maximum number of seconds to wait for the connections to close, and again for the storage to close."""
+
+
+class StorageOwner:
+    """Owns a runtime's storage, and opens and closes it at most once.
+
+    If `address` is set, opening the storage registers this process as a host with that address.
+    """
+
+    def __init__(self, storage: Storage, address: str = "") -> None:
+        self._storage, self._address = storage, address
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    async def open(self) -> None:
+        """Open the storage. The caller must call `close` later, even if this fails.
+
+        Raises:
+            JournalError: The storage cannot be used.
+        """
+        await self._run(self._open)
+
+    async def close(self) -> None:
+        """Close the storage. If the caller is cancelled, a thread closes it."""
+        try:
+            await self._run(self._close)
+        finally:
+            if not self._is_closed:
+                threading.Thread(target=self._close, name="actors journal", daemon=True).start()
+
+    async def _run(self, function: Callable[[], None]) -> None:
+        """Call a function, in a thread if the storage blocks and in the event loop otherwise."""
+        if self._storage.blocking:
+            await anyio.to_thread.run_sync(function, limiter=anyio.CapacityLimiter(1))
+        else:
+            function()
+
+    def _open(self) -> None:
+        with self._lock:
+            if not self._is_closed:
+                self._storage.open()
+                if self._address:
+                    self._storage.renew_lease(HostStatus(self._address))
+
+    def _close(self) -> None:
+        with self._lock:
+            if not self._is_closed:
+                self._is_closed = True
+                # All acknowledged events are written already. After a failed close, other hosts must wait until the
+                # lease expires.
+                call_host(self._storage.close, logger.journal_unclosed)
+
+
+class RefusedRequests:
+    """The requests of a runtime that providers rejected because of their structure.
+
+    Args:
+        config: Defines the dialects of the requests.
+        dumps: Writes dumps; None if the program did not set `on_refusal`.
+
+    The attribute `last` contains the last rejected requests, oldest first, and `count` is the number of all rejected
+    requests. `start_dump` starts the task that writes a dump; it is None while the runtime is not running.
+    """
+
+    def __init__(self, config: "Config", dumps: "Dumps | None") -> None:
+        self._config, self._dumps = config, dumps
+        self.last: deque[Refusal] = deque(maxlen=EVIDENCE)
+        self.count: int = 0
+        self.start_dump: Callable[[Work, str], None] | None = None
+
+    def record(self, refusal: Refusal) -> None:
+        """Count, keep and log a rejected request, and dump it if the program set `on_refusal`."""
+        self.count += 1
+        self.last.append(refusal)
+        logger.transcript_refused(refusal)
+        if self._dumps is not None and self.start_dump is not None and self._dumps.try_reserve():
+            codec = self._config.dialect(refusal.report.dialect)
+            self.start_dump(partial(self._dumps.dump, refusal, codec, self.count), f"dump/{self.count}")
 
 
 class Runtime(SessionAccess):
@@ -215,7 +300,7 @@ class Runtime(SessionAccess):
     def _start_host(self) -> None:
         """Create the host. From then on, sessions can be opened."""
         from actors.runtime.hosting import make_host  # imported here, as in the constructor
-        from actors.runtime.subagent_opening import SubagentOpener
+        from actors.runtime.opening import SubagentOpener
 
         THREADS.register_runtime()
         self._watch = LoopWatch(self._system.contained_tasks)
@@ -305,7 +390,7 @@ class Runtime(SessionAccess):
 
     def stats(self) -> RuntimeStats:
         """Return the counters since the runtime was entered, and the current gauges. No actor is queried."""
-        from actors.runtime.statistics import runtime_stats  # imported here, as in the constructor
+        from actors.runtime.hosting import runtime_stats  # imported here, as in the constructor
 
         host = self._running_host()
         return runtime_stats(host, len(self.sessions), self._refused_requests.count, self._watch.stalls)

@@ -1,13 +1,18 @@
 """Create, restart and end the four actors of a session together.
 
 `SessionLifecycle` (`actors.runtime.lifecycle`) creates the actors when the session is used, and passivates them when it
-is idle.
+is idle. It closes a session in a task of the host, so closing continues even if the caller is cancelled. If the end
+cannot be logged, the session stays open. If another host has claimed the session, only the actors are stopped.
+
+A configuration change comes from the program (`Session.configure`) or from a model that calls a `handoff` tool. Its
+toolsets are opened before the session's actors apply the change.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Never
+from types import EllipsisType
+from typing import TYPE_CHECKING, Never, Protocol
 
 import anyio
 from msgspec import Struct
@@ -20,7 +25,16 @@ from actors.core.settings.labels import Scalar
 from actors.core.settings.spending import Used
 from actors.core.turn.batch import Approve
 from actors.core.turn.bounds import Bounds
-from actors.errors import ActorStopped, JournalError, ShuttingDown
+from actors.errors import (
+    ActorFailed,
+    ActorsError,
+    ActorStopped,
+    Fenced,
+    JournalBehind,
+    JournalDamaged,
+    JournalError,
+    ShuttingDown,
+)
 from actors.journal.log import Generation, MemoryUse, Replay
 from actors.kernel import Group, Ref, Restart
 from actors.ledger.ledger_actor import LedgerActor, LedgerCommand
@@ -29,16 +43,20 @@ from actors.renderer.renderer_actor import RendererActor
 from actors.runtime.session_host import SessionHost
 from actors.scheduler.executor import Executor
 from actors.scheduler.scheduler_actor import SchedulerActor
-from actors.session.commands import Cancel, SessionCommand
-from actors.session.configuration import ActiveConfig, Configuration, PrepareChange
+from actors.session.commands import Cancel, Close, SessionCommand
+from actors.session.configuration import ActiveConfig, ConfigChange, Configuration, PrepareChange
 from actors.session.inflight import SessionRefs
 from actors.session.pending import PendingAsks
+from actors.tools import Toolset
+from actors.tools.toolsets import ToolItem
 
 if TYPE_CHECKING:
     from actors.session.session_actor import SessionActor
 
 RESTART = Restart(ends=(JournalError,))
 """Actors restart after a crash. A `JournalError` ends them instead, because a restart would not help."""
+END_TRIES = 8
+"""Maximum attempts to log the end of a session. This is more than the number of times that a session may restart."""
 
 
 class SessionSpec(Struct, frozen=True):
@@ -258,3 +276,94 @@ class SessionActors:
         why = self._group.ended if isinstance(self._group.ended, JournalError) else None
         self._on_end(why)
         self.pending.end_all(why)
+
+
+class ClosableSession(Protocol):
+    """A session that `close_session` can close. `actors.runtime.lifecycle` implements it."""
+
+    @property
+    def actors(self) -> SessionActors | None:
+        """The session's actors, or None if it has none."""
+        ...
+
+    @property
+    def is_over(self) -> bool:
+        """True if the session has ended on this host."""
+        ...
+
+    def activate(self) -> SessionActors:
+        """Return the session's actors, which are created if there are none."""
+        ...
+
+    def end(self, error: ActorsError | None = None) -> None:
+        """End the session on this host without logging an event."""
+
+    async def actors_ended(self) -> None:
+        """If the actors are ending, wait until they have ended; otherwise return at once."""
+
+
+async def close_session(session: ClosableSession, in_order: bool) -> None:
+    """Stop a session's actors, and end the session. If `in_order`, first cancel its ask in flight and log its end.
+
+    Raises:
+        JournalUnavailable: The end cannot be logged. The session stays open, but its asks have ended.
+        Fenced: Another host has claimed the session, so it has ended here.
+    """
+    goes_on = False
+    try:
+        if in_order and not session.is_over:
+            # These errors mean that the session has already ended, or that its log cannot be written.
+            with suppress(ActorStopped, ShuttingDown, JournalDamaged):
+                await _log_end(session)
+    except Exception as error:
+        goes_on = not isinstance(error, Fenced)
+        raise
+    finally:
+        if not goes_on:
+            await _stop(session)
+
+
+async def _log_end(session: ClosableSession) -> None:
+    """Log the end of a session. Retry if the session actor crashes, or if the storage has lost events."""
+    for left in reversed(range(END_TRIES)):
+        await session.actors_ended()
+        try:
+            await (session.actors or session.activate()).session.ask(Close())
+        except (ActorFailed, JournalBehind) as error:
+            if not left and isinstance(error, JournalBehind):
+                raise
+        else:
+            return
+
+
+async def _stop(session: ClosableSession) -> None:
+    """Stop the actors and end the session, even if the caller is cancelled."""
+    with anyio.CancelScope(shield=True):
+        if session.actors is not None:
+            await session.actors.stop()
+        session.end()  # has no effect if the session ended when its actors ended
+
+
+async def prepare_change(
+    configuration: Configuration,
+    host: SessionHost,
+    system: str | EllipsisType | None,
+    tools: Iterable[ToolItem] | EllipsisType,
+    target: str | None = None,
+) -> ConfigChange:
+    """Open the toolsets of a configuration change, and return the change. The caller must either apply or drop it.
+
+    Args:
+        configuration: The configuration to change.
+        host: Opens the toolsets.
+        system, tools: The new system prompt and tools; `...` means no change.
+        target: The target that must accept the tools; by default, the session's target.
+    """
+    if tools is ...:
+        return ConfigChange(system, ...)
+    prompt = configuration.system if system is ... else system
+
+    def check_target(tools: Toolset) -> None:
+        host.backends.resolver(tools, prompt).pool(target or configuration.target)
+
+    return ConfigChange(system, await host.toolsets.open(tools, check_target))

@@ -1,5 +1,9 @@
 """Define the host of a runtime's sessions: the objects that all sessions share, and tasks that outlive a cancelled
 caller.
+
+Such a task runs a deletion or a backup, for example. A task that is cancelled before its first step never runs its
+work, but the event loop still reports that the task has ended. `HostTask` takes the outcome from this report, so
+callers never wait for work that did not start.
 """
 
 from collections.abc import Callable
@@ -17,6 +21,7 @@ from actors.core.stats.stats import LoopLag
 from actors.core.stream_events.results import AskResult
 from actors.core.turn.bounds import Bounds
 from actors.errors import (
+    ActorsError,
     ActorStopped,
     AskFailed,
     HostDraining,
@@ -39,16 +44,67 @@ from actors.kernel.host_code import call_host
 from actors.kernel.tasks import Work
 from actors.kernel.turnstile import LAGS, Turnstile, turnstile
 from actors.runtime.backends import RuntimeBackends
-from actors.runtime.host_task import HostTask
 from actors.runtime.residency import HostedSession, Residency
 from actors.scheduler.children import OpenSubagent
 from actors.scheduler.executor import ToolFailure, ToolLimits
 from actors.scheduler.quarantine import Quarantine
+from actors.session.pending import copy_error
 from actors.telemetry import logger
 from actors.tools.toolsets import Toolsets
 
 if TYPE_CHECKING:
     from actors.telemetry.callbacks import RuntimeTracing
+
+
+class HostTask:
+    """A task that runs `work` until it ends or the runtime exits.
+
+    An error that `work` raises is logged unless it is an `ActorsError`.
+    """
+
+    __slots__ = ("_error", "_is_done", "_name", "_over", "_work")
+
+    def __init__(self, system: System, work: Work, name: str) -> None:
+        self._work, self._name = work, name
+        self._over, self._is_done = anyio.Event(), False
+        self._error: Exception | None = None
+        system.launch(self._run_work, self._handle_end, name)
+
+    async def _run_work(self) -> None:
+        await self._work()
+        self._is_done = True
+
+    def _handle_end(self, error: BaseException | None) -> None:
+        """Store the error that the work raised, if any, and wake the callers that wait for its end."""
+        # The work may refer to an object that refers to this task; drop it to break the reference cycle.
+        del self._work
+        if isinstance(error, Exception):
+            self._error = copy_error(error)  # a copy, because the error's traceback refers to this task
+        if error is not None and not isinstance(error, ActorsError):
+            logger.actor_crashed(self._name, error)
+        self._over.set()
+
+    @property
+    def has_failed(self) -> bool:
+        """True if the work raised an error or was cancelled."""
+        return self._over.is_set() and not self._is_done
+
+    async def wait(self) -> None:
+        """Wait until the work has ended. Unlike `result`, do not raise the work's error."""
+        await self._over.wait()
+
+    async def result(self) -> None:
+        """Wait until the work has ended. If it raised an error, raise a copy of the error for each caller.
+
+        Raises:
+            Exception: Raised by the work.
+            ShuttingDown: The work was cancelled before it was done.
+        """
+        await self._over.wait()
+        if self._error is not None:
+            raise copy_error(self._error) or self._error
+        if not self._is_done:
+            raise ShuttingDown(f"{self._name} was cancelled before it was done, because the runtime exited")
 
 
 class SessionHost(Struct):

@@ -32,7 +32,7 @@ LOADED = (
     "actors.core.models.openai",
     "actors.core.models.table",
     "actors.provider.credentials.configured",
-    "actors.runtime.machine",
+    "actors.runtime.limits",
     "actors.runtime.hosting",
     "actors.runtime.journal_admin",
     "actors.runtime.runtime",

@@ -33,7 +33,7 @@ from actors.journal.storage.sqlite import SqliteStorage
 from actors.journal.storage.sqlite.connection import CHECKPOINT, OVERDUE
 from actors.kernel import Ref, System
 from actors.kernel.system import SHARED
-from actors.runtime.storage_owner import StorageOwner
+from actors.runtime.runtime import StorageOwner
 from actors.testing import Call, Say, Turn
 from tests.journal.storages import STORAGES, begin, open_storage, to
 from tests.runtime.test_ownership import open_files

@@ -14,7 +14,7 @@ from actors.core.log.events import Closed
 from actors.errors import ConfigError, JournalUnavailable, SessionClosed, SessionExists, TooManySessions
 from actors.journal.storage import Appended, Entry, Storage
 from actors.journal.storage.sqlite import SqliteStorage
-from actors.runtime import closing
+from actors.runtime import session_actors
 from actors.runtime.handle import Session
 from actors.runtime.lifecycle import SessionLifecycle
 from actors.runtime.session_host import SessionHost
@@ -365,7 +365,7 @@ async def test_a_session_released_during_a_failed_close_makes_room_for_another(
     storage, limits = FILES["sqlite-process"](tmp_path), RuntimeLimits(sessions=1)
     async with runtime_with(a=openai(), storage=storage, limits=limits) as runtime:
         with monkeypatch.context() as patched:
-            patched.setattr(closing, "_log_end", fail)
+            patched.setattr(session_actors, "_log_end", fail)
             async with anyio.create_task_group() as tasks:
                 async with runtime.open("a", id="one", resume=True) as session:
                     tasks.start_soon(close, session)

@@ -17,7 +17,7 @@ from actors.journal.pages import ReadThrottle
 from actors.journal.storage import Storage
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.kernel import Ref
-from actors.runtime import closing, removal
+from actors.runtime import deletion, session_actors
 from actors.runtime.lifecycle import SessionLifecycle
 from tests.journal.storages import begin
 from tests.journal.test_backup import Deaf, Endless
@@ -58,7 +58,7 @@ async def test_an_unexpected_error_of_a_deletion_reaches_its_caller(
     async with runtime_with(a=openai()) as runtime:
         await runtime.open("a", id="one")
         with monkeypatch.context() as patched:
-            patched.setattr(removal, "delete_logs", fail)
+            patched.setattr(deletion, "delete_logs", fail)
             with pytest.raises(Bug):
                 await runtime.journal.delete("one")
         assert (await runtime.journal.get("one")).id == "one"
@@ -75,7 +75,7 @@ async def test_an_unexpected_error_of_a_close_reaches_its_caller(
     async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a", id="one")
         with monkeypatch.context() as patched:
-            patched.setattr(closing, "_log_end", fail)
+            patched.setattr(session_actors, "_log_end", fail)
             with pytest.raises(Bug):
                 await session.close()
         assert list(runtime.sessions) == ["one"]
@@ -93,7 +93,7 @@ async def test_an_uncopyable_error_of_a_close_reaches_its_caller_unchanged(
     async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a", id="one")
         with monkeypatch.context() as patched:
-            patched.setattr(closing, "_log_end", fail)
+            patched.setattr(session_actors, "_log_end", fail)
             with pytest.raises(UncopyableError, match="one 1"):
                 await session.close()
     assert crashes == ["one/close"]

@@ -21,7 +21,7 @@ from actors.journal.storage.memory import MemoryStorage
 from actors.journal.storage.postgres import PostgresStorage
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.runtime.handle import Session
-from actors.runtime.storage_owner import StorageOwner
+from actors.runtime.runtime import StorageOwner
 from tests.journal.postgres import Server
 from tests.journal.storages import FILES
 from tests.runtime.every_await import Work, cancels

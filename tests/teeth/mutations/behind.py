@@ -32,14 +32,14 @@ MUTATIONS = (
     ),
     Mutation(
         "behind: a fork reads the log with the rights of its writer",
-        "actors/runtime/replays.py:read_events",
+        "actors/runtime/claims.py:read_events",
         "read_log(journal, session, throttle=throttle)",
         "read_log(journal, session, as_writer=True, throttle=throttle)",
         (f"{FAILOVER}::test_a_fork_after_a_rollback_does_not_record_the_loss_itself",),
     ),
     Mutation(
         "behind: a close retries forever",
-        "actors/runtime/closing.py:_log_end",
+        "actors/runtime/session_actors.py:_log_end",
         "raise",
         "return await _log_end(session)",
         (f"{FAILOVER}::test_a_close_fails_if_the_journal_is_rolled_back",),

@@ -103,7 +103,7 @@ MUTATIONS = (
     ),
     Mutation(
         "budgets: subagents belong to no budget",
-        "actors/runtime/subagent_opening.py:SubagentOpener.__call__",
+        "actors/runtime/opening.py:SubagentOpener.__call__",
         "partial(*..., **..., tenant=tenant, budget=budget)",
         "partial(*..., **..., budget=budget)",
         (f"{TESTS}::test_subagents_and_summaries_count_in_a_shared_budget",),

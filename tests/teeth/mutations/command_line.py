@@ -21,7 +21,7 @@ MUTATIONS = (
     ),
     Mutation(
         "command line: an action has no test",
-        "actors/cli/sessions.py:add_check_arguments",
+        "actors/cli/sessions.py:add_arguments",
         'add("vacuum", "remove remaining data of deleted sessions", _vacuum_journal)',
         'add("vacuum", "remove remaining data of deleted sessions", _vacuum_journal)\n'
         'add("shrink", "shrink", _vacuum_journal)',

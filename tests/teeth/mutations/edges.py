@@ -10,28 +10,28 @@ RESPONSES, INTERRUPTS = "tests/session/test_responses_sessions.py", "tests/host_
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "host tasks: a foreign exception is lost",
-        "actors/runtime/host_task.py:HostTask._handle_end",
+        "actors/runtime/session_host.py:HostTask._handle_end",
         "isinstance(error, Exception)",
         "isinstance(error, ActorsError)",
         (f"{TASKS}::test_an_unexpected_error_of_a_deletion_reaches_its_caller",),
     ),
     Mutation(
         "host tasks: cancelled work appears complete",
-        "actors/runtime/host_task.py:HostTask.result",
+        "actors/runtime/session_host.py:HostTask.result",
         "not self._is_done",
         "self._error is not None",
         (f"{TASKS}::test_a_task_cancelled_by_exiting_the_runtime_raises_shutting_down",),
     ),
     Mutation(
         "host tasks: an unexpectedly failed close appears complete",
-        "actors/runtime/closing.py:close_session",
+        "actors/runtime/session_actors.py:close_session",
         "raise",
         "pass",
         (f"{TASKS}::test_an_unexpected_error_of_a_close_reaches_its_caller",),
     ),
     Mutation(
         "backup: a copy completed after a double cancellation stays",
-        "actors/runtime/backups.py:_Backup._copy_journal",
+        "actors/runtime/journal_admin.py:_Backup._copy_journal",
         "self._unwanted.is_set()",
         "not self._is_complete",
         (f"{TASKS}::test_a_backup_cancelled_natively_twice_leaves_no_file",),
@@ -181,7 +181,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "host tasks: a frame and its error keep each other alive",
-        "actors/runtime/host_task.py:HostTask._handle_end",
+        "actors/runtime/session_host.py:HostTask._handle_end",
         "copy_error(error)",
         "error",
         (f"{TASKS}::test_a_finished_task_keeps_no_frames_and_raises_a_new_error_each_time",),

@@ -306,7 +306,7 @@ self._apply_to_state(event)
     ),
     Mutation(
         "journal: leaving a runtime fails while its journal is unavailable",
-        "actors/runtime/storage_owner.py:StorageOwner._close",
+        "actors/runtime/runtime.py:StorageOwner._close",
         "call_host(self._storage.close, logger.journal_unclosed)",
         "self._storage.close()",
         (

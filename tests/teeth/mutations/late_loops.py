@@ -9,14 +9,14 @@ LOOP = "actors/kernel/loop_thread.py"
 MUTATIONS = (
     Mutation(
         "backup: native cancellation of the caller leaves the thread running",
-        "actors/runtime/backups.py:make_backup",
+        "actors/runtime/journal_admin.py:make_backup",
         "backup.abandon()",
         "",
         (f"{BACKUP}::test_native_cancellation_of_the_caller_stops_the_backup",),
     ),
     Mutation(
         "backup: a copy completed after cancellation stays",
-        "actors/runtime/backups.py:_Backup._copy_journal",
+        "actors/runtime/journal_admin.py:_Backup._copy_journal",
         "self._path.unlink(missing_ok=True)",
         "pass",
         (f"{BACKUP}::test_a_backup_completed_after_cancellation_leaves_no_file",),

@@ -40,14 +40,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "ownership: a storage opened after its runtime was left stays open",
-        "actors/runtime/storage_owner.py:StorageOwner._open",
+        "actors/runtime/runtime.py:StorageOwner._open",
         "not self._is_closed",
         "True",
         LATE,
     ),
     Mutation(
         "ownership: a storage with a cancelled close stays open",
-        "actors/runtime/storage_owner.py:StorageOwner.close",
+        "actors/runtime/runtime.py:StorageOwner.close",
         "not self._is_closed",
         "False",
         LATE,

@@ -128,7 +128,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "toolsets: a session waits for its former toolsets to close",
-        "actors/runtime/closing.py:_stop",
+        "actors/runtime/session_actors.py:_stop",
         """
         with anyio.CancelScope(shield=True):
             ...

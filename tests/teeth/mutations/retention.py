@@ -10,7 +10,7 @@ CARRIED = "tests/runtime/test_carried_sessions.py"
 MUTATIONS = (
     Mutation(
         "retention: an open session expires",
-        "actors/runtime/removal.py:SessionRemoval.delete_unused",
+        "actors/runtime/deletion.py:SessionRemoval.delete_unused",
         "not registry.is_taken(each.id)",
         "True",
         (f"{TESTS}::test_only_sessions_unused_for_the_retention_time_are_deleted",),
@@ -80,7 +80,7 @@ MUTATIONS = (
     ),
     Mutation(
         "resume: the type of an answer is dropped",
-        "actors/runtime/replays.py:unfinished_asks",
+        "actors/runtime/claims.py:unfinished_asks",
         "output is None",
         "output is not None",
         ("tests/runtime/test_resume.py::test_a_pending_answer_has_the_output_type_passed_to_resume",),
@@ -115,7 +115,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fork: the pages of a long log are read without pauses",
-        "actors/runtime/replays.py:read_events",
+        "actors/runtime/claims.py:read_events",
         "read_log(journal, session, throttle=throttle)",
         "read_log(journal, session)",
         (f"{THROTTLE}::test_calls_that_read_a_log_pause_after_one_page_while_a_write_is_pending",),

@@ -303,7 +303,7 @@ try:
 except Exception:
     raise
 except BaseException:
-    from actors.runtime.closing import _stop
+    from actors.runtime.session_actors import _stop
     await _stop(self)
     raise
         """,

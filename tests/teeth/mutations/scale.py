@@ -99,7 +99,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "scale: a running tool counts as abandoned",
-        "actors/runtime/statistics.py:runtime_stats",
+        "actors/runtime/hosting.py:runtime_stats",
         "host.quarantine.by_tool()",
         "dict.fromkeys(host.system.contained_tasks.names, 1)",
         (HELD,),

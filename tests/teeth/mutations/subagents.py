@@ -26,14 +26,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "subagents: each subagent gets the full budget again",
-        "actors/runtime/subagent_opening.py:_inherited_values",
+        "actors/runtime/opening.py:_inherited_values",
         "(tenant, shared, None if shared is None else shared.remaining)",
         "(tenant, shared, actors.state.budget)",
         (BUDGETS,),
     ),
     Mutation(
         "subagents: concurrent subagents do not share the budget",
-        "actors/runtime/subagent_opening.py:SubagentOpener.__call__",
+        "actors/runtime/opening.py:SubagentOpener.__call__",
         "session._lifecycle.configuration.shared = shared",
         "",
         (BUDGETS,),
@@ -61,14 +61,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "subagents: they may be nested to any depth",
-        "actors/runtime/subagent_opening.py:SubagentOpener.__call__",
+        "actors/runtime/opening.py:SubagentOpener.__call__",
         "parent.spec.depth >= self._max_depth",
         "parent.spec.depth >= 16",
         (SUBAGENTS,),
     ),
     Mutation(
         "subagents: without an approver, every call is approved",
-        "actors/runtime/subagent_opening.py:_deny_all",
+        "actors/runtime/opening.py:_deny_all",
         "return False",
         "return True",
         (SUBAGENTS,),
@@ -96,7 +96,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "subagents: a session open at the runtime's end is not ended in order",
-        "actors/runtime/closing.py:_log_end",
+        "actors/runtime/session_actors.py:_log_end",
         "session.actors or session.activate()",
         "session.activate()",
         (ENDS,),
