@@ -30,7 +30,7 @@ from actors.runtime.session_actors import prepare_change
 from actors.runtime.validation import check_nonnegative
 from actors.session.commands import Cancel, Configure, GetState, Switch
 from actors.session.pending import HostCompaction, HostRewind
-from actors.session.preview import preview_of
+from actors.session.requests import preview_of
 from actors.session.resolutions import build_host_call
 from actors.session.streams import AnswerSink, TextStream
 from actors.session.user_input import UserInput

@@ -51,8 +51,8 @@ from actors.runtime.session_host import SessionHost
 from actors.runtime.validation import SessionConfig, SessionFields
 from actors.scheduler.children import ParentCall
 from actors.session.configuration import Configuration
-from actors.session.imported import initial_history, opened_event
 from actors.session.pending import PendingAsks
+from actors.session.user_input import initial_history, opened_event
 from actors.tools import Toolset
 from actors.tools.context import SubagentOptions
 from actors.tools.toolsets import SessionTools

@@ -21,13 +21,11 @@ from actors.kernel import Context
 from actors.ledger.ledger_actor import StopRecording
 from actors.session.commands import EndWritten, Finished, SessionCommand
 from actors.session.driver import TurnDriver
-from actors.session.held_changes import HeldChanges
-from actors.session.inflight import SessionRefs
+from actors.session.held_changes import HeldChanges, rewind
+from actors.session.inflight import SessionLedger, SessionRefs
 from actors.session.pending import HostCall, HostRewind, PendingAsks, Resolve, Submit
 from actors.session.recovery import Recovery
 from actors.session.resolutions import record
-from actors.session.rewinding import rewind
-from actors.session.session_ledger import SessionLedger
 
 SessionContext: TypeAlias = Context[SessionCommand]
 

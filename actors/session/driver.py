@@ -33,10 +33,7 @@ from actors.core.values.progress import Cause
 from actors.errors import ConfigError
 from actors.provider.choosing import Affinity, MemberSelector
 from actors.scheduler.scheduler_actor import CloseCalls
-from actors.session.compaction_turns import CompactionTurns
 from actors.session.compactor import Compactor
-from actors.session.handing_over import HandoverSteps
-from actors.session.host_calls import run_host_call
 from actors.session.inflight import AskInFlight, AskTotals, stopped_outcome
 from actors.session.instructions import (
     AGAIN,
@@ -48,10 +45,10 @@ from actors.session.instructions import (
 )
 from actors.session.pending import HostCall, HostCompaction, PendingAsks
 from actors.session.requests import TurnRequests
-from actors.session.served import ServedTurn, with_endpoint_change
+from actors.session.separate_turns import CompactionTurns, run_host_call
 from actors.session.steps import TurnSteps
-from actors.session.tool_changes import ToolChanges
-from actors.session.turn_log import TurnLog
+from actors.session.turn_changes import HandoverSteps, ToolChanges
+from actors.session.turn_log import ServedTurn, TurnLog, with_endpoint_change
 from actors.telemetry import logger
 
 

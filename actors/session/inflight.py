@@ -1,4 +1,9 @@
-"""Define the values that the turns of an ask in flight share, and the totals of the ask so far."""
+"""Define the values that the turns of an ask in flight share, and the totals of the ask so far.
+
+The session keeps a copy of its ledger: the newest snapshot that it received from the ledger actor. Every reply of the
+ledger actor contains a snapshot, so a turn renders its requests without a query. An event that bypasses the session,
+such as a late result, makes the snapshot outdated. The ledger then rejects the seal and replies with a newer snapshot.
+"""
 
 from collections.abc import Callable, Iterator
 from contextvars import Context as Variables
@@ -9,7 +14,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from actors.adapters.request import Request
-from actors.core.log.events import FormatRequested, TurnPaused
+from actors.core.ledger import Ledger
+from actors.core.log.events import FormatRequested, RequestSent, TurnPaused
 from actors.core.policy.routing import Pool, SkippedMember
 from actors.core.schemas.repair import Repair, RepairMode
 from actors.core.session.publishing import AskFold
@@ -32,7 +38,7 @@ from actors.journal.commands import JournalCommand
 from actors.journal.log import Generation, LogWriter
 from actors.kernel import Context, Ref
 from actors.kernel.variables import call_with_variables
-from actors.ledger.ledger_actor import LedgerCommand
+from actors.ledger.ledger_actor import LedgerCommand, LedgerSnapshot, Recorded, SealResults, Snapshot
 from actors.provider.answers import Answer, Generated
 from actors.provider.budgets import Demand, Share
 from actors.provider.resolver import Resolver, expected_tokens, used_up_limit
@@ -40,10 +46,43 @@ from actors.renderer.renderer_actor import RendererCommand
 from actors.scheduler.scheduler_actor import SchedulerCommand
 from actors.session.configuration import ActiveConfig
 from actors.session.output import Output, output_of_schema
-from actors.session.session_ledger import SessionLedger
 
 Stop: TypeAlias = Callable[[Context[Any]], None]  # Any: any actor may call this
 """Stops the running step. Called in a handler of the actor that cancels the ask."""
+
+
+class SessionLedger:
+    """A session's copy of its ledger. After a crash, a new instance starts with the ledger that the log contains."""
+
+    __slots__ = ("_ref", "snapshot")
+
+    def __init__(self, ref: Ref[LedgerCommand], ledger: Ledger) -> None:
+        self._ref = ref
+        self.snapshot: LedgerSnapshot = LedgerSnapshot(ledger)
+
+    @property
+    def latest(self) -> Ledger:
+        """The newest ledger that the session has received."""
+        return self.snapshot.ledger
+
+    def keep_newer(self, snapshot: LedgerSnapshot) -> None:
+        """Keep a snapshot if it is newer than the current snapshot."""
+        if snapshot.version > self.snapshot.version:
+            self.snapshot = snapshot
+
+    async def query(self) -> Ledger:
+        """Query the current ledger, including events that are still being written."""
+        self.keep_newer(await self._ref.ask(Snapshot()))
+        return self.latest
+
+    async def seal(self, event: RequestSent, snapshot: LedgerSnapshot) -> bool:
+        """Log that a request is sent. Return False and log nothing if the ledger has changed since `snapshot`."""
+        answer = await self._ref.ask(SealResults(event, snapshot.version))
+        if isinstance(answer, Recorded):
+            self.keep_newer(answer.snapshot)
+            return True
+        self.keep_newer(answer)
+        return False
 
 
 class SessionRefs(Struct, frozen=True):

@@ -23,8 +23,7 @@ from actors.kernel import Context
 from actors.scheduler.scheduler_actor import CloseCalls, RunBatch, StopBatch
 from actors.scheduler.views import TurnView
 from actors.session.configuration import ActiveConfig
-from actors.session.inflight import SessionRefs
-from actors.session.session_ledger import SessionLedger
+from actors.session.inflight import SessionLedger, SessionRefs
 
 INTERRUPTED = "the session was restarted during the ask; check the session's history, then ask again"
 

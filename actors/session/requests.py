@@ -3,36 +3,46 @@
 The rounds of a turn and the requests for summaries (`actors.session.compactor`) use this module. A request is rendered
 from the newest ledger snapshot that the session has received. If the ledger has changed before the request is logged,
 the request is rendered again.
+
+After the provider rejected optional parameters or attachments, the next request omits them. All sessions on the same
+binding share the learned omissions of parameters.
+
+The preview of an ask is the request that the ask would send, and its losses. Nothing is sent.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 
 from msgspec import Struct
 
 from actors.adapters.failure import Failure
-from actors.adapters.request import Request
+from actors.adapters.request import Request, Settings
 from actors.core.history.history import History
 from actors.core.lanes.lane import Rendered, results_to_seal
+from actors.core.lanes.preview import Preview
 from actors.core.ledger import Ledger
 from actors.core.log.events import EpochBegan, OmittedParameter, RequestSent
+from actors.core.render import attachment_names_since
+from actors.core.session.state import SessionState
 from actors.core.settings.asking import Asked
 from actors.core.settings.values import ToolChoiceSetting
 from actors.core.stream_events.round_events import RequestRenderedEvent
 from actors.core.stream_events.sink import Sink
 from actors.core.turn.steps import MediaRefused
-from actors.core.values.progress import Cause, RefusedRequest
+from actors.core.turn.turn import PARAMETER_REFUSALS
+from actors.core.values.progress import Cause, RefusalKind, RefusedRequest
 from actors.errors import KernelError
 from actors.kernel import Ref
 from actors.ledger.ledger_actor import LedgerSnapshot
 from actors.provider.answers import Generated
 from actors.provider.backend import ResolvedBackend
 from actors.provider.provider_actor import Abort, ProviderCommand
+from actors.provider.resolver import compaction_limit
 from actors.provider.rounds import Generate
 from actors.renderer.renderer_actor import Invalidate, Render
+from actors.session.configuration import ActiveConfig
 from actors.session.inflight import AskInFlight
-from actors.session.refusals import record_omissions, refused_media, refused_parameters
 from actors.telemetry import logger
 
 
@@ -203,3 +213,103 @@ class TurnRequests:
             refusal = RefusedRequest(binding, "media", failure.message, ("media",))
             self.ask.tally.refusals.append(refusal)
         return media
+
+
+def refused_parameters(
+    failure: Failure,
+    omitted: Sequence[OmittedParameter],
+    refusals: int,
+    build: Callable[[tuple[OmittedParameter, ...]], Request],
+) -> tuple[OmittedParameter, ...]:
+    """Return the rejected parameters to omit from the next request; none if omitting them would not change it.
+
+    Args:
+        failure: The failure of the request.
+        omitted: The parameters that the request already omits.
+        refusals: Number of earlier rejections of this request.
+        build: Returns the request with the given omissions.
+    """
+    parameter = failure.parameter
+    if parameter is None or refusals >= PARAMETER_REFUSALS:
+        return ()
+    known = {omission.name for omission in omitted}
+    new = [OmittedParameter(name, parameter.is_value) for name in parameter.settings if name not in known]
+    before, after = build(tuple(omitted)), build((*omitted, *new))
+    if (before.path, before.body) == (after.path, after.body):
+        return ()
+    return tuple([omission for omission in new if omission.name in after.omitted])
+
+
+def record_omissions(
+    backend: ResolvedBackend, settings: Settings, omissions: Sequence[OmittedParameter], why: str
+) -> RefusedRequest:
+    """Record rejected parameters, so that later requests to the backend's binding omit them.
+
+    Return the description of the rejected request for the ask's result.
+    """
+    backend.facts.learn(omissions, settings, why)
+    for omission in omissions:
+        logger.parameter_refused(backend.binding, omission.name, is_value=omission.only_value)
+    names = tuple([omission.name for omission in omissions])
+    kind: RefusalKind = "schema" if all(name.startswith("schema_") for name in names) else "parameter"
+    return RefusedRequest(backend.binding, kind, why, names)
+
+
+def refused_media(
+    failure: Failure, cause: Cause, body: bytes, history: History, ledger: Ledger, start: int
+) -> MediaRefused | None:
+    """Return the attachments that the provider rejected; None if the request contains no attachments.
+
+    Args:
+        failure, cause: The failure of the request.
+        body: The request's body.
+        history, ledger: The inputs from which the request was rendered.
+        start: Index of the first message that no answered request contained. If the failure names no attachment, the
+            attachments of this message and of later messages may be the cause.
+    """
+    # Imported lazily, because few requests are rejected.
+    from actors.adapters.refused_parts import media_parts, named_media
+
+    parts = media_parts(body)
+    if not parts:
+        return None
+    fresh = attachment_names_since(history, ledger, start)
+    named = named_media(f"{failure.place or ''} {failure.message}", parts)
+    names = dict.fromkeys(part.name for part in parts)
+    others = [name for name in names if name in fresh] or list(names)
+    return MediaRefused(failure.message, named, tuple([name for name in others if name not in named]), cause)
+
+
+def preview_of(
+    rendered: Rendered,
+    backend: ResolvedBackend,
+    target: str,
+    session: tuple[SessionState, Ledger, ActiveConfig],
+    settings: Asked | None,
+) -> Preview:
+    """Return the preview of an ask with these settings, from a rendered transcript.
+
+    Args:
+        rendered: The transcript, rendered for the binding of `backend`.
+        backend: The backend that would receive the request.
+        target: The target of the ask.
+        session: The state, the ledger and the configuration of the session.
+        settings: The settings of the ask; None for the defaults.
+    """
+    state, ledger, active_config = session
+    resolver = active_config.resolver
+    choice = settings.tool_choice if settings else None
+    omitted = backend.omissions(choice, settings)
+    request = backend.request(rendered, state.session, choice, settings, omitted)
+    return Preview(
+        backend.binding,
+        request.body,
+        rendered.report,
+        dict(rendered.report.losses) | dict.fromkeys(request.losses, 1),
+        rendered._before,
+        request.assumed,
+        compaction_limit(resolver, state, ledger, backend.binding, state.history.length) is not None,
+        active_config.exhausted_budget(state, target) or "",
+        resolver.pool(target).skipped,
+        resolver.known_window(backend.binding),
+    )

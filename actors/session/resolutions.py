@@ -30,9 +30,8 @@ from actors.journal.pages import LogPages
 from actors.scheduler.calls import external_ends
 from actors.scheduler.scheduler_actor import CheckCall, EndCalls
 from actors.session.commands import ResolutionRecorded
-from actors.session.inflight import SessionRefs
+from actors.session.inflight import SessionLedger, SessionRefs
 from actors.session.pending import Decision, HostCall, Resolutions, Resolve
-from actors.session.session_ledger import SessionLedger
 from actors.tools import Tool
 
 V = TypeVar("V")

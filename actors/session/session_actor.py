@@ -24,7 +24,6 @@ from actors.errors import ActorsError, SessionClosed, SessionError
 from actors.journal.log import Generation, LogWriter, Replay
 from actors.kernel import Actor, Context, Reply
 from actors.provider.choosing import Affinity
-from actors.session.admission import rejection
 from actors.session.child_tasks import ChildTasks
 from actors.session.commands import (
     Cancel,
@@ -38,16 +37,13 @@ from actors.session.commands import (
     Switch,
 )
 from actors.session.configuration import ActiveConfig
-from actors.session.deadline import Deadline
 from actors.session.driver import TurnDriver
-from actors.session.held_changes import HeldChanges
-from actors.session.inflight import AskInFlight, SessionRefs
+from actors.session.held_changes import HeldChanges, open_turn_error
+from actors.session.inflight import AskInFlight, SessionLedger, SessionRefs
+from actors.session.limits import Deadline, QueueLimits, rejection
 from actors.session.pending import HostRewind, NoSink, PendingAsks, Resolve, Submit
-from actors.session.queue_limits import QueueLimits
 from actors.session.recovery import Recovery
 from actors.session.repeats import RepeatedAsks
-from actors.session.rewinding import open_turn_error
-from actors.session.session_ledger import SessionLedger
 
 
 class SessionActor(Actor[SessionCommand]):

@@ -1,10 +1,13 @@
 """Log when a turn starts, pauses and ends, and measure how long the turn runs.
 
-The turn driver, compactions and host calls (`actors.session.host_calls`) use this module. When the last event of an ask
-is durable, the result of the ask is stored for its caller.
+The turn driver and separate turns (`actors.session.separate_turns`) use this module. When the last event of an ask is
+durable, the result of the ask is stored for its caller. `ServedTurn` is the outcome of a turn whose end is not logged
+yet.
 """
 
 import anyio
+from msgspec import Struct
+from msgspec.structs import replace
 
 from actors.core.log.events import ApprovalAsked, TurnEnded, TurnPaused, TurnStarted, TurnStatus
 from actors.core.session.awaiting import digest, paused_result, pending_calls
@@ -98,3 +101,28 @@ class TurnLog:
     def _elapsed_seconds(self) -> float:
         """Seconds since the turn began or resumed."""
         return anyio.current_time() - self._began
+
+
+class ServedTurn(Struct, frozen=True):
+    """The outcome of a turn.
+
+    Args:
+        binding: The binding that served the turn.
+        step: The last step of the turn.
+        sent_bytes: Size of the turn's last transcript, in bytes.
+    """
+
+    binding: Binding
+    step: CloseStep | AwaitStep
+    sent_bytes: int = 0
+
+
+def with_endpoint_change(step: CloseStep | AwaitStep, old: Binding, new: Binding) -> CloseStep | AwaitStep:
+    """Return the last step of a resumed turn, with a note if the base URL has changed.
+
+    If the URL changed during the pause and the turn failed, the step's reason names both URLs.
+    """
+    if isinstance(step, CloseStep) and step.status == "failed" and old.endpoint != new.endpoint:
+        moved = f"the turn began at {old.endpoint} in dialect {new.dialect!r} and continued at {new.endpoint}"
+        return replace(step, why=f"{step.why} ({moved})")
+    return step

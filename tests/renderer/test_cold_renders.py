@@ -20,7 +20,7 @@ from actors.core.session.lanes import Lanes
 from actors.core.values.content import Message, Text
 from actors.errors import CompactionFailed
 from actors.renderer.renderer_actor import MAX_UNSLICED
-from actors.session import compactor, imported
+from actors.session import compactor, user_input
 from actors.testing import SERVER_ERROR, Say, Turn
 from tests.commands.at_scale import extent
 from tests.runtime.polls import counting_polls
@@ -123,10 +123,10 @@ async def test_long_imports_are_read_in_a_thread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     read, filed = list[threading.Thread](), list[threading.Thread]()
-    monkeypatch.setattr(imported, "_pack_history", recording_thread(read, imported._pack_history))
+    monkeypatch.setattr(user_input, "_pack_history", recording_thread(read, user_input._pack_history))
     monkeypatch.setattr(export_file, "import_logs", recording_thread(filed, export_file.import_logs))
     async with runtime_with(a=openai(Turn(Say("No.")))) as runtime:
-        for many in (2, imported.LONG, imported.LONG + 1):
+        for many in (2, user_input.LONG, user_input.LONG + 1):
             session = await runtime.open("a", messages=[*history(many).since(0)])
             assert (await session.history()).length == many
         few = await runtime.open("a")

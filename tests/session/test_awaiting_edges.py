@@ -17,7 +17,7 @@ from actors.journal.storage import Appended, Entry
 from actors.journal.storage.memory import MemoryStorage
 from actors.kernel import Ref
 from actors.runtime.handle import Session
-from actors.session.deadline import Deadline
+from actors.session.limits import Deadline
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool
 from tests.runtime.test_rebuild import UnknownCommand

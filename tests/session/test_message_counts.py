@@ -19,7 +19,7 @@ from actors.ledger.ledger_actor import Record
 from actors.renderer.renderer_actor import AdoptedLanes
 from actors.runtime.runtime import Runtime
 from actors.session.held_changes import HeldChanges
-from actors.session.session_ledger import SessionLedger
+from actors.session.inflight import SessionLedger
 from actors.testing import Call, Say, Turn
 from tests.runtime_support import Gate, log, openai, runtime_with
 from tests.scripted import scripted

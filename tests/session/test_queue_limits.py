@@ -10,7 +10,7 @@ from actors.core.stream_events.results import AskResult
 from actors.errors import QueueFull
 from actors.events import ApprovalDecision
 from actors.runtime.handle import Session
-from actors.session.queue_limits import QueueLimits
+from actors.session.limits import QueueLimits
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, tool
 from tests.runtime_support import Gate, bodies, openai

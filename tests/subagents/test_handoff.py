@@ -11,7 +11,7 @@ from actors.config import PoolSettings
 from actors.core.log.call_events import Returned
 from actors.core.log.events import AskStarted, LogEvent, SwitchApplied, TurnEnded, TurnStarted
 from actors.errors import ConfigError
-from actors.session.handing_over import HANDOVERS
+from actors.session.turn_changes import HANDOVERS
 from actors.testing import SERVER_ERROR, Call, Say, Turn
 from actors.tools.tool import Handover
 from tests.runtime_support import (

@@ -171,7 +171,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "spending: a session without remaining budget accepts asks",
-        "actors/session/admission.py:rejection",
+        "actors/session/limits.py:rejection",
         'phase == "idle"',
         'phase == "ended"',
         (SPENDING,),

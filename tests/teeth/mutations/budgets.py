@@ -75,14 +75,14 @@ MUTATIONS = (
     ),
     Mutation(
         "budgets: a preview does not report an exhausted budget",
-        "actors/session/preview.py:preview_of",
+        "actors/session/requests.py:preview_of",
         'active_config.exhausted_budget(state, target) or ""',
         '""""""',
         (USED_UP,),
     ),
     Mutation(
         "budgets: a preview does not report a compaction before the ask",
-        "actors/session/preview.py:preview_of",
+        "actors/session/requests.py:preview_of",
         "compaction_limit(*...) is not None",
         "False",
         (SUMMARY,),

@@ -5,7 +5,7 @@ from tests.teeth.mutations.mutation import Mutation
 RULES, COMPACTOR, TURNS = (
     "actors/core/history/compaction.py",
     "actors/session/compactor.py",
-    "actors/session/compaction_turns.py",
+    "actors/session/separate_turns.py",
 )
 STATE, TURN = "actors/core/session/state.py", "actors/core/turn/turn.py"
 LANES = "actors/core/session/lanes.py"

@@ -31,7 +31,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "session: the snapshot in the answer to a seal is ignored",
-        "actors/session/session_ledger.py:SessionLedger.seal",
+        "actors/session/inflight.py:SessionLedger.seal",
         "self.keep_newer(answer.snapshot)",
         "pass",
         COUNTS,
@@ -45,7 +45,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "session: an older snapshot replaces a newer one",
-        "actors/session/session_ledger.py:SessionLedger.keep_newer",
+        "actors/session/inflight.py:SessionLedger.keep_newer",
         "snapshot.version > self.snapshot.version",
         "True",
         ("tests/session/test_message_counts.py::test_the_session_keeps_the_newest_snapshot_of_its_ledger",),

@@ -183,7 +183,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "loop lag: many messages are imported in the loop's thread",
-        "actors/session/imported.py:initial_history",
+        "actors/session/user_input.py:initial_history",
         "len(items) > LONG",
         "False",
         (f"{COLD}::test_long_imports_are_read_in_a_thread",),

@@ -38,14 +38,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "refusals: parameters are omitted from one request without a limit",
-        "actors/session/refusals.py:refused_parameters",
+        "actors/session/requests.py:refused_parameters",
         "parameter is None or refusals >= PARAMETER_REFUSALS",
         "parameter is None",
         (PARAMETERS,),
     ),
     Mutation(
         "refusals: a request is repeated unchanged",
-        "actors/session/refusals.py:refused_parameters",
+        "actors/session/requests.py:refused_parameters",
         "(before.path, before.body) == (after.path, after.body)",
         "False",
         (PARAMETERS,),

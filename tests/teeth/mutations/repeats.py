@@ -121,7 +121,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "repeats: a compaction by the program ends an interrupted ask",
-        "actors/session/compaction_turns.py:CompactionTurns.compact",
+        "actors/session/separate_turns.py:CompactionTurns.compact",
         "0 if is_host_request else state.asks",
         "state.asks",
         (f"{HERE}::test_a_compaction_does_not_end_an_interrupted_ask",),

@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 STATE, ENDS = "actors/core/session/state.py", "actors/core/history/turn_ends.py"
-SESSION, REWINDING = "actors/session/session_actor.py", "actors/session/rewinding.py"
+SESSION, REWINDING = "actors/session/session_actor.py", "actors/session/held_changes.py"
 CORE, SESSIONS = "tests/core/test_rewind.py", "tests/session/test_rewind.py"
 
 MUTATIONS = (
@@ -114,7 +114,7 @@ MUTATIONS = (
     ),
     Mutation(
         "rewinding: an exhausted budget blocks a rewind",
-        "actors/session/admission.py:rejection",
+        "actors/session/limits.py:rejection",
         "phase == 'idle' and not is_rewind and ...",
         "phase == 'idle' and ...",
         (f"{SESSIONS}::test_a_rewind_works_when_the_budget_is_used_up",),

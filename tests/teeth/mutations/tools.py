@@ -34,7 +34,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "call_tool: a tool's progress is not shown",
-        "actors/session/host_calls.py:run_host_call",
+        "actors/session/separate_turns.py:run_host_call",
         "RunBatch(*..., view, **..., approved=True)",
         "RunBatch(*..., **..., approved=True)",
         ("tests/session/test_call_tool.py",),

@@ -149,7 +149,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "call_tool: the program is asked to approve its own call",
-        "actors/session/host_calls.py:run_host_call",
+        "actors/session/separate_turns.py:run_host_call",
         "RunBatch(*..., **..., approved=True)",
         "RunBatch(*..., **...)",
         (
@@ -158,7 +158,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "call_tool: its call uses no id, so the next one has the same",
-        "actors/session/host_calls.py:run_host_call",
+        "actors/session/separate_turns.py:run_host_call",
         "RoundEnded(turn, 1, pack(said), calls=1)",
         "RoundEnded(turn, 1, pack(said), calls=0)",
         (
@@ -324,7 +324,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "awaiting: a resumed turn has its full time again",
-        "actors/session/deadline.py:Deadline.start_timer",
+        "actors/session/limits.py:Deadline.start_timer",
         "0.0 if state.pause is None else state.pause.awaited.ask_so_far.seconds",
         "0.0",
         ("tests/session/test_awaiting_edges.py::test_a_resumed_turn_has_the_rest_of_its_time_limit",),
