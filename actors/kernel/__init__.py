@@ -6,8 +6,7 @@ handler is a plain function, often called by the sender. `docs/reference/semanti
 
 from actors.kernel.actor import Actor, Context
 from actors.kernel.cell import Group, Restart
-from actors.kernel.mailbox import MailboxFull
-from actors.kernel.message import Command, Query, Reply
+from actors.kernel.message import Command, MailboxFull, Query, Reply
 from actors.kernel.receiver import Child
 from actors.kernel.ref import Ref
 from actors.kernel.subscription import LostItems, Subscription

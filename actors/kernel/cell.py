@@ -21,12 +21,10 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from actors.errors import ActorFailed
-from actors.kernel.account import Reason, State
 from actors.kernel.actor import Actor, Context
-from actors.kernel.mailbox import BoundedQueue
-from actors.kernel.message import NO_REPLY, Command
+from actors.kernel.message import NO_REPLY, BoundedQueue, Command
 from actors.kernel.receiver import C, Receiver
-from actors.kernel.shared import SystemState
+from actors.kernel.shared import Reason, State, SystemState
 
 AnyCell: TypeAlias = "Cell[Any]"  # Any: the kernel serves cells of every protocol; refs carry the type
 

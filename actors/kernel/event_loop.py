@@ -6,8 +6,12 @@ streams lose items under native cancellation, so frequent waits are implemented 
 
 A queue that uses waiters is safe under every form of cancellation, because a wake-up carries no item. The woken task
 takes the item from the queue when it runs. If the task is cancelled before it runs, the item stays for the next task.
+
+A forked child process has neither the loops nor the other threads of its parent, so state of modules that depends on
+them is reset after a fork.
 """
 
+import os
 import sys
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context
@@ -17,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import anyio
 from msgspec import Struct
 
-if TYPE_CHECKING:  # a program imports only the event loop library that it uses
+if TYPE_CHECKING:
     import asyncio
 
     import trio
@@ -217,3 +221,12 @@ def _trio_interface(token: "trio.lowlevel.TrioToken") -> EventLoop:
         cancelled=trio.Cancelled,
         protect=trio.lowlevel.enable_ki_protection,
     )
+
+
+def reset_after_fork(reset: Callable[[], None]) -> None:
+    """Call `reset` in every child process that is forked from now on, before any other code runs there.
+
+    `reset` must not acquire a lock, because the thread that would release the lock may not exist in the child.
+    """
+    if hasattr(os, "register_at_fork"):  # Windows does not fork
+        os.register_at_fork(after_in_child=reset)

@@ -22,8 +22,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from actors.errors import KernelError, WrongEventLoop
-from actors.kernel.event_loop import event_loop
-from actors.kernel.forking import reset_after_fork
+from actors.kernel.event_loop import event_loop, reset_after_fork
 
 R = TypeVar("R")
 Backend: TypeAlias = Literal["asyncio", "trio"]

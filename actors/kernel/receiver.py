@@ -2,10 +2,13 @@
 
 A process may have a hundred thousand idle actors. So the objects that only a busy actor needs (queues, watchers,
 waiters) are created on demand and dropped soon after. `dispatch` decides when a handler runs.
+
+Handlers and children of actors run in the system's own context variables, so that the variables of one caller do not
+reach another. Host code runs with the variables of its caller, even if an actor calls that code.
 """
 
 from collections.abc import Callable
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from functools import partial
 from math import inf
 from typing import Any, Generic, TypeVar
@@ -13,14 +16,13 @@ from typing import Any, Generic, TypeVar
 from msgspec import Struct
 
 from actors.errors import ActorStopped, AskTimeout, ShuttingDown
-from actors.kernel.account import State
 from actors.kernel.dispatch import STRETCH
 from actors.kernel.event_loop import Scope, wake
-from actors.kernel.mailbox import BoundedQueue
-from actors.kernel.message import NO_REPLY, Command, prepare_to_send
-from actors.kernel.shared import SystemState
+from actors.kernel.message import NO_REPLY, BoundedQueue, Command, prepare_to_send
+from actors.kernel.shared import State, SystemState
 
 C = TypeVar("C", bound=Command, contravariant=True)
+R = TypeVar("R")
 
 
 class Child:
@@ -224,3 +226,13 @@ class Receiver(Struct, Generic[C], eq=False):
 
     def on_childless(self) -> None:
         """Continue a stop or restart, because the last child has ended."""
+
+
+def call_with_variables(variables: Context, work: Callable[[], R]) -> R:
+    """Return the result of `work()`, run with a copy of these variables. Variables that `work` sets are discarded.
+
+    If a child task of an actor calls this, queries in `work` still count as queries of that child.
+    """
+    context = variables.copy()
+    context.run(current.set, current.get())
+    return context.run(work)

@@ -13,8 +13,16 @@ from anyio.lowlevel import checkpoint
 
 from actors.errors import AskOrderError
 from actors.kernel.event_loop import Waiter, wake
-from actors.kernel.mailbox import MailboxFull
-from actors.kernel.message import NO_REPLY, ErrorReply, Query, R, Reply, attach_reply, prepare_to_send
+from actors.kernel.message import (
+    NO_REPLY,
+    ErrorReply,
+    MailboxFull,
+    Query,
+    R,
+    Reply,
+    attach_reply,
+    prepare_to_send,
+)
 from actors.kernel.receiver import C, Receiver, current_child
 
 

@@ -1,17 +1,147 @@
-"""Hold the state that all actors of a system share: the event loop, the counters, the deadlines and the dispatcher."""
+"""Hold the state that all actors of a system share: the event loop, the counters, the deadlines and the dispatcher.
 
+Every message sent to an actor is in exactly one state: handled, dead, queued or running. So `sent = handled + dead +
+queued + running` always holds. An unhandled message is recorded as a dead letter, and a rejected message counts as
+dead. An ask is a query whose caller waits for the answer. It is counted as answered or unanswered when it ends.
+
+One heap and one task manage all deadlines of a system, instead of a cancel scope per message. Most deadlines are
+withdrawn long before they pass, because the query is answered. A withdrawn timer stays in the heap. The heap is rebuilt
+when most of its timers are withdrawn, so its size stays proportional to the number of pending timers.
+"""
+
+import heapq
+import itertools
+from collections import Counter, deque
 from collections.abc import Callable
 from contextvars import Context, copy_context
+from math import inf
 from random import Random
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct, field
 
 from actors.interrupts import is_group
-from actors.kernel.account import Account
-from actors.kernel.deadlines import Deadlines
 from actors.kernel.dispatch import Dispatcher
 from actors.kernel.event_loop import Changes, EventLoop, event_loop
 from actors.kernel.tasks import OnEnd, Tasks, Work
+
+State: TypeAlias = Literal["running", "restarting", "stopping", "stopped", "faulted"]
+"""The state of an actor. A `faulted` actor crashed too often and is not restarted."""
+Reason: TypeAlias = Literal["stopped", "expired", "overflow", "unhandled", "poison", "draining"]
+"""The reason why a message was not handled.
+
+`stopped`: the receiver had ended, or ended before it handled the message. `expired`: the query's deadline passed.
+`overflow`: the mailbox was full and the sender did not wait. `unhandled`: the receiver crashed too often. `poison`:
+the handler raised. `draining`: the system was shutting down.
+"""
+RECENT_LETTERS = 256  # maximum number of dead letters that are kept
+_SMALL = 64  # the heap is not rebuilt for this number of withdrawn timers or fewer
+
+
+class DeadLetter(Struct, frozen=True):
+    """A record of one unhandled message: the receiver's name, the message's type, and the reason.
+
+    The message itself is dropped, because it may be large or private.
+    """
+
+    actor: str
+    message: str
+    reason: Reason
+
+
+class Account(Struct):
+    """The counters of a system, its latest dead letters, and the number of dead letters by reason.
+
+    `queued` and `running` are set only in the result of `System.counts`. `running` is 1 if `counts` was called by a
+    handler, otherwise 0. `unanswered` counts asks that failed, timed out or were cancelled.
+    """
+
+    recent: deque[DeadLetter] = field(default_factory=lambda: deque(maxlen=RECENT_LETTERS))
+    dead: Counter[Reason] = field(default_factory=Counter[Reason])
+    sent: int = 0
+    handled: int = 0
+    queued: int = 0
+    running: int = 0
+    asked: int = 0
+    answered: int = 0
+    unanswered: int = 0
+
+    def record_dead_letter(self, actor: str, message: object, reason: Reason) -> None:
+        """Record `message` as a dead letter. `actor` is the name of the receiver."""
+        self.dead[reason] += 1
+        self.recent.append(DeadLetter(actor, type(message).__name__, reason))
+
+    def record_rejection(self, actor: str, message: object, reason: Reason) -> None:
+        """Record a message that an actor rejected. It counts as sent and as dead."""
+        self.sent += 1
+        self.record_dead_letter(actor, message, reason)
+
+    @property
+    def pending(self) -> int:
+        """Number of asks that have not ended."""
+        return self.asked - self.answered - self.unanswered
+
+    @property
+    def is_balanced(self) -> bool:
+        """True if `sent` equals the sum of the handled, dead, queued and running messages."""
+        known = self.handled + self.dead.total() + self.queued + self.running
+        return self.sent == known and self.pending >= 0
+
+
+class Timer(Struct, eq=False):
+    """A scheduled action. `action` becomes None when the action runs or is withdrawn."""
+
+    action: Callable[[], None] | None
+
+
+class Deadlines:
+    """A schedule of actions, each to be called at a given time.
+
+    Actions for the same time are called in the order in which they were added. `pending` is the number of actions that
+    were neither called nor withdrawn.
+    """
+
+    def __init__(self, loop: EventLoop) -> None:
+        self._now, self._scope = loop.now, loop.scope
+        self._sooner = Changes(loop)
+        self._heap: list[tuple[float, int, Timer]] = []
+        self._count = itertools.count()
+        self.pending: int = 0
+
+    def call_at(self, when: float, action: Callable[[], None]) -> Timer:
+        """Call `action` at the loop time `when`, in seconds. The task that executes `run` makes the call.
+
+        `action` must not raise.
+        """
+        timer = Timer(action)
+        heapq.heappush(self._heap, (when, next(self._count), timer))
+        self.pending += 1
+        if self._heap[0][2] is timer:
+            self._sooner.notify()
+        return timer
+
+    def withdraw(self, timer: Timer) -> None:
+        """Withdraw the action of `timer`. No effect if the action has already run."""
+        if timer.action is None:
+            return
+        timer.action = None
+        self.pending -= 1
+        if len(self._heap) > 2 * self.pending + _SMALL:
+            self._heap = [entry for entry in self._heap if entry[2].action is not None]
+            heapq.heapify(self._heap)
+
+    async def run(self) -> None:
+        """Call each action at its time, until this task is cancelled."""
+        while True:
+            while self._heap and self._heap[0][0] <= self._now():
+                timer = heapq.heappop(self._heap)[2]
+                action, timer.action = timer.action, None
+                if action is not None:
+                    self.pending -= 1
+                    action()
+            with self._scope(deadline=self._heap[0][0] if self._heap else inf):
+                await self._sooner.wait_for_change()
 
 
 def _do_nothing(*_: object) -> None:

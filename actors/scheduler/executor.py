@@ -17,8 +17,8 @@ from actors.core.data.truncate import SizeLimits
 from actors.core.stats.measures import ToolMeasures
 from actors.kernel import System
 from actors.kernel.contained import ContainedTask
-from actors.kernel.deadlines import Timer
 from actors.kernel.receiver import Child, Delegate, current, current_child
+from actors.kernel.shared import Timer
 from actors.kernel.tasks import Work
 from actors.scheduler.children import NO_SUBAGENTS, OpenSubagent
 from actors.scheduler.ordering import ResourceOrder

@@ -43,7 +43,7 @@ from actors.errors import JournalError, KernelError, SessionError
 from actors.kernel import Actor, Command, Context, Query, Ref, Reply
 from actors.kernel.event_loop import Waiter, event_loop, wake
 from actors.kernel.host_code import call_host
-from actors.kernel.variables import call_with_variables
+from actors.kernel.receiver import call_with_variables
 from actors.ledger.ledger_actor import LedgerCommand, LedgerSnapshot, Record, Recorded
 from actors.scheduler.calls import GRACE, BatchContext, CallExecution
 from actors.scheduler.executor import Executor

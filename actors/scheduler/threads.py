@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from actors.core.policy.fair import FairQueue
 from actors.errors import ThreadsBusy
-from actors.kernel.forking import reset_after_fork
+from actors.kernel.event_loop import reset_after_fork
 
 LINGER = 1.0
 """Maximum seconds to wait for each idle thread to end after the last runtime has exited."""

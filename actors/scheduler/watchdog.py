@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from actors.core.stats.stats import Stalls
 from actors.kernel.contained import ContainedTask, ContainedTasks
-from actors.kernel.forking import reset_after_fork
+from actors.kernel.event_loop import reset_after_fork
 from actors.telemetry import logger
 
 LOOK = 0.25

@@ -37,7 +37,7 @@ from actors.core.values.stream import Cut, Usage
 from actors.journal.commands import JournalCommand
 from actors.journal.log import Generation, LogWriter
 from actors.kernel import Context, Ref
-from actors.kernel.variables import call_with_variables
+from actors.kernel.receiver import call_with_variables
 from actors.ledger.ledger_actor import LedgerCommand, LedgerSnapshot, Recorded, SealResults, Snapshot
 from actors.provider.answers import Answer, Generated
 from actors.provider.budgets import Demand, Share

@@ -28,7 +28,7 @@ from actors.core.values.packed import Packed
 from actors.errors import ActorsError, CompactionFailed, ConfigError, JournalError, QueueFull, SessionError
 from actors.kernel import Query
 from actors.kernel.host_code import call_host
-from actors.kernel.variables import call_with_variables
+from actors.kernel.receiver import call_with_variables
 from actors.session.output import Output
 from actors.session.records import SessionAskTracker
 

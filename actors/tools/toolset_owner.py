@@ -20,8 +20,8 @@ import anyio
 from actors.errors import ActorsError, ToolDefinitionError, ToolsetDown, ToolsetFailed
 from actors.interrupts import is_group
 from actors.kernel import System
-from actors.kernel.deadlines import Timer
 from actors.kernel.event_loop import Changes
+from actors.kernel.shared import Timer
 from actors.telemetry import logger
 from actors.tools.tool import Tool
 from actors.tools.toolset import LiveTools, OpenedTools, Toolset, ToolSource, is_tool_list

@@ -7,7 +7,7 @@ from typing import ClassVar, assert_never
 import anyio
 
 from actors.kernel import Actor, Command, Context, Query, Ref, Reply, Restart, System
-from actors.kernel.account import State
+from actors.kernel.shared import State
 
 AT_ONCE = Restart(intensity=3, period=60.0, backoff=(0.0, 0.0))
 

@@ -22,8 +22,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Unpack
 
-from actors.kernel.event_loop import Waiter, event_loop, wake
-from actors.kernel.forking import reset_after_fork
+from actors.kernel.event_loop import Waiter, event_loop, reset_after_fork, wake
 from actors.tools.mcp.options import Elicit, Elicitation, McpOptions, Sample, Sampling, check_options
 from actors.tools.toolset import OpenedTools
 from actors.tools.toolsets import ToolSource

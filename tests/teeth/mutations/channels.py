@@ -42,7 +42,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "channels: a full mailbox does not raise anyio.WouldBlock",
-        "actors/kernel/mailbox.py:MailboxFull",
+        "actors/kernel/message.py:MailboxFull",
         "WouldBlock",
         "Exception",
         (f"{CHANNELS}::test_a_full_mailbox_raises_anyios_would_block",),

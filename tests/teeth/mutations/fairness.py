@@ -23,7 +23,7 @@ TENANTS = f"{FAIR}test_a_head_start_does_not_change_the_order_of_tenants"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "forked: a child remembers its parent's threads",
-        "actors/kernel/forking.py:reset_after_fork",
+        "actors/kernel/event_loop.py:reset_after_fork",
         "os.register_at_fork(after_in_child=reset)",
         "pass",
         (FORKED,),

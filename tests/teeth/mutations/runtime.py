@@ -161,7 +161,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "leaving: native cancellation of the caller revokes it",
-        "actors/kernel/host.py:SystemHost.shut_down",
+        "actors/kernel/system.py:SystemHost.shut_down",
         "struck = raised",
         """
         struck = raised
@@ -171,7 +171,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "leaving: the host does not leave when its loop is shut down",
-        "actors/kernel/host.py:SystemHost._run",
+        "actors/kernel/system.py:SystemHost._run",
         "self._loop.cancelled",
         "ZeroDivisionError",
         (
