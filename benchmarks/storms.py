@@ -26,8 +26,7 @@ from actors.core.dialects.profiles import dialect
 from actors.core.values.identity import Binding
 from actors.kernel import Ref, System
 from actors.provider.admission import Pace
-from actors.provider.answers import Answer, BrokenAnswer, Generated
-from actors.provider.attempts import Retries
+from actors.provider.attempts import Answer, BrokenAnswer, Generated, Retries
 from actors.provider.provider_actor import ProviderActor, ProviderCommand
 from actors.provider.rounds import Endpoint, Generate
 from actors.transport import Response, Timeouts

@@ -24,7 +24,7 @@ from actors.runtime.runtime import Runtime
 
 MODULES = (
     "actors.adapters.codec",
-    "actors.provider.credentials.configured",
+    "actors.provider.configured_credentials",
     "actors.session.session_actor",
     "actors.transport.exchange",
 )

@@ -1,11 +1,12 @@
-"""Define the rules for each try of a request: headers, timeouts, retries, and the removal of secrets from failures.
+"""Define the rules for each try of a request, and the possible results of a request with its retries.
 
-A round (`actors.provider.rounds`) applies these rules. Randomness and time are arguments.
+A round (`actors.provider.rounds`) applies the rules: headers, timeouts, retries, and the removal of secrets from
+failures. Randomness and time are arguments. A round returns a complete, a broken or an aborted answer.
 """
 
 from collections.abc import Callable, Iterable
 from random import Random
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,11 +14,14 @@ from msgspec.structs import replace
 from actors.adapters.failure import Failure
 from actors.adapters.retry_after import MAX_WAIT
 from actors.core.settings.asking import Asked
+from actors.core.values.content import Message
 from actors.core.values.stream import (
     ArgumentsDelta,
     CallDone,
     CallStarted,
+    Cut,
     Finish,
+    LeftOut,
     StreamEvent,
     TextDelta,
     ThinkingDelta,
@@ -184,3 +188,74 @@ def _wait_text(seconds: float) -> str:
         return f"{seconds:.0f} s"
     hours, minutes = divmod(minutes, 60)
     return " ".join(part for part in (f"{hours} h" * bool(hours), f"{minutes} min" * bool(minutes)) if part)
+
+
+class FailedTry(Struct, frozen=True):
+    """A failed try that was followed by a retry.
+
+    Args:
+        failure: The failure.
+        wait: Seconds waited before this try.
+    """
+
+    failure: Failure
+    wait: float
+
+
+class Answer(Struct, frozen=True):
+    """The model's complete message.
+
+    Args:
+        finish: The provider's finish reason.
+        calls: Number of tool call ids that were assigned.
+        cut: Why the answer is incomplete, or None if it is complete.
+        left_out: Content of the answer that is missing from the message.
+        tried: The earlier tries, all of which failed.
+        wait: Seconds waited before the last try.
+    """
+
+    message: Message
+    usage: Usage
+    finish: str | None
+    calls: int
+    cut: Cut | None = None
+    left_out: LeftOut = ()
+    tried: tuple[FailedTry, ...] = ()
+    wait: float = 0.0
+
+
+class UnfinishedAnswer(Struct, frozen=True):
+    """The result of a request that did not yield a complete message.
+
+    Args:
+        message: The partial message, or None.
+        calls: Number of tool call ids that were assigned, including the ids of dropped calls.
+        left_out: Content of the partial answer that is missing from the message.
+        tried, wait: As in `Answer`.
+    """
+
+    message: Message | None
+    usage: Usage
+    calls: int
+    left_out: LeftOut = ()
+    tried: tuple[FailedTry, ...] = ()
+    wait: float = 0.0
+
+
+class AbortedAnswer(UnfinishedAnswer, frozen=True):
+    """The result of a request that the caller stopped."""
+
+
+class BrokenAnswer(UnfinishedAnswer, frozen=True, kw_only=True):
+    """The result of a request that failed and is not retried.
+
+    Args:
+        failure: The classified failure.
+        visible: Whether any part of the answer was already visible to the user.
+    """
+
+    failure: Failure
+    visible: bool
+
+
+Generated: TypeAlias = Answer | BrokenAnswer | AbortedAnswer

@@ -15,7 +15,7 @@ from actors.adapters.adapter import Adapter
 from actors.core.stats.measures import RequestCounts
 from actors.kernel import Actor, Child, Command, Context, Query
 from actors.provider.admission import Admission, Condition
-from actors.provider.answers import AbortedAnswer, Answer, BrokenAnswer, Generated
+from actors.provider.attempts import AbortedAnswer, Answer, BrokenAnswer, Generated
 from actors.provider.rounds import Endpoint, Generate, Round
 from actors.transport import Transport
 

@@ -25,9 +25,8 @@ from actors.core.values.identity import Binding, content_name
 from actors.core.values.stream import Usage
 from actors.errors import ConfigError, ToolDefinitionError
 from actors.kernel import Ref
-from actors.provider.backend import ResolvedBackend
+from actors.provider.backend import LearnedFacts, ResolvedBackend
 from actors.provider.budgets import SharedBudget
-from actors.provider.learned import LearnedFacts
 from actors.provider.pricing import Pricing
 from actors.provider.provider_actor import ProviderCommand
 from actors.tools import Toolset

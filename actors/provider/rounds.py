@@ -44,8 +44,18 @@ from actors.kernel import Query
 from actors.kernel.event_loop import Scope, event_loop
 from actors.kernel.host_code import is_failure
 from actors.provider.admission import Admission, Pace, Ticket
-from actors.provider.answers import AbortedAnswer, Answer, BrokenAnswer, FailedTry, Generated
-from actors.provider.attempts import Retries, SilenceTimeout, merged_headers, timeouts_of, without_secrets
+from actors.provider.attempts import (
+    AbortedAnswer,
+    Answer,
+    BrokenAnswer,
+    FailedTry,
+    Generated,
+    Retries,
+    SilenceTimeout,
+    merged_headers,
+    timeouts_of,
+    without_secrets,
+)
 from actors.provider.credentials import Credentials, Headers, Keys, OutgoingRequest, query_secrets, with_query
 from actors.telemetry import logger
 from actors.transport import Response, Timeouts, Transport

@@ -21,12 +21,11 @@ from actors.core.stats.stats import BackendStats
 from actors.core.transcript.transcript import Encoder
 from actors.core.values.identity import Binding
 from actors.kernel import Ref, System
+from actors.provider.backend import LearnedFacts
 from actors.provider.budgets import RuntimeBudgets
-from actors.provider.learned import LearnedFacts
-from actors.provider.meters import Meters
 from actors.provider.pricing import Pricing
 from actors.provider.provider_actor import ProviderCommand
-from actors.provider.providers import Providers
+from actors.provider.providers import Meters, Providers
 from actors.provider.resolver import PoolPlaces, Refuse, Resolver
 from actors.telemetry import logger
 from actors.tools import Toolset

@@ -20,8 +20,8 @@ from actors.runtime.residency import HostedSession, Residency
 from actors.runtime.session_host import SessionHost
 from actors.scheduler.children import OpenSubagent
 from actors.scheduler.executor import ToolFailure, ToolLimits
-from actors.scheduler.quarantine import Quarantine
 from actors.scheduler.threads import THREADS
+from actors.scheduler.watchdog import Quarantine
 from actors.tools.toolsets import Toolsets, ToolSource
 
 if TYPE_CHECKING:

@@ -42,9 +42,8 @@ from actors.kernel.tasks import Work
 from actors.runtime.collector import TUNING, GcPolicy, checked_policy
 from actors.runtime.session_access import SessionAccess
 from actors.runtime.validation import check_types, http_transport, load_configuration, refusal_dumps
-from actors.scheduler.quarantine import Quarantine
 from actors.scheduler.threads import THREADS
-from actors.scheduler.watchdog import LoopWatch
+from actors.scheduler.watchdog import LoopWatch, Quarantine
 from actors.telemetry import logger
 from actors.telemetry.callbacks import RuntimeTracing, guard_callback
 from actors.transport import Transport

@@ -47,7 +47,7 @@ from actors.runtime.backends import RuntimeBackends
 from actors.runtime.residency import HostedSession, Residency
 from actors.scheduler.children import OpenSubagent
 from actors.scheduler.executor import ToolFailure, ToolLimits
-from actors.scheduler.quarantine import Quarantine
+from actors.scheduler.watchdog import Quarantine
 from actors.session.pending import copy_error
 from actors.telemetry import logger
 from actors.tools.toolsets import Toolsets

@@ -22,8 +22,7 @@ from actors.kernel.shared import Timer
 from actors.kernel.tasks import Work
 from actors.scheduler.children import NO_SUBAGENTS, OpenSubagent
 from actors.scheduler.ordering import ResourceOrder
-from actors.scheduler.quarantine import Quarantine
-from actors.scheduler.watchdog import CallLabel
+from actors.scheduler.watchdog import CallLabel, Quarantine
 from actors.telemetry import logger
 
 

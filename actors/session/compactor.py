@@ -30,7 +30,7 @@ from actors.core.values.progress import Cause
 from actors.core.values.stream import Usage
 from actors.errors import Fault, KernelError
 from actors.kernel.turnstile import compute
-from actors.provider.answers import AbortedAnswer, Answer, BrokenAnswer, Generated
+from actors.provider.attempts import AbortedAnswer, Answer, BrokenAnswer, Generated
 from actors.provider.resolver import expected_tokens
 from actors.renderer.renderer_actor import Shrink
 from actors.session.requests import RequestPlan, TurnRequests

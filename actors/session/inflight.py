@@ -39,7 +39,7 @@ from actors.journal.log import Generation, LogWriter
 from actors.kernel import Context, Ref
 from actors.kernel.receiver import call_with_variables
 from actors.ledger.ledger_actor import LedgerCommand, LedgerSnapshot, Recorded, SealResults, Snapshot
-from actors.provider.answers import Answer, Generated
+from actors.provider.attempts import Answer, Generated
 from actors.provider.budgets import Demand, Share
 from actors.provider.resolver import Resolver, expected_tokens, used_up_limit
 from actors.renderer.renderer_actor import RendererCommand

@@ -35,7 +35,7 @@ from actors.core.values.progress import Cause, RefusalKind, RefusedRequest
 from actors.errors import KernelError
 from actors.kernel import Ref
 from actors.ledger.ledger_actor import LedgerSnapshot
-from actors.provider.answers import Generated
+from actors.provider.attempts import Generated
 from actors.provider.backend import ResolvedBackend
 from actors.provider.provider_actor import Abort, ProviderCommand
 from actors.provider.resolver import compaction_limit

@@ -33,7 +33,7 @@ from actors.core.values.progress import Attempt, Cause, RefusedRequest
 from actors.core.values.stream import Usage
 from actors.errors import KernelError
 from actors.ledger.ledger_actor import DurableLedger
-from actors.provider.answers import AbortedAnswer, Answer, BrokenAnswer, Generated
+from actors.provider.attempts import AbortedAnswer, Answer, BrokenAnswer, Generated
 from actors.provider.backend import ResolvedBackend
 from actors.renderer.renderer_actor import Invalidate, Render
 from actors.scheduler.scheduler_actor import CloseCalls, RunBatch, StopBatch

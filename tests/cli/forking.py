@@ -31,7 +31,7 @@ LOADED = (
     "actors.core.models.anthropic",
     "actors.core.models.openai",
     "actors.core.models.table",
-    "actors.provider.credentials.configured",
+    "actors.provider.configured_credentials",
     "actors.runtime.limits",
     "actors.runtime.hosting",
     "actors.runtime.journal_admin",

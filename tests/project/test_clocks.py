@@ -17,8 +17,8 @@ from actors import Runtime
 from actors.core.data.segments import Segments
 from actors.errors import SessionLeased
 from actors.journal.storage.sqlite import SqliteStorage
+from actors.provider.configured_credentials import Tokens
 from actors.provider.credentials import OutgoingRequest
-from actors.provider.credentials.tokens import Tokens
 from actors.strict.server import LoopbackServer
 from actors.testing import OpenAIServer, serve
 from tests.commands.killing.scenarios import COMPACTION, OTHER, TARGET, act, answer, tools

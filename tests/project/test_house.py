@@ -55,7 +55,7 @@ KNOW_VENDORS = (
         "adapters/",
         "cli/",
         "config/",
-        "provider/credentials/",
+        "provider/configured_credentials.py",
         "testing/",
         "telemetry/otel.py",
         "tools/signature.py",

@@ -17,8 +17,7 @@ from trio.testing import MockClock
 from actors.config import BackendLimits
 from actors.core.data.segments import Segments
 from actors.provider.admission import Pace
-from actors.provider.answers import Answer, BrokenAnswer, Generated
-from actors.provider.attempts import Retries
+from actors.provider.attempts import Answer, BrokenAnswer, Generated, Retries
 from actors.runtime.handle import Session
 from actors.testing import Disconnect, InjectedFault, OpenAIServer, Say, Status, Turn
 from actors.transport import HttpTransport, Response, Timeouts

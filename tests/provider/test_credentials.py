@@ -11,8 +11,8 @@ import pytest
 from actors import Runtime
 from actors.core.data.segments import Segments
 from actors.errors import CredentialFailed
+from actors.provider.configured_credentials import Tokens
 from actors.provider.credentials import Keys, OutgoingRequest
-from actors.provider.credentials.tokens import Tokens
 from actors.testing import OpenAIServer, Status, serve
 
 pytestmark = pytest.mark.anyio

@@ -23,9 +23,10 @@ from actors.core.values.content import Message, Text
 from actors.core.values.identity import Binding
 from actors.errors import ConfigError, MissingKey
 from actors.kernel import System
-from actors.provider.answers import Answer, BrokenAnswer, Generated
-from actors.provider.credentials import Credentials, Headers, Keys, OutgoingRequest, aws
-from actors.provider.credentials.aws import AwsSigner, signature_headers
+from actors.provider import configured_credentials
+from actors.provider.attempts import Answer, BrokenAnswer, Generated
+from actors.provider.configured_credentials import AwsSigner, signature_headers
+from actors.provider.credentials import Credentials, Headers, Keys, OutgoingRequest
 from actors.provider.provider_actor import ProviderActor
 from actors.provider.rounds import Endpoint, Generate
 from actors.testing import AwsKey, BedrockProfile, BedrockServer, BedrockSettings, Call, Say, Turn, serve
@@ -122,7 +123,7 @@ async def test_without_botocore_the_error_names_the_extra_to_install(monkeypatch
     def absent(name: str) -> Any:  # Any: a module
         raise ImportError(name)
 
-    monkeypatch.setattr("actors.provider.credentials.aws.import_module", absent)
+    monkeypatch.setattr("actors.provider.configured_credentials.import_module", absent)
     with pytest.raises(ConfigError, match=r"pip install \"llm-actors\[bedrock\]\""):
         await AwsSigner("us-east-1", lambda: KEYS).headers(REQUEST)
 
@@ -136,14 +137,14 @@ async def test_keys_come_from_the_aws_chain_or_their_absence_is_reported(
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
-    aws._botocore_session.cache_clear()  # so that the chain reads the new environment
+    configured_credentials._botocore_session.cache_clear()  # so that the chain reads the new environment
     with pytest.raises(MissingKey, match="AWS_ACCESS_KEY_ID"):
         await AwsSigner("us-east-1").headers(REQUEST)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDCHAIN")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s")
-    aws._botocore_session.cache_clear()
+    configured_credentials._botocore_session.cache_clear()
     made = dict(await AwsSigner("us-east-1").headers(REQUEST))
-    aws._botocore_session.cache_clear()
+    configured_credentials._botocore_session.cache_clear()
     assert "Credential=AKIDCHAIN/" in made["authorization"]
 
 

@@ -27,8 +27,7 @@ from actors.core.values.identity import Binding
 from actors.errors import ProviderFailed
 from actors.kernel.system import System
 from actors.provider.admission import Pace
-from actors.provider.answers import Answer, BrokenAnswer, Generated
-from actors.provider.attempts import Retries
+from actors.provider.attempts import Answer, BrokenAnswer, Generated, Retries
 from actors.provider.provider_actor import Abort, Counters, ProviderActor
 from actors.provider.rounds import LINGER, Endpoint, Generate
 from actors.strict.server import LoopbackServer

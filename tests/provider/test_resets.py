@@ -15,8 +15,7 @@ from trio.testing import MockClock
 from actors.config import BackendLimits, PoolSettings
 from actors.core.data.segments import Segments
 from actors.provider.admission import Pace
-from actors.provider.answers import Answer
-from actors.provider.attempts import Retries
+from actors.provider.attempts import Answer, Retries
 from actors.testing import Say, Turn
 from actors.transport import HttpTransport, Response, Timeouts
 from benchmarks.storms import COMPLETE_ANSWER, Backend, PlainResponse, ask, provider_for

@@ -21,8 +21,7 @@ from actors.core.stream_events.round_events import TextEvent
 from actors.core.values.identity import Binding
 from actors.errors import ProviderFailed
 from actors.kernel import System
-from actors.provider.answers import Answer, BrokenAnswer, Generated
-from actors.provider.attempts import Retries
+from actors.provider.attempts import Answer, BrokenAnswer, Generated, Retries
 from actors.provider.provider_actor import ProviderActor
 from actors.provider.rounds import Endpoint, Generate
 from actors.transport import Response, Timeouts

@@ -15,8 +15,7 @@ from actors.core.data.segments import Segments
 from actors.core.dialects.profiles import dialect
 from actors.kernel import System
 from actors.provider import rounds
-from actors.provider.answers import Answer, BrokenAnswer, Generated
-from actors.provider.attempts import Retries
+from actors.provider.attempts import Answer, BrokenAnswer, Generated, Retries
 from actors.provider.provider_actor import ProviderActor
 from actors.provider.rounds import Endpoint, Generate
 from actors.strict.loopback import HttpRequest, LoopbackAnswer

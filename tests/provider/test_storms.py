@@ -14,8 +14,7 @@ from trio.testing import MockClock
 from actors.core.data.segments import Segments
 from actors.core.values.stream import Usage
 from actors.provider.admission import Admission, Pace, Ticket
-from actors.provider.answers import Answer, BrokenAnswer
-from actors.provider.attempts import Retries
+from actors.provider.attempts import Answer, BrokenAnswer, Retries
 from actors.provider.provider_actor import Abort, Counters, Inspect
 from actors.transport import Response, Timeouts
 from benchmarks.storms import (

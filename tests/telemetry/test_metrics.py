@@ -29,7 +29,7 @@ from actors.core.values.identity import Binding, CallId
 from actors.core.values.stream import Usage
 from actors.errors import AskFailed, Fenced, QueueFull
 from actors.journal.storage.sqlite import SqliteStorage
-from actors.provider.meters import Meters
+from actors.provider.providers import Meters
 from actors.strict.server import serve
 from actors.telemetry import PrometheusCollector
 from actors.testing import SERVER_ERROR, Call, Disconnect, Say, Stall, Status, Turn

@@ -54,7 +54,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "bedrock: only the first segment of a body is signed",
-        "actors/provider/credentials/aws.py:signature_headers",
+        "actors/provider/configured_credentials.py:signature_headers",
         "request.segments",
         "request.segments[:1]",
         ("tests/provider/test_credentials_aws.py",),

@@ -10,14 +10,14 @@ LARGE = "tests/adapters/test_large_events.py"
 MUTATIONS = (
     Mutation(
         "edges: an exit exception in code that a tool thread runs in the loop ends the loop",
-        "actors/scheduler/from_threads.py:_enter_loop",
+        "actors/scheduler/in_threads.py:_enter_loop",
         "backend = _exit_safe_backend(token.backend_class)",
         "backend = token.backend_class",
         (EXITS,),
     ),
     Mutation(
         "edges: a tool's thread appears to run an event loop",
-        "actors/scheduler/from_threads.py:run_in",
+        "actors/scheduler/in_threads.py:run_in",
         "context.run(_eventloop.set_current_async_library, None)",
         "",
         (f"{FROM_THREADS}::test_a_blocking_tool_may_run_its_own_event_loop",),

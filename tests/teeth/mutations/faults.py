@@ -26,7 +26,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "a tool with abandoned calls is not disabled",
-        "actors/scheduler/quarantine.py:Quarantine.is_disabled",
+        "actors/scheduler/watchdog.py:Quarantine.is_disabled",
         "self._held[_tool_key(tool)] >= self._limit",
         "self._held[_tool_key(tool)] > self._limit",
         (f"{_RUNAWAY}::test_a_tool_with_running_abandoned_calls_is_disabled_until_they_end",),
@@ -82,7 +82,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "an abandoned call disables all tools",
-        "actors/scheduler/quarantine.py:Quarantine.is_disabled",
+        "actors/scheduler/watchdog.py:Quarantine.is_disabled",
         "bool(self._held) and self._held[_tool_key(tool)] >= self._limit",
         "bool(self._held)",
         (_BAD,),

@@ -68,7 +68,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "hosts: a query replaces the one of the path",
-        "actors/provider/credentials/__init__.py:with_query",
+        "actors/provider/credentials.py:with_query",
         "'&' if '?' in url else '?'",
         "'?'",
         (f"{QUERIES}::test_a_query_is_sent_in_addition_to_one_in_the_path",),
@@ -82,7 +82,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "hosts: a query repeated by a server is shown",
-        "actors/provider/credentials/__init__.py:query_secrets",
+        "actors/provider/credentials.py:query_secrets",
         "name.lower() not in _VERSIONS",
         "name.lower() in _VERSIONS",
         (f"{QUERIES}::test_no_error_log_or_journal_shows_a_query",),

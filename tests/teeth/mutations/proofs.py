@@ -107,7 +107,7 @@ MUTATIONS = (
     ),
     Mutation(
         "clocks: a token's lifetime uses the wall clock",
-        "actors/provider/credentials/tokens.py:Tokens.headers",
+        "actors/provider/configured_credentials.py:Tokens.headers",
         "self._clock() >= self._until",
         "self._now() >= self._until",
         CLOCKS,

@@ -10,21 +10,21 @@ FAILOVER = "tests/provider/test_failover.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "refusals: a rejected value marks the parameter as unsupported",
-        "actors/provider/learned.py:BindingFacts.learn",
+        "actors/provider/backend.py:BindingFacts.learn",
         "not omission.only_value",
         "True",
         (PARAMETERS,),
     ),
     Mutation(
         "refusals: nothing is learned from an unsupported parameter",
-        "actors/provider/learned.py:BindingFacts.learn",
+        "actors/provider/backend.py:BindingFacts.learn",
         "self.unsupported[omission.name] = message",
         "pass",
         (PARAMETERS,),
     ),
     Mutation(
         "refusals: all accounts share learned facts",
-        "actors/provider/learned.py:LearnedFacts.facts_of",
+        "actors/provider/backend.py:LearnedFacts.facts_of",
         "known = self._facts.pop(binding, None)",
         "binding = Binding('all', '')\nknown = self._facts.pop(binding, None)",
         (PARAMETERS,),

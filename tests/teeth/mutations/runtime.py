@@ -388,7 +388,7 @@ except BaseException:
     ),
     Mutation(
         "token: a refused token is sent again",
-        "actors/provider/credentials/tokens.py:Tokens.record_rejection",
+        "actors/provider/configured_credentials.py:Tokens.record_rejection",
         "self._until = -math.inf",
         "pass",
         (f"{OAUTH}::test_five_turns_of_parallel_calls_survive_an_expiring_token",),

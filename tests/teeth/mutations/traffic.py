@@ -213,7 +213,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "threads: trio does not know a tool's thread",
-        "actors/scheduler/from_threads.py:_register_with_trio",
+        "actors/scheduler/in_threads.py:_register_with_trio",
         "parent_data.token, parent_data.abandon_on_cancel = (token, True)",
         "parent_data.token, parent_data.abandon_on_cancel = (None, True)",
         (FROM_THREADS,),

@@ -12,6 +12,8 @@ from msgspec import Struct
 
 from actors.core.data.segments import Segments
 
+__all__ = ["Credentials", "Headers", "Keys", "OutgoingRequest", "query_secrets", "with_query"]
+
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 
 
@@ -37,9 +39,6 @@ class Credentials(Protocol):
     def record_rejection(self, sent: Headers) -> bool:
         """Record that the provider rejected the headers `sent`. Return True if a retry would send different headers."""
         ...
-
-
-__all__ = ["Credentials", "Headers", "Keys", "OutgoingRequest", "query_secrets", "with_query"]
 
 
 class Keys:
