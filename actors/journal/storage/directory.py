@@ -4,9 +4,6 @@ A host is a storage object that writes sessions, and publishes data about itself
 sessions, and any of their data that is not removed yet.
 """
 
-import os
-import secrets
-import socket
 from collections.abc import Iterable, Mapping
 from typing import Literal, TypeAlias
 
@@ -241,11 +238,6 @@ def no_host_error(session: str, host: str) -> HostUnavailable:
         f"Session {session!r} stays on this host: host {host[:80]} is gone or accepts no more sessions; choose another "
         "host from journal.hosts()"
     )
-
-
-def host_name() -> str:
-    """Return a unique name that contains the machine's name, the process id and a random number."""
-    return f"{socket.gethostname()[:40]}:{os.getpid()}:{secrets.token_hex(4)}"
 
 
 class RemainingData(Struct, frozen=True):

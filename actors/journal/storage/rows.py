@@ -11,6 +11,9 @@ still visible in the events: an `EventsLost` event records it, or a turn number 
 number.
 """
 
+import os
+import secrets
+import socket
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from struct import Struct as Layout
@@ -300,3 +303,8 @@ def find_losses(session: str, log: Sequence[LogEvent], where: str) -> Iterator[D
                 missing = f"turn {event.turn} follows turn {turn}; the events between these turns are lost"
                 yield Damage(f"{where}: session {session!r}, record {number}: {missing}", session, number)
             turn = event.turn
+
+
+def host_name() -> str:
+    """Return a unique name that contains the machine's name, the process id and a random number."""
+    return f"{socket.gethostname()[:40]}:{os.getpid()}:{secrets.token_hex(4)}"

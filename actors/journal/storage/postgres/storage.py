@@ -48,7 +48,6 @@ from actors.journal.storage.directory import (
     RemainingData,
     SessionFilter,
     StoredSession,
-    host_name,
 )
 from actors.journal.storage.postgres import hosts as host_rows
 from actors.journal.storage.postgres import statements as sql
@@ -82,7 +81,7 @@ from actors.journal.storage.postgres.hosts import (
     release_session,
 )
 from actors.journal.storage.postgres.reading import RowCache, stored_records
-from actors.journal.storage.rows import JournalLocation, SessionRow
+from actors.journal.storage.rows import JournalLocation, SessionRow, host_name
 
 R = TypeVar("R")
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from sqlite3 import Connection
 from time import monotonic
 
-from actors.journal.storage.directory import Host, HostStatus, host_name
+from actors.journal.storage.directory import Host, HostStatus
+from actors.journal.storage.rows import host_name
 from actors.journal.storage.sqlite.locks import HostLock, is_held
 
 _ROW = "SELECT until, address, state, 0, lag FROM host WHERE name = ?"
