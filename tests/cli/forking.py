@@ -32,7 +32,7 @@ LOADED = (
     "actors.core.models.openai",
     "actors.core.models.table",
     "actors.provider.configured_credentials",
-    "actors.runtime.limits",
+    "actors.runtime.machine",
     "actors.runtime.hosting",
     "actors.runtime.journal_admin",
     "actors.runtime.runtime",

@@ -13,7 +13,7 @@ from actors.config import RuntimeLimits
 from actors.core.stats.stats import ReuseStats
 from actors.journal.storage import PAGE, LogPage
 from actors.journal.storage.memory import MemoryStorage
-from actors.runtime.limits import usable_memory
+from actors.runtime.machine import usable_memory
 from actors.runtime.residency import HITS, REBUILDS
 from actors.telemetry import PrometheusCollector
 from benchmarks.turn import SEARCH, TARGET, open_runtime

@@ -63,14 +63,14 @@ for oldest in ...:
     ),
     Mutation(
         "many sessions: memory limits of outer cgroups are ignored",
-        "actors/runtime/limits.py:_group_and_ancestor_limits",
+        "actors/runtime/machine.py:_group_and_ancestor_limits",
         "(group, *group.parents)",
         "(group,)",
         (FITS,),
     ),
     Mutation(
         "many sessions: limits of cgroup version 1 are ignored",
-        "actors/runtime/limits.py:_group_limits",
+        "actors/runtime/machine.py:_group_limits",
         '"memory" in controllers.split(",")',
         "False",
         (FITS,),
