@@ -69,11 +69,10 @@ def test_the_reserve_covers_a_cancelled_turn_open_connections_and_leaving_the_ru
     leaving = runtime.SETTLING + runtime.RELEASING + kernel + 2 * runtime.CLOSING
     assert f"timeout_graceful_shutdown={CONNECTIONS})" in (FOLDER / "server.py").read_text()
     assert cancelling + CONNECTIONS + leaving <= page_times()[4]
-    assert f"cancelled ({cancelling:.0f} s), for open connections ({CONNECTIONS} s)" in TEXT
-    assert (
-        f"at most {ceil(leaving)} s; with toolsets such as MCP\n  servers up to {runtime.TOOLSETS:.0f} s more"
-        in TEXT
-    )
+    prose = " ".join(TEXT.split())
+    assert f"cancelled ({cancelling:.0f} s), for open connections ({CONNECTIONS} s)" in prose
+    toolsets = f"with toolsets such as MCP servers up to {runtime.TOOLSETS:.0f} s more"
+    assert f"at most {ceil(leaving)} s, and {toolsets}" in prose
 
 
 @TEMPLATES
