@@ -45,10 +45,7 @@ class Exit(IntEnum):
 
 MEANING: dict[Exit, str] = {
     Exit.OK: "success; for `lint`, no violations",
-    Exit.FAILED: "the turn failed; for `lint`, a rule is broken; for `demo`, a count is wrong; for `simulate`, a "
-    "request was refused; for `stress`, an ask failed, a request was refused or something leaked; for `replay`, a rule "
-    "is broken or an ask failed; for `sessions`, an unknown session, an id in use, a session of another process, "
-    "damage, or remaining data of deleted sessions",
+    Exit.FAILED: "the turn failed, or the command found a problem, such as a broken rule or a refused request",
     Exit.USAGE: "the command line is wrong, or the input cannot be read",
     Exit.CONFIG: "the configuration cannot be used: a file, a target, a tool, a port, or a model that does not exist",
     Exit.AUTH: "a key is missing, or the provider rejects it",
