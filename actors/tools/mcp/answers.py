@@ -6,6 +6,9 @@ blocks into text, and builds results from the fields that it knows.
 
 Most servers send structured content twice, as JSON and as text. This module returns structured content once: as the
 server's text, or as an additional text if no text contains it.
+
+A JSON-RPC error replaces an oversized answer, so that the SDK ends the request normally. This module and `connection`
+convert the error back to an exception, which the call or the opening then raises.
 """
 
 import json
@@ -19,7 +22,9 @@ from mcp_types import (
     CallToolResult,
     ContentBlock,
     EmbeddedResource,
+    ErrorData,
     ImageContent,
+    RequestId,
     ResourceLink,
     TextContent,
     TextResourceContents,
@@ -27,8 +32,11 @@ from mcp_types import (
 
 from actors.core.data.jsonio import is_array, is_object
 from actors.core.values.content import Media
-from actors.tools.mcp.limits import decode_error
+from actors.errors import AnswerTooLarge
+from actors.tools.mcp.limits import too_large_error
 
+CODE = -32_089
+"""The JSON-RPC code of the error, which is outside of the range that servers use."""
 Fields: TypeAlias = dict[str, Any]  # Any: a server may send any JSON
 OnDroppedTool: TypeAlias = Callable[[str, str], None]
 """Called with the name of a dropped tool and the reason."""
@@ -272,3 +280,26 @@ def _comparable_json(value: object) -> str:
 def _compact_json(value: object) -> str:
     """Return a value as compact JSON; "" for None."""
     return "" if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def encode_error(error: AnswerTooLarge) -> ErrorData:
+    """Encode an error as a JSON-RPC error for the SDK."""
+    found = {"setting": error.setting, "value": error.value, "limit": error.limit}
+    return ErrorData(code=CODE, message=str(error), data=found)
+
+
+def decode_error(error: ErrorData) -> AnswerTooLarge | None:
+    """Decode an error that `encode_error` encoded; return None for every other error."""
+    found: Any = error.data  # Any: a server may send any value
+    if error.code != CODE or not is_object(found):
+        return None
+    setting, value, limit = (found.get(key) for key in ("setting", "value", "limit"))
+    if isinstance(setting, str) and isinstance(value, int) and isinstance(limit, int):
+        return too_large_error(setting, value, limit)
+    return None
+
+
+def error_answer(request: RequestId, error: ErrorData) -> bytes:
+    """Return a JSON-RPC answer with an error, as JSON."""
+    answer = {"jsonrpc": "2.0", "id": request, "error": error.model_dump(exclude_none=True)}
+    return json.dumps(answer).encode()

@@ -56,8 +56,7 @@ from actors.errors import ToolDefinitionError, ToolsetDown
 from actors.kernel.host_code import await_host
 from actors.telemetry import logger
 from actors.tools.context import ToolContext
-from actors.tools.mcp.answers import TOOLS, rejection_error, tool_output
-from actors.tools.mcp.limits import decode_error
+from actors.tools.mcp.answers import TOOLS, decode_error, rejection_error, tool_output
 from actors.tools.mcp.options import REST, Elicitation, McpServer, Sampling
 from actors.tools.mcp.transports import Transport
 from actors.tools.tool import MAX_DESCRIPTION, Approval, Tool

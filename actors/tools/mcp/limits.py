@@ -3,23 +3,15 @@
 The transports use this module. The SDK parses with pydantic, which took 28 s for 300,000 blocks and blocked all other
 sessions in that time. Counting the blocks in the bytes takes milliseconds.
 
-A JSON-RPC error replaces an oversized answer, so that the SDK ends the request normally. `answers` and `connection`
-convert the error back to an exception, which the call or the opening then raises.
+This module does not import the SDK, because `options` imports it before the first server is opened.
 """
 
-import json
 from dataclasses import dataclass
-from typing import Any
 
-from mcp_types import ErrorData, RequestId
 from msgspec import DecodeError, Raw
 from msgspec.json import decode
 
-from actors.core.data.jsonio import is_object
 from actors.errors import AnswerTooLarge
-
-CODE = -32_089
-"""The JSON-RPC code of the error, which is outside of the range that servers use."""
 
 
 @dataclass(frozen=True)
@@ -80,26 +72,3 @@ def _block_count(data: bytes) -> int:
         return len(decode(result["content"], type=list[Raw]))
     except (DecodeError, KeyError, RecursionError):
         return 0
-
-
-def encode_error(error: AnswerTooLarge) -> ErrorData:
-    """Encode an error as a JSON-RPC error for the SDK."""
-    found = {"setting": error.setting, "value": error.value, "limit": error.limit}
-    return ErrorData(code=CODE, message=str(error), data=found)
-
-
-def decode_error(error: ErrorData) -> AnswerTooLarge | None:
-    """Decode an error that `encode_error` encoded; return None for every other error."""
-    found: Any = error.data  # Any: a server may send any value
-    if error.code != CODE or not is_object(found):
-        return None
-    setting, value, limit = (found.get(key) for key in ("setting", "value", "limit"))
-    if isinstance(setting, str) and isinstance(value, int) and isinstance(limit, int):
-        return too_large_error(setting, value, limit)
-    return None
-
-
-def error_answer(request: RequestId, error: ErrorData) -> bytes:
-    """Return a JSON-RPC answer with an error, as JSON."""
-    answer = {"jsonrpc": "2.0", "id": request, "error": error.model_dump(exclude_none=True)}
-    return json.dumps(answer).encode()
