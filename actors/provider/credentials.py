@@ -65,7 +65,7 @@ _VERSIONS = frozenset({"api-version", "api_version"})
 
 
 def with_query(url: str, query: str) -> str:
-    """Return `url` with `query` appended. The URL may already have a query, such as Gemini's `?alt=sse`."""
+    """Return `url` with `query` appended. The URL may already have a query, such as `?alt=sse`."""
     if not query:
         return url
     return f"{url}{'&' if '?' in url else '?'}{query}"
