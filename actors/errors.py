@@ -261,7 +261,7 @@ class TooManySessions(ActorsError):
 
 
 class SessionError(ActorsError):
-    """A session rejects a command."""
+    """A session cannot perform the requested operation. Most errors about sessions are subclasses."""
 
 
 class QueueFull(SessionError):
@@ -292,7 +292,7 @@ class DecisionRefused(SessionError):
 
 
 class SessionClosed(SessionError):
-    """The session or its runtime is closed."""
+    """The session or its runtime has ended."""
 
 
 class SessionExists(SessionError):
@@ -483,7 +483,7 @@ class WrongEventLoop(KernelError):
 
 
 class ShuttingDown(KernelError):
-    """The system is shutting down and accepts no new work."""
+    """The runtime is exiting or has exited, and accepts no new work."""
 
 
 class HostDraining(ShuttingDown):

@@ -199,6 +199,7 @@ class AnswerDecoder(Protocol):
 ToolDeclaration: TypeAlias = (
     "Tool[..., Any] | ToolSpec | dict[str, Any]"  # Any: a tool of any result type; a declaration as JSON
 )
+"""A tool to declare in a request, without its function: a `@tool` function, a `ToolSpec`, or a JSON object."""
 
 
 def from_wire(transcript: object, name: str | None = None) -> tuple[History, Ledger]:
@@ -278,7 +279,7 @@ def encode(
         model: The name that the provider uses for the model.
         tools: Tools to declare: `@tool` functions, `ToolSpec`, or `{"name", "description", "parameters"}`.
         system: System prompt; the one of the history by default, and none with `""`.
-        max_tokens: Most tokens of the answer, at least 1; None for the default of the dialect.
+        max_tokens: The maximum number of tokens in the answer, at least 1; None for the default of the dialect.
         tool_choice: `auto`, `none`, `required`, or `ToolChoice("NAME")` for one of the tools.
         cache: Use of the provider's prompt cache: `default`, `long` (the longest lifetime it offers) or `off`.
         cache_key: Name of the conversation, for providers that route requests by it: at most 64 characters, not secret.

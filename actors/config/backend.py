@@ -78,6 +78,7 @@ class Aws:
 
 
 Credential: TypeAlias = Key | TokenCommand | Aws
+"""The way in which requests to one backend are authenticated."""
 
 
 class Backend(FrozenModel):

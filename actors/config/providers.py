@@ -185,6 +185,7 @@ PROVIDERS: Mapping[Kind, Provider] = {
     "lm_studio": _define_provider("ollama", "http://127.0.0.1:1234/v1", "LM_STUDIO", has_key=False),
     "openai_compatible": _define_provider("openai_compatible", "", "OPENAI_COMPATIBLE", has_key=False),
 }
+"""The defaults of each kind of backend, by the kind's name."""
 
 
 def kind_of(dialect: Dialect) -> Kind:

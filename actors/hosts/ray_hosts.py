@@ -34,7 +34,7 @@ MakeRuntime: TypeAlias = Callable[[str], Runtime]
 OpenSession: TypeAlias = Callable[[Runtime, str], Awaitable[Session]]
 """Opens the session with the given id by awaiting `Runtime.claim`, or `Runtime.open` with `resume=True`.
 
-The actor gives the session back after each call."""
+The actor releases the session after each call."""
 Arguments: TypeAlias = Mapping[str, Any]  # Any: the arguments of `Session.ask`
 RayObject: TypeAlias = Any  # Any: Ray is not installed where types are checked
 

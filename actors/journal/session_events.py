@@ -74,7 +74,7 @@ class SessionEvents:
 
         Raises:
             UnknownSeq: `after` is higher than the number of the last event.
-            SessionClosed: The session ended without a `closed` event, because the runtime exited or the session's
+            SessionClosed: The session ended without a `session_closed` event, because the runtime exited or its
                 actors crashed.
             JournalError: The log cannot be read.
         """

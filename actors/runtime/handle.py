@@ -173,7 +173,7 @@ class Session(SessionCaller):
         """Send a message as `ask` does, and stream the events of the ask: `async with session.stream("...") as events`.
 
         The stream ends with exactly one `complete` or `error` event. A slow reader misses deltas; if it misses events
-        other than deltas, it receives a `status` event `resync`. Entering the block and reading the events may raise
+        other than deltas, it receives a `resync` event. Entering the block and reading the events may raise
         the same errors as `ask`, except `AskFailed`: a failed ask ends with an `error` event.
 
         If the ask repeats an earlier ask (`key`), the stream contains the earlier ask's durable events, from the log.
@@ -215,7 +215,7 @@ class Session(SessionCaller):
     def events(self, after: int = 0, *, follow: bool = True) -> SessionEvents:
         """Return the session's events after number `after`: first the events in its log, then new events as they occur.
 
-        Every reader receives the same durable events, however slow it is; a `status` event `resync` reports missed
+        Every reader receives the same durable events, however slow it is; a `resync` event reports missed
         deltas. The deltas of a running ask begin when the reader has reached the end of the log. Reading does not
         activate a hibernating session, and works after the session has ended.
 
@@ -225,7 +225,7 @@ class Session(SessionCaller):
             follow: Wait for new events until the session ends. With False, stop at the end of the log.
 
         Reading raises `UnknownSeq` if the log has no event with this number. It raises `SessionClosed` if the session
-        ends without a `closed` event, because the runtime exited or the session's actors crashed too often.
+        ends without a `session_closed` event, because the runtime exited or the session's actors crashed too often.
         """
         host = self._lifecycle.host
         return SessionEvents(
@@ -277,7 +277,7 @@ class Session(SessionCaller):
         """Replace the system prompt, the tools or both. During a turn, the change is queued until the turn has ended.
 
         An omitted argument changes nothing. If several changes are queued, the latest system prompt and the latest
-        tools are applied. A `status` event `configured` reports the change. Earlier calls to a removed tool stay in the
+        tools are applied. A `configured` event reports the change. Earlier calls to a removed tool stay in the
         history. If the model calls a removed tool, the call is answered with an error.
 
         Args:

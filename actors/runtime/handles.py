@@ -1,7 +1,7 @@
 """Count the callers that hold a session, and look up open sessions.
 
 Several callers may hold the same session. A caller that uses `await runtime.open(...)` holds the session until the
-session is closed. A caller that uses `async with` gives the session back on exit. A session that no caller holds
+session is closed. A caller that uses `async with` releases the session on exit. A session that no caller holds
 hibernates, or is closed if its log is in memory (`actors.runtime.lifecycle`).
 """
 
@@ -21,8 +21,8 @@ P = ParamSpec("P")
 class SessionOpening(Coroutine[Any, Any, "Session"]):  # Any: set by the event loop
     """An awaitable that opens a session. Use it once, either with `await` or with `async with`.
 
-    A session from `await` stays open until `Session.close`. `async with` gives the session back on exit. Once every
-    caller has given the session back, it hibernates or, if its log is in memory, is closed. An ask in flight is not
+    A session from `await` stays open until `Session.close`. `async with` releases the session on exit. Once every
+    caller has released the session, it hibernates or, if its log is in memory, is closed. An ask in flight is not
     stopped: the session is closed once the ask has ended and no turn waits for its caller.
     """
 

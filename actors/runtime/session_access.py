@@ -162,11 +162,12 @@ class SessionAccess(SessionMovement):
         metadata: Mapping[str, Scalar] | None = None,
         resume: bool = False,
     ) -> "Session":
-        """Open a session. With `await`, it stays open until it is closed; with `async with`, it is given back on exit.
+        """Open a session.
 
-        A session that every caller has given back hibernates once no ask is in flight. If its log is in memory, the
-        session is closed instead, unless a turn waits for its caller. If this call is cancelled, neither a session nor
-        a log remains.
+        With `await`, the session stays open until it is closed. With `async with`, it is released on exit. A session
+        that every caller has released hibernates once no ask is in flight. If its log is in memory, the session is
+        closed instead, unless a turn waits for its caller. If this call is cancelled, neither a session nor a log
+        remains.
 
         Args:
             target: `provider:model`, or the name of a configured backend or pool.

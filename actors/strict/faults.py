@@ -177,17 +177,23 @@ class Reframed:
 InjectedFault: TypeAlias = (
     Status | Disconnect | Stall | ErrorInStream | Garbage | MalformedEvent | Flood | Reframed
 )
+"""A fault that a strict server injects into one answer."""
 InjectedFaults: TypeAlias = Mapping[int, InjectedFault] | Callable[[int, Json], InjectedFault | None]
+"""Faults by request number from 0, or a function from the request number and the parsed body to a fault or None."""
 
 RATE_LIMITED = Status(429, retry_after="1")
+"""Rejects a request because of a rate limit, and asks the client to wait one second."""
 QUOTA = Status(
     429,
     type="insufficient_quota",
     code="insufficient_quota",
     message="You exceeded your current quota, please check your plan and billing details.",
 )
+"""Rejects a request because the account has no credit left."""
 SERVER_ERROR = Status(500)
+"""Fails with an internal error."""
 OVERLOADED = Status(529)
+"""Rejects a request because the provider is overloaded."""
 
 
 def fault_for(faults: InjectedFaults, number: int, request: Json) -> InjectedFault | None:

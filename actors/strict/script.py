@@ -114,6 +114,7 @@ class Builtin:
 
 
 TurnPart: TypeAlias = Say | Think | Redacted | Call | Builtin
+"""A part of a scripted answer."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -179,6 +180,7 @@ class Turn:
 
 
 Behaviour: TypeAlias = Callable[[Json], Turn]
+"""A function that returns the turn for a parsed request body."""
 DEFAULT = Turn(Say("ok"))
 
 

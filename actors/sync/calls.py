@@ -158,16 +158,18 @@ class Steps(Iterator[R], Generic[R]):
 
 
 def copy_documentation(
-    call: Callable[..., object], method: Callable[..., object], result: str | None = None
+    call: Callable[..., object], owner: str, method: Callable[..., object], result: str | None = None
 ) -> None:
-    """Copy the name and signature of an async method to its blocking variant, with a docstring that refers to it.
+    """Copy the name, the signature and the first line of the docstring of an async method to its blocking variant.
 
     Args:
         call: The blocking variant.
+        owner: The public class of the method, to which the copied docstring refers.
         method: The async method.
         result: The return annotation of the blocking variant; by default, the annotation of the method.
     """
     about = signature(method)
     call.__dict__["__signature__"] = about if result is None else about.replace(return_annotation=result)
     call.__name__, call.__qualname__ = method.__name__, method.__qualname__
-    call.__doc__ = f"Call `actors.{method.__qualname__}`, wait, and return the result. See that method."
+    summary = (method.__doc__ or "").partition("\n")[0]
+    call.__doc__ = f"{summary}\n\nThe call waits for the result. See `actors.{owner}.{method.__name__}`."

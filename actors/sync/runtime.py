@@ -36,7 +36,7 @@ def _blocking_opener(
     def call(self: "BlockingRuntime", /, *args: P.args, **kwargs: P.kwargs) -> BlockingSession:
         return BlockingSession(self._calls, self._calls.wait(partial(method, self._runtime, *args, **kwargs)))
 
-    copy_documentation(call, method, "BlockingSession")
+    copy_documentation(call, "Runtime", method, "BlockingSession")
     return lambda _: call
 
 

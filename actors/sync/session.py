@@ -45,14 +45,14 @@ def _blocking_method(
     def call(self: "BlockingSession", /, *args: P.args, **kwargs: P.kwargs) -> R:
         return self._calls.wait(partial(method, self._session, *args, **kwargs))
 
-    copy_documentation(call, method)
+    copy_documentation(call, "Session", method)
     return lambda _: call
 
 
 class BlockingSession:
     """A conversation that any thread may use. `BlockingRuntime.open` and `BlockingRuntime.resume` return it.
 
-    A `with` block gives the session back on exit, as `async with runtime.open(...)` does.
+    A `with` block releases the session on exit, as `async with runtime.open(...)` does.
 
     The methods are those of `actors.Session`, where they are documented; each method waits for the result. If the
     caller of `ask`, `stream` or `stream_text` is interrupted while it waits, the ask is cancelled and its calls are

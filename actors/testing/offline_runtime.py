@@ -34,6 +34,8 @@ from actors.strict.server import LoopbackServer, serve
 from actors.transport import HttpTransport, Response, Timeouts
 
 ScriptPart: TypeAlias = Say | Think | Call | Turn
+"""A part of a script for `offline`, as returned by `say`, `think`, `call` and `answer`."""
+
 _KEY = "offline"
 
 

@@ -184,7 +184,7 @@ class ToolContext(Generic[Deps]):
         return self._link.history
 
     def progress(self, message: str = "", fraction: float | None = None) -> Awaitable[None]:
-        """Report the call's progress: the ask's stream receives a `status` event named `progress`.
+        """Report the call's progress: the ask's stream receives a `tool_progress` event.
 
         The report is published before this method returns. So a sync function, which runs in a thread, need not await
         it. A slow reader may receive only the last of several reports.

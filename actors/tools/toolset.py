@@ -16,6 +16,7 @@ from actors.errors import ConfigError, ToolDefinitionError, nearest
 from actors.tools.tool import Tool, is_tool, tool
 
 ToolLike: TypeAlias = Tool[..., Any] | Callable[..., Any]  # Any: tool signatures differ
+"""A tool, or a function that is converted to a tool."""
 
 
 class Toolset:
@@ -99,7 +100,9 @@ class LiveTools(Protocol):
 
 
 OpenedTools: TypeAlias = "Iterable[ToolLike] | LiveTools"
+"""The value that a toolset's context manager yields: its tools, or an object whose tools may change."""
 ToolsetOpener: TypeAlias = Callable[[], AbstractAsyncContextManager[OpenedTools]]
+"""A function that returns the context manager of a toolset. It is called for each opening."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,10 +13,14 @@ from typing import Any, NewType, TypeAlias, TypeGuard
 
 import jiter
 
-Json = NewType("Json", bytes)  # UTF-8, exactly one JSON text
-Quoted = NewType("Quoted", Json)  # a JSON string literal, quotes included
+Json = NewType("Json", bytes)
+"""Exactly one JSON text, encoded in UTF-8."""
+Quoted = NewType("Quoted", Json)
+"""An encoded JSON string literal, including its quotes."""
 JsonObject = NewType("JsonObject", Json)
+"""An encoded JSON object."""
 JsonValue: TypeAlias = bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"] | None
+"""A parsed JSON value."""
 
 MAX_BYTES = 32 * 1024 * 1024
 MAX_DEPTH = 64

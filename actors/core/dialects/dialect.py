@@ -467,3 +467,4 @@ class ConverseDialect(Profile):
 
 
 Dialect: TypeAlias = ChatDialect | ResponsesDialect | AnthropicDialect | GeminiDialect | ConverseDialect
+"""The rules of one provider, as a record of its wire family."""

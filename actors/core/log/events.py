@@ -443,6 +443,7 @@ class Opened(EventBase, frozen=True):
 
 
 SwitchEvent: TypeAlias = SwitchQueued | SwitchApplied | SwitchSuperseded | SwitchFailed
+"""Events of switches to another target."""
 AskEvent: TypeAlias = (
     AskStarted
     | FormatRequested
@@ -457,8 +458,10 @@ AskEvent: TypeAlias = (
     | ApprovalDecided
     | TurnResumed
 )
+"""Events of asks and of their turns and rounds."""
 HistoryEvent: TypeAlias = ResultsTrimmed | Compacted | Rewound
 """An event that makes the history shorter."""
 LogEvent: TypeAlias = (
     Opened | AskEvent | CallEvent | SwitchEvent | Configured | HistoryEvent | EventsLost | Closed
 )
+"""Any event of a session's log. The union is closed, so a `match` over an event can be exhaustive."""

@@ -64,8 +64,8 @@ class AskSettings(TypedDict, total=False):
         token_limit: The number of tokens, of requests and answers together, after which the ask sends no further
             request and ends.
         max_corrections: How often the model may correct invalid calls in one turn.
-        repair: Treatment of arguments and answers with a slip, such as a string in place of a number: `unambiguous`
-            repairs them if exactly one interpretation fits the schema; `strict` rejects them.
+        repair: How to treat small errors in arguments and answers, such as a string in place of a number. `unambiguous`
+            repairs an error if exactly one interpretation fits the schema; `strict` rejects it.
     """
 
     max_tokens: int
@@ -112,8 +112,8 @@ class Asked(RequestSettings, frozen=True, kw_only=True):
             request.
         max_corrections: How often the model may correct invalid calls in one turn.
         output: The JSON Schema of the answer; always the schema of an object.
-        repair: Treatment of arguments and answers with a slip, such as a string in place of a number: `unambiguous`
-            repairs them if exactly one interpretation fits the schema; `strict` rejects them.
+        repair: How to treat small errors in arguments and answers, such as a string in place of a number. `unambiguous`
+            repairs an error if exactly one interpretation fits the schema; `strict` rejects it.
     """
 
     tool_choice: ToolChoiceSetting | None = None

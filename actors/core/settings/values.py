@@ -23,6 +23,7 @@ class ToolChoice(StoredRecord, frozen=True):
 
 ChoiceWord: TypeAlias = Literal["auto", "none", "required"]
 ToolChoiceSetting: TypeAlias = ChoiceWord | ToolChoice
+"""The setting `tool_choice`: `auto`, `none`, `required`, or a `ToolChoice`."""
 Mode: TypeAlias = Literal["default", "adaptive", "manual", "off"]
 AskMode: TypeAlias = Literal["adaptive", "off"]
 """Thinking modes that an ask can set. Only the backend can set a thinking budget, because replayed reasoning depends on

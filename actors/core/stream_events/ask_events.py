@@ -124,3 +124,4 @@ class ErrorEvent(DurableEvent, frozen=True):
 
 
 TerminalEvent: TypeAlias = CompleteEvent | ErrorEvent
+"""The last event of an ask's stream."""

@@ -384,6 +384,7 @@ class ProviderBlock(StoredRecord, frozen=True, tag="n"):
 
 
 Block: TypeAlias = Text | Thinking | ToolCall | ToolResult | Media | Code | ProviderBlock
+"""A part of a message."""
 
 
 class Message(StoredRecord, frozen=True, init=False, metaclass=ConstructorMeta):

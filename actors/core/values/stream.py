@@ -109,3 +109,4 @@ class Finish(StoredRecord, frozen=True):
 
 
 StreamEvent: TypeAlias = TextDelta | ThinkingDelta | CallStarted | ArgumentsDelta | CallDone | Usage | Finish
+"""An event that an `AnswerDecoder` returns."""

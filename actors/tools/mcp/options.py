@@ -36,6 +36,7 @@ class Elicitation:
 ElicitationAnswer: TypeAlias = "Mapping[str, JsonValue] | bool | None"
 """An answer that fits the schema, or True if the user opens the `url`. None or False declines the request."""
 Elicit: TypeAlias = Callable[[Elicitation], "Awaitable[ElicitationAnswer] | ElicitationAnswer"]
+"""A function that answers a request for user input. It may be async."""
 
 
 @dataclass(frozen=True)

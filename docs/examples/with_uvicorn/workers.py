@@ -24,7 +24,7 @@ app = SessionRouter(api, lambda scope: scope["path"].split("/")[2] if "/sessions
 
 
 async def open_session(name: str, request: Request) -> AsyncIterator[Session]:
-    async with request.app.state.open(name) as session:  # gives the session back after the response
+    async with request.app.state.open(name) as session:  # releases the session after the response
         yield session
 
 
