@@ -209,7 +209,7 @@ class WireObject:
         return self.fields
 
     def is_read(self) -> bool:
-        """Return True if every key was read, in the opened objects too."""
+        """Return True if every key of this object, and of every nested object that was read, was read."""
         for key in self.fields.keys() - self._taken:
             if (opened := self._opened.get(key)) is None:
                 return False

@@ -309,8 +309,8 @@ def error_messages(error: ActorsError, *, is_final: bool) -> Sequence[ASGIMessag
 
     Args:
         error: The error.
-        is_final: Whether the client receives the response, which then contains no address of a host. Otherwise, another
-            router receives the response.
+        is_final: True if the client receives the response, False if another router does. A response to a client
+            contains no address of a host.
     """
     response = error_response(error)
     status = 503 if is_final and response.status == MISDIRECTED else response.status

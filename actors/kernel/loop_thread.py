@@ -229,7 +229,7 @@ class LoopThread:
 async def _outcome_of(function: Callable[[], Awaitable[R]]) -> Outcome[R]:
     """Run an async function, and return its result or its error as a value.
 
-    If host code raised an exit exception here, the loop would end.
+    An exit exception of host code is also returned, because it would end the event loop if it were raised here.
     """
     try:
         return await function(), None

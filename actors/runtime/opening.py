@@ -207,8 +207,8 @@ class SessionOpener:
     ) -> AsyncGenerator[tuple[SessionTools, Resolver]]:
         """Open the toolsets of a session, and provide its tools and its resolver.
 
-        If the `with` block raises an error, the toolsets are closed. If `check_count` is True, check that the target
-        accepts this number of tools.
+        If the `with` block raises an error, the toolsets are closed. If `check_count` is True, a session with more
+        tools than its target accepts is rejected.
         """
         host, resolvers = self._host, list[Resolver]()
 

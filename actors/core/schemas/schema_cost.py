@@ -132,7 +132,10 @@ class SchemaCost:
     def _visited_pairs(
         self, schema: dict[str, JsonValue], value: JsonValue
     ) -> Iterator[tuple[JsonValue, JsonValue]]:
-        """Yield at least all pairs of a direct subschema and a value that the validator visits next."""
+        """Yield the subschemas that the validator may visit next, each with the value that it checks there.
+
+        The result contains every pair that the validator does visit, and possibly more.
+        """
         for key, inner in schema.items():
             if key == "$ref" and isinstance(inner, str):
                 yield self._reference_target(inner), value

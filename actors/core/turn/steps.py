@@ -179,8 +179,8 @@ class MediaRefused(Struct, frozen=True):
     Args:
         why: The error message of the rejection.
         media: The attachments that the provider named.
-        others: Further attachments that may be the cause: those that no answered request contained or, if every
-            attachment was answered before, all of them.
+        others: Further attachments that may be the cause. These are the attachments that no answered request has
+            contained; if there are none, all attachments.
         cause: The cause of the rejection.
     """
 

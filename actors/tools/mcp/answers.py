@@ -186,7 +186,7 @@ def _text_block(value: object) -> Fields:
 
 
 class ServerToolError(Exception):
-    """A tool failed on the server. Contains the server's message."""
+    """A tool failed on the server. The error contains the server's message."""
 
 
 def tool_output(result: CallToolResult) -> object:
