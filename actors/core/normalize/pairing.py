@@ -79,7 +79,7 @@ _BY_TOOL, _BY_POSITION = 1, 2  # a result without a usable id is paired by its t
 
 
 def _pairing_evidence(result: TranscriptResult, calls_by_id: dict[str, list[int]]) -> str | int:
-    """Return how the call of a result is found: by the result's id, which is returned, or `_BY_TOOL` or `_BY_POSITION`."""
+    """Return how the call of a result is found: `_BY_TOOL`, `_BY_POSITION`, or the id of the result."""
     if result.id and (result.id in calls_by_id or not result.tool):
         return result.id
     # If no call has the result's id, the result can only answer a call without an id.
