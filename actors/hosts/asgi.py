@@ -137,12 +137,16 @@ class SessionRequest:
 
     @property
     def target(self) -> str:
-        """The path and query, without the prefix that the server of each host adds to all paths (`root_path`)."""
+        """The path and query, without the prefix that the server of each host adds to all paths (`root_path`).
+
+        A "#" is escaped. Some servers accept it in a path, but the client of the forwarded request would end the path
+        there.
+        """
         root = quote(self._scope.get("root_path") or "").encode()
         path: bytes = self._scope.get("raw_path") or quote(self._scope["path"]).encode()
         query: bytes = self._scope.get("query_string") or b""
         path = path.removeprefix(root) or b"/"
-        return (path + b"?" + query if query else path).decode("latin-1")
+        return (path + b"?" + query if query else path).replace(b"#", b"%23").decode("latin-1")
 
     def scope(self) -> Scope:
         """Return a new scope for the application, which may change it."""
@@ -178,9 +182,12 @@ def is_forwarded(scope: Scope) -> bool:
 
 
 def end_to_end(headers: RawHeaders) -> RawHeaders:
-    """Return the headers without those that concern only one connection."""
+    """Return the headers without those that concern only one connection.
+
+    The key is always kept. Otherwise, each attempt would have another key, and could be another ask.
+    """
     listed = b",".join(value for name, value in headers if name == b"connection")
-    omitted = HOP_BY_HOP | {name.strip().lower() for name in listed.split(b",")}
+    omitted = HOP_BY_HOP | {name.strip().lower() for name in listed.split(b",")} - {KEY}
     return [header for header in headers if header[0] not in omitted]
 
 

@@ -238,6 +238,17 @@ async def test_a_request_with_effects_has_one_key(
     assert found.get(b"idempotency-key") == key
 
 
+async def test_a_client_cannot_remove_the_key_from_forwarded_requests() -> None:
+    headers = [
+        (b"Connection", b"close, Idempotency-Key, x-hop"),
+        (b"Idempotency-Key", b"mine"),
+        (b"x-hop", b"1"),
+    ]
+    forwarded = dict(request(headers=headers).forwarded_headers())
+    assert forwarded[b"idempotency-key"] == b"mine"
+    assert b"x-hop" not in forwarded
+
+
 @pytest.mark.parametrize(
     ("fields", "target"),
     [
@@ -245,6 +256,7 @@ async def test_a_request_with_effects_has_one_key(
         ({"raw_path": None, "path": "/ä b"}, "/%C3%A4%20b"),
         ({"raw_path": b"/api/ask", "root_path": "/api"}, "/ask"),
         ({"raw_path": b"/api", "root_path": "/api"}, "/"),
+        ({"raw_path": b"/ask#x", "query_string": b"a#b"}, "/ask%23x?a%23b"),
     ],
 )
 async def test_the_path_and_query_of_a_request_are_kept(fields: dict[str, Any], target: str) -> None:

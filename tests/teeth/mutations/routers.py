@@ -282,6 +282,20 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
+        "host router: a client removes the key of forwarded requests",
+        "actors/hosts/requests.py:end_to_end",
+        "{name.strip().lower() for name in listed.split(b',')} - {KEY}",
+        "{name.strip().lower() for name in listed.split(b',')}",
+        (f"{REJECTIONS}::test_a_client_cannot_remove_the_key_from_forwarded_requests",),
+    ),
+    Mutation(
+        "host router: a # ends the path of a forwarded request",
+        f"{REQUEST}.target",
+        "(path + b'?' + query if query else path).replace(b'#', b'%23')",
+        "(path + b'?' + query if query else path)",
+        (f"{REJECTIONS}::test_the_path_and_query_of_a_request_are_kept",),
+    ),
+    Mutation(
         "host router: the addresses of earlier proxies are sent twice",
         "actors/hosts/asgi.py:REPLACED",
         "frozenset({b'content-length', b'expect', CLIENTS, b'x-forwarded-proto', FORWARDS})",
