@@ -75,6 +75,11 @@ def redirect_message(status: int, headers: Mapping[str, str]) -> str | None:
 MAX_MESSAGE = 500
 """Maximum length of a provider's message, in characters; the rest is cut."""
 _READ = 64 * 1024  # bytes of an error body that are examined
+MAX_SEARCHED = 3000
+"""Maximum number of characters of a message, a type or a code in which known wordings are searched. The search for some
+wordings takes quadratic time, and a server may repeat a complete request in its message.
+"""
+_SEARCHED_END = 1000  # of these characters, the number at the end of the text
 _HEADER = 64  # maximum characters of a header that a gateway repeats in its body
 _GATEWAYS = 3  # maximum number of nested gateways whose errors are unwrapped
 
@@ -148,7 +153,15 @@ def _build_failure(
     report: _ErrorReport, dialect: Dialect, headers: Mapping[str, str], now: float | None, *, is_empty: bool
 ) -> Failure:
     status = report.status
-    message = page_summary(report.message, status) or report.message
+    message = _excerpt(page_summary(report.message[:_READ], status) or report.message)
+    report = replace(
+        report,
+        message=message,
+        type=_excerpt(report.type),
+        code=_excerpt(report.code),
+        place=_excerpt(report.place),
+        text=report.text[:_READ],
+    )
     words = f"{report.type} {report.code} {message}"
     words += f" (at {report.place})" if report.place else ""
     row = next(
@@ -171,6 +184,13 @@ def _build_failure(
         place=_one_line(report.place) or None,
         parameter=parameter,
     )
+
+
+def _excerpt(text: str) -> str:
+    """Return the start and the end of a text that is too long to be searched, and any other text unchanged."""
+    if len(text) <= MAX_SEARCHED:
+        return text
+    return f"{text[: MAX_SEARCHED - _SEARCHED_END]} … {text[-_SEARCHED_END:]}"
 
 
 def _requested_wait(kind: Kind, headers: Mapping[str, str], text: str, now: float | None) -> float | None:

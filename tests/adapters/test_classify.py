@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.adapters.classify import classify, classify_in_answer
+from actors.adapters.classify import MAX_SEARCHED, classify, classify_in_answer
 from actors.adapters.failure import ACTIONS, Failure
 from actors.adapters.finish_reasons import failure_from_finish_reason
 from actors.adapters.retry_after import MAX_WAIT
@@ -391,3 +391,29 @@ def test_classification_never_raises(status: int, headers: dict[str, str], body:
     assert "\n" not in failure.message
     assert len(failure.message) <= 500
     assert failure.retry_after is None or 0 <= failure.retry_after <= MAX_WAIT
+
+
+@pytest.mark.parametrize("field", ["message", "type", "code"])
+def test_only_the_start_and_the_end_of_a_long_error_are_searched(field: str) -> None:
+    """Searching a message of 64 KiB for all known wordings would block the event loop for half a minute."""
+
+    def kinds(text: str) -> set[str]:
+        error = {"message": "no", field: text}
+        return {
+            classify(400, {}, json.dumps({"error": error}).encode(), OPENAI_CHAT).kind,
+            classify_in_answer({"error": {**error, "status": 400}}, OPENAI_CHAT).kind,
+        }
+
+    filler, words = "cannot " * 2_000, "credit balance is too low"
+    assert kinds(f"{words} {filler}") == {"quota"}
+    assert kinds(f"{filler} {words}") == {"quota"}
+    assert "quota" not in kinds(f"{filler} {words} {filler}")
+    assert len(filler) > MAX_SEARCHED
+
+
+def test_only_the_start_of_a_long_error_is_searched_for_a_requested_wait() -> None:
+    def wait(text: str) -> float | None:
+        return classify_in_answer({"error": {"message": text, "code": 429}}, OPENAI_CHAT).retry_after
+
+    assert wait("Please try again in 7s.") == 7
+    assert wait(f"{'busy ' * 20_000}Please try again in 7s.") is None

@@ -18,6 +18,22 @@ SILENCE, PAGES, PROXY = (
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
+        "errors: a long message is searched completely",
+        "actors/adapters/classify.py:_excerpt",
+        "len(text) <= MAX_SEARCHED",
+        "True",
+        ("tests/adapters/test_classify.py::test_only_the_start_and_the_end_of_a_long_error_are_searched",),
+    ),
+    Mutation(
+        "errors: a long message is searched completely for a requested wait",
+        "actors/adapters/classify.py:_build_failure",
+        "report.text[:_READ]",
+        "report.text",
+        (
+            "tests/adapters/test_classify.py::test_only_the_start_of_a_long_error_is_searched_for_a_requested_wait",
+        ),
+    ),
+    Mutation(
         "bursts: each request in flight counts as a separate failure",
         "actors/core/policy/pace.py:Breaker.record_failure",
         "wave is None or wave == self.wave",
@@ -127,7 +143,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "pages: an error page is shown with its markup",
         "actors/adapters/classify.py:_build_failure",
-        "page_summary(report.message, status) or report.message",
+        "page_summary(report.message[:_READ], status) or report.message",
         "report.message",
         (PAGES,),
     ),
