@@ -104,10 +104,13 @@ def _parse_date(value: str) -> float | None:
 def _parse_http_date(value: str) -> float | None:
     if not value:
         return None
+    from calendar import timegm
     from email.utils import parsedate_to_datetime  # imported lazily, because it loads the email package
 
     try:
-        return parsedate_to_datetime(value).timestamp()
+        date = parsedate_to_datetime(value)
+        # a date without a zone, such as `Sun Nov  6 08:49:37 1994` (RFC 9110), is in UTC
+        return date.timestamp() if date.tzinfo else float(timegm(date.timetuple()))
     except (ValueError, TypeError, OverflowError, OSError):
         return None
 

@@ -1,5 +1,7 @@
 """Check the parsing of times in headers: every form, bounded, with invalid values ignored."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,6 +33,8 @@ FORMS = [
     ("2027-01-15T09:01:00.5+01:00", 60.0),
     ("Fri, 15 Jan 2027 08:01:00 GMT", 60.0),
     ("Fri, 15 Jan 2027 07:00:00 GMT", 0.0),
+    ("Friday, 15-Jan-27 08:01:00 GMT", 60.0),
+    ("Fri Jan 15 08:01:00 2027", 60.0),
 ]
 NONSENSE = (
     "",
@@ -52,6 +56,20 @@ NONSENSE = (
 @pytest.mark.parametrize(("value", "seconds"), FORMS)
 def test_every_format_of_a_retry_or_reset_time_is_parsed(value: str, seconds: float) -> None:
     assert seconds_until(value, NOW) == pytest.approx(seconds, abs=1e-4)
+
+
+@pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/New_York"])
+def test_a_date_without_a_zone_is_in_utc_whatever_the_zone_of_this_machine(
+    zone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        for value in ("Fri Jan 15 08:01:00 2027", "Fri, 15 Jan 2027 08:01:00 -0000"):
+            assert seconds_until(value, NOW) == 60.0
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @pytest.mark.parametrize("value", NONSENSE)

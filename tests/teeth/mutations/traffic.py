@@ -18,6 +18,13 @@ SILENCE, PAGES, PROXY = (
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
+        "times: a date without a zone is in the zone of this machine",
+        "actors/adapters/retry_after.py:_parse_http_date",
+        "date.timestamp() if date.tzinfo else float(timegm(date.timetuple()))",
+        "date.timestamp()",
+        (f"{TIMES}::test_a_date_without_a_zone_is_in_utc_whatever_the_zone_of_this_machine",),
+    ),
+    Mutation(
         "errors: a long message is searched completely",
         "actors/adapters/classify.py:_excerpt",
         "len(text) <= MAX_SEARCHED",
