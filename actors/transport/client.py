@@ -98,8 +98,11 @@ class HttpTransport:
             await pool.close()
 
     async def _sweep_pools(self) -> bool:
-        """Close idle connections that are no longer usable. Return True if other idle connections remain."""
-        return any([await pool.sweep() for pool in tuple(self._pools.values())])
+        """Close idle connections that are no longer usable. Return True if other connections are idle."""
+        for pool in tuple(self._pools.values()):
+            await pool.sweep()
+        # checked last, because a connection may become idle while another pool is swept
+        return any(pool.has_idle for pool in self._pools.values())
 
 
 class Sweep:

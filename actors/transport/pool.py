@@ -101,14 +101,18 @@ class ConnectionPool:
         if self._idle:
             self._on_idle()
 
-    async def sweep(self) -> bool:
-        """Close idle connections that are no longer usable. Return True if other idle connections remain."""
+    @property
+    def has_idle(self) -> bool:
+        """True if a connection is idle."""
+        return bool(self._idle)
+
+    async def sweep(self) -> None:
+        """Close idle connections that are no longer usable."""
         for connection in tuple(self._idle):
             # a request may have taken this connection while another connection was being closed
             if connection in self._idle and not connection.is_alive():
                 self._idle.remove(connection)
                 await self.drop(connection)
-        return bool(self._idle)
 
     async def drop(self, connection: Connection) -> None:
         """Close a connection. Another connection may be opened in its place immediately."""

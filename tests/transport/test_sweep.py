@@ -1,9 +1,12 @@
 """The sweep of idle connections: a connection closed by the server is closed here without another request."""
 
+from typing import Any
+
 import anyio
 import pytest
 
 from actors.transport import HttpTransport, client
+from actors.transport.contract import Origin
 from tests.transport.support import GOOD, Peer, answer_correctly, fetch, raw
 
 pytestmark = pytest.mark.anyio
@@ -56,6 +59,25 @@ async def test_removing_dead_connections_keeps_usable_ones_open() -> None:
             await fetch(transport, lasting.url)
             assert len(lasting.peers) == 1
             await transport.close()
+
+
+class SweptPool:
+    """A pool whose sweep takes time, during which a connection of another pool becomes idle."""
+
+    def __init__(self, other: "SweptPool | None" = None) -> None:
+        self.has_idle, self._other = False, other
+
+    async def sweep(self) -> None:
+        if self._other is not None:
+            self._other.has_idle = True
+
+
+async def test_a_connection_that_becomes_idle_during_a_sweep_is_swept_later() -> None:
+    transport = HttpTransport()
+    first = SweptPool()
+    pools: Any = {Origin("http", "a", 80): first, Origin("http", "b", 80): SweptPool(first)}
+    transport._pools = pools
+    assert await transport._sweep_pools()
 
 
 async def test_closing_a_transport_stops_the_removal_of_idle_connections() -> None:

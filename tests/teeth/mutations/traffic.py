@@ -18,6 +18,13 @@ SILENCE, PAGES, PROXY = (
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
+        "sweep: the timer ends although a connection has become idle",
+        "actors/transport/client.py:HttpTransport._sweep_pools",
+        "any(pool.has_idle for pool in self._pools.values())",
+        "any(pool.has_idle for pool in [*self._pools.values()][1:])",
+        (f"{SWEEP}::test_a_connection_that_becomes_idle_during_a_sweep_is_swept_later",),
+    ),
+    Mutation(
         "times: a date without a zone is in the zone of this machine",
         "actors/adapters/retry_after.py:_parse_http_date",
         "date.timestamp() if date.tzinfo else float(timegm(date.timetuple()))",
