@@ -129,6 +129,7 @@ HOSTILE = {
     "fences": ("```\n" * 200_001 + "<tool_call>{", False),
     "quotes": ('"<tool_call>"' * 100_000, False),
     "blanks": (("<tool_call>" + " " * 100 + ".") * 10_000, False),
+    "indentation": (" " * 1_000_000 + "<tool_call>{", True),
 }
 
 

@@ -172,6 +172,10 @@ def test_a_call_of_the_output_tool_becomes_the_text_of_the_answer() -> None:
     assert [each.value for each in candidates(made.text, "strict")] == [{"a": 1}]
 
 
+def test_removing_reasoning_in_many_tags_from_an_answer_takes_linear_time() -> None:
+    assert candidates("<thought></thought>" * 200_000 + "{}", "unambiguous")[0].value == {}
+
+
 @pytest.mark.alternating
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", SERVERS)

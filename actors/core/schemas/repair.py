@@ -42,7 +42,7 @@ class Repair(StoredRecord, frozen=True):
 
 
 _FENCED = re.compile(r"\s*```(?:json)?[ \t]*\n(.*)\n[ \t]*```\s*", re.DOTALL).fullmatch
-_COMMAS = re.compile(r'"(?:[^"\\]|\\.)*+"?|,(?=\s*+[}\]])', re.DOTALL).sub
+_COMMAS = re.compile(r'("(?:[^"\\]|\\.)*+"?)|,(?=\s*+[}\]])', re.DOTALL).sub
 
 
 def read_arguments(raw: str) -> tuple[JsonObject, tuple[RepairKind, ...]] | None:
@@ -76,4 +76,4 @@ def read_json(text: str, max_bytes: int = MAX_ARGUMENTS) -> tuple[JsonValue, tup
 
 def remove_trailing_commas(text: str) -> str:
     """Return a JSON text without the commas before closing brackets. Commas inside strings are kept."""
-    return _COMMAS(lambda found: "" if found[0] == "," else found[0], text)
+    return _COMMAS(r"\1", text)

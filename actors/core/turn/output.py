@@ -116,9 +116,10 @@ def candidates(text: str, repair: RepairMode) -> list[Candidate]:
 
 def _strip_reasoning(text: str) -> str:
     """Remove leading reasoning from a text, even if the opening tag of the reasoning is missing."""
-    rest = without_reasoning(text)
-    while (tagged := _TAGGED.match(rest)) is not None:
-        rest = rest[tagged.end() :]
+    rest, at = without_reasoning(text), 0
+    while (tagged := _TAGGED.match(rest, at)) is not None:
+        at = tagged.end()
+    rest = rest[at:]
     opened, tag, behind = rest.partition("</think>")
     return behind if tag and "<think>" not in opened else rest
 

@@ -67,7 +67,7 @@ _CALL = re.compile("|".join(token for family in CALL_TOKENS.values() for token i
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»"}
 
 _FENCED = re.compile(
-    r"^[ \t>]*(?:[-*+] |\d+[.)] )?[ \t]*(`{3,}(?=[^`\n]*$)|~{3,})[^\n]*(?:\n.*?)??(?:\n[ \t>]*\1|\Z)",
+    r"^[ \t>]*+(?:[-*+] |\d+[.)] )?[ \t]*+(`{3,}(?=[^`\n]*$)|~{3,})[^\n]*(?:\n.*?)??(?:\n[ \t>]*\1|\Z)",
     re.DOTALL | re.MULTILINE,
 )
 _TICKS = re.compile(r"`+")

@@ -168,8 +168,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "repair: commas inside texts are removed too",
         "actors/core/schemas/repair.py:remove_trailing_commas",
-        '"" if found[0] == "," else found[0]',
-        'found[0].replace(",", "")',
+        r'_COMMAS(r"\1", text)',
+        'text.replace(",", "")',
         ("tests/core/test_repair.py",),
     ),
     Mutation(
