@@ -144,7 +144,7 @@ def ensure_answered(session: Session, result: AskResult) -> AskResult:
         SessionClosed: The ask was interrupted, or was cancelled by a handover, a drain or the end of the runtime.
     """
     lifecycle = session._lifecycle
-    is_departing = lifecycle.departure is not None and not lifecycle.departure.has_failed
+    is_departing = lifecycle.is_departing
     is_leaving = is_departing or lifecycle.is_over or not lifecycle.host.running
     if result.status == "interrupted" or (result.status == "cancelled" and is_leaving):
         raise SessionClosed(

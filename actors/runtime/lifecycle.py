@@ -360,7 +360,7 @@ class SessionLifecycle:
         """
         if self.handles or self.closing is not None or self.name in self.host.readers.following:
             return False
-        if self.departure is not None and not self.departure.has_failed:
+        if self.is_departing:
             return False
         if self._submitting or self.pending_calls or not self.passivate() or self.is_over or self.runs_tools:
             return False
@@ -390,6 +390,11 @@ class SessionLifecycle:
         with anyio.move_on_after(seconds):
             await self._ask_end.wait()
         self._ask_end = None
+
+    @property
+    def is_departing(self) -> bool:
+        """True while the session is being released or handed over, and after it has left this host."""
+        return self.departure is not None and not self.departure.has_failed
 
     async def wait_departed(self) -> None:
         """If the session is being released or handed over, wait until that has succeeded or failed."""

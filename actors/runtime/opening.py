@@ -50,6 +50,7 @@ from actors.runtime.session_actors import SessionActors, SessionSpec
 from actors.runtime.session_host import SessionHost
 from actors.runtime.validation import SessionConfig, SessionFields
 from actors.scheduler.children import ParentCall
+from actors.scheduler.executor import is_called_from_tool
 from actors.session.configuration import Configuration
 from actors.session.pending import PendingAsks
 from actors.session.user_input import initial_history, opened_event
@@ -102,7 +103,7 @@ class SessionOpener:
         """Return the session with this id: the open session, a resumed session, or a new one. See `Runtime.open`."""
         tenant = new.fields.tenant
         await self._host.wait_to_begin(tenant)
-        if (session := await self._registry.find_settled(name)) is not None:
+        if (session := await self._find_open(name)) is not None:
             _check_tenant(name, session._lifecycle.spec.tenant, tenant)
             return session
         await self._ensure_room(name)
@@ -146,9 +147,21 @@ class SessionOpener:
     async def claim(self, name: str, config: SessionConfig) -> Session:
         """Return the open session with this id, or resume the session from its log. See `Runtime.claim`."""
         await self._host.wait_to_begin("")
-        if (session := await self._registry.find_settled(name)) is not None:
+        if (session := await self._find_open(name)) is not None:
             return session
         return await self.resume(name, config)
+
+    async def _find_open(self, name: str) -> Session | None:
+        """Return the open session with this id, or None.
+
+        If the session is leaving this host, wait until it has left, because its handle can no longer be used then. The
+        departure waits for the session's tools, so a tool of this session does not wait for the departure.
+        """
+        while (session := await self._registry.find_settled(name)) is not None:
+            if not session._lifecycle.is_departing or is_called_from_tool(self._host.system, name):
+                return session
+            await session._lifecycle.wait_departed()
+        return None
 
     async def _admit(self, tenant: str, existing: str = "") -> None:
         """Wait until new work for a tenant may start, and check that one more session may be opened."""

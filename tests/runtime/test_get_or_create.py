@@ -19,7 +19,7 @@ from actors.runtime.handle import Session
 from actors.runtime.lifecycle import SessionLifecycle
 from actors.runtime.session_host import SessionHost
 from actors.testing import Call, Say, Turn
-from actors.tools import Tool
+from actors.tools import Tool, tool
 from tests.journal.storages import FILES
 from tests.runtime.every_await import cancels
 from tests.runtime.test_edges import BlockingStorage
@@ -199,6 +199,59 @@ async def test_a_caller_during_a_close_receives_a_new_open_session() -> None:
             await anyio.lowlevel.checkpoint()
         storage.freed.set()
     assert answers == ["one", "two"]
+
+
+@STORAGES
+@pytest.mark.parametrize("way", ["open", "claim"])
+async def test_a_caller_during_a_release_receives_a_session_that_stays_usable(
+    kept: str, way: str, tmp_path: Path
+) -> None:
+    gate, texts = Gate(), list[str]()
+
+    async def ask(session: Session, words: str) -> None:
+        texts.append((await session.ask(words)).text)
+
+    async def use() -> None:
+        opening = runtime.open("a", id="one", resume=True) if way == "open" else runtime.claim("one")
+        await ask(await opening, "Second?")
+
+    server = openai(Turn(Call("work", {"name": "x"})), Turn(Say("one")), Turn(Say("two")))
+    async with runtime_with(a=server, storage=storage_of(kept, tmp_path)) as runtime:
+        session = await runtime.open("a", id="one", tools=[gate.tool])
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask, session, "First?")
+            await gate.started("x")
+            tasks.start_soon(session.release)
+            await anyio.lowlevel.checkpoint()
+            tasks.start_soon(use)
+            for _ in range(20):
+                await anyio.lowlevel.checkpoint()
+            gate.open("x")
+    assert texts == ["one", "two"]
+
+
+async def test_a_tool_can_look_up_its_own_session_while_the_session_is_released() -> None:
+    releasing, found = anyio.Event(), list[Session]()
+
+    @tool
+    async def work(name: str) -> str:
+        """Look up the session that runs this tool."""
+        await releasing.wait()
+        found.append(await runtime.open("a", id="one", resume=True))
+        return name
+
+    server = openai(Turn(Call("work", {"name": "x"})), Turn(Say("Done.")))
+    async with runtime_with(a=server) as runtime, anyio.create_task_group() as tasks:
+        session = await runtime.open("a", id="one", tools=[work])
+
+        async def release() -> None:
+            tasks.start_soon(session.release)
+            await anyio.lowlevel.checkpoint()
+            releasing.set()
+
+        tasks.start_soon(release)
+        assert (await session.ask("Work.")).text == "Done."
+    assert found == [session]
 
 
 @STORAGES

@@ -95,6 +95,20 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{GET}::test_a_caller_during_a_close_receives_a_new_open_session",),
     ),
     Mutation(
+        "get or create: a session that is being released is shared",
+        "actors/runtime/opening.py:SessionOpener._find_open",
+        "not session._lifecycle.is_departing or is_called_from_tool(self._host.system, name)",
+        "True",
+        (f"{GET}::test_a_caller_during_a_release_receives_a_session_that_stays_usable",),
+    ),
+    Mutation(
+        "get or create: a tool waits for the release of its own session",
+        "actors/runtime/opening.py:SessionOpener._find_open",
+        "not session._lifecycle.is_departing or is_called_from_tool(self._host.system, name)",
+        "not session._lifecycle.is_departing",
+        (f"{GET}::test_a_tool_can_look_up_its_own_session_while_the_session_is_released",),
+    ),
+    Mutation(
         "get or create: a session of another tenant is returned",
         "actors/runtime/opening.py:_check_tenant",
         "caller_tenant and session_tenant != caller_tenant",

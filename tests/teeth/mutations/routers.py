@@ -389,9 +389,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "host router: a cancelled ask is no answer after a departure that failed",
-        f"{LOCAL}:ensure_answered",
-        "lifecycle.departure is not None and not lifecycle.departure.has_failed",
-        "lifecycle.departure is not None",
+        "actors/runtime/lifecycle.py:SessionLifecycle.is_departing",
+        "self.departure is not None and not self.departure.has_failed",
+        "self.departure is not None",
         (f"{REJECTIONS}::test_a_cancelled_ask_is_repeated_only_if_its_session_leaves",),
     ),
     Mutation(
