@@ -5,12 +5,13 @@ from contextlib import closing, nullcontext
 from functools import partial
 from os import PathLike
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, get_args, overload
 
 from actors.core.settings.asking import AskSettings
 from actors.core.stats.stats import RuntimeStats
 from actors.core.stream_events.results import AskResult
 from actors.core.turn.batch import Approve
+from actors.errors import ConfigError
 from actors.kernel.loop_thread import Backend, LoopThread
 from actors.runtime import once
 from actors.runtime.handles import SessionOpening
@@ -34,7 +35,8 @@ def _blocking_opener(
     """Return a decorator that replaces a method of `BlockingRuntime` with a blocking call that opens a session."""
 
     def call(self: "BlockingRuntime", /, *args: P.args, **kwargs: P.kwargs) -> BlockingSession:
-        return BlockingSession(self._calls, self._calls.wait(partial(method, self._runtime, *args, **kwargs)))
+        session = self._calls.wait(partial(method, self._runtime, *args, **kwargs))
+        return BlockingSession(self._calls, session, is_held=True)
 
     copy_documentation(call, "Runtime", method, "BlockingSession")
     return lambda _: call
@@ -59,6 +61,8 @@ class BlockingRuntime:
     """
 
     def __init__(self, runtime: Any = None, *, backend: Backend = "asyncio") -> None:
+        if backend not in get_args(Backend):
+            raise ConfigError(f"backend= takes 'asyncio' or 'trio', not {backend!r:.40}")
         self._runtime = runtime if isinstance(runtime, Runtime) else Runtime(runtime)
         self._loop = LoopThread(self._runtime, backend)
         self._calls = BlockingCalls(self._loop)
@@ -81,8 +85,12 @@ class BlockingRuntime:
     def claim(self) -> None: ...
 
     def session(self, id: str) -> BlockingSession:  # noqa: A002  callers expect the name `id`
-        """Return an open session by its id. See `actors.Runtime.session`."""
-        return BlockingSession(self._calls, self._calls.wait_plain(partial(self._runtime.session, id)))
+        """Return an open session by its id. See `actors.Runtime.session`.
+
+        A `with` block with this session does not give the session back, because another caller has opened the session.
+        """
+        session = self._calls.wait_plain(partial(self._runtime.session, id))
+        return BlockingSession(self._calls, session, is_held=False)
 
     def stats(self) -> RuntimeStats:
         """Return the runtime's counters and gauges. See `actors.Runtime.stats`."""

@@ -52,15 +52,16 @@ def _blocking_method(
 class BlockingSession:
     """A conversation that any thread may use. `BlockingRuntime.open` and `BlockingRuntime.resume` return it.
 
-    A `with` block releases the session on exit, as `async with runtime.open(...)` does.
+    A `with` block gives the session back on exit, as `async with runtime.open(...)` does. It has no effect on a session
+    that was already given back, or that `BlockingRuntime.session` returned.
 
     The methods are those of `actors.Session`, where they are documented; each method waits for the result. If the
     caller of `ask`, `stream` or `stream_text` is interrupted while it waits, the ask is cancelled and its calls are
     closed. A second interrupt ends the wait for these calls. Leaving a stream early does not stop the turn.
     """
 
-    def __init__(self, calls: BlockingCalls, session: Session) -> None:
-        self._calls, self._session = calls, session
+    def __init__(self, calls: BlockingCalls, session: Session, *, is_held: bool) -> None:
+        self._calls, self._session, self._is_held = calls, session, is_held
         self.id: str = session.id
 
     def __enter__(self) -> Self:
@@ -69,7 +70,9 @@ class BlockingSession:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._calls.wait(self._session._lifecycle.give_back)
+        is_held, self._is_held = self._is_held, False
+        if is_held:
+            self._calls.wait(self._session._lifecycle.give_back)
 
     @property
     def target(self) -> str:

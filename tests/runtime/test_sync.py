@@ -395,6 +395,27 @@ def test_closing_a_sync_stream_early_stops_no_turn_and_exiting_a_session_release
         assert runtime.call(stored_states) == [("one", "closed")]
 
 
+def test_a_with_block_gives_back_only_a_session_that_its_caller_has_opened() -> None:
+    with serve_in_thread(server := openai(*[Turn(Say("Hi."))] * 3)), runtime_for(server) as runtime:
+        session = runtime.open(TARGET, id="one")
+        with runtime.session("one") as same:
+            assert same.ask("Hello.").text == "Hi."
+        assert session.ask("Hello?").text == "Hi."  # the session is still open
+        with runtime.open(TARGET, id="one", resume=True) as other:
+            for _ in range(2):
+                with other:
+                    pass
+        assert session.ask("And now?").text == "Hi."
+        with session:
+            pass
+        assert runtime.call(stored_states) == [("one", "closed")]
+
+
+def test_an_unknown_event_loop_raises_a_config_error() -> None:
+    with pytest.raises(ConfigError, match=r"^backend= takes 'asyncio' or 'trio', not 'curio'$"):
+        sync.BlockingRuntime(backend="curio")  # type: ignore[arg-type]  # as a caller may
+
+
 def test_closing_the_runtime_ends_waiting_calls() -> None:
     server = OpenAIServer([Turn(Say("One moment. " * 90))], faults={0: Stall(after_bytes=1500)})
     with serve_in_thread(server), runtime_for(server) as runtime:

@@ -109,6 +109,24 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{GET}::test_a_tool_can_look_up_its_own_session_while_the_session_is_released",),
     ),
     Mutation(
+        "sync: a block gives back a session that another caller has opened",
+        "actors/sync/runtime.py:BlockingRuntime.session",
+        "BlockingSession(self._calls, session, is_held=False)",
+        "BlockingSession(self._calls, session, is_held=True)",
+        (
+            "tests/runtime/test_sync.py::test_a_with_block_gives_back_only_a_session_that_its_caller_has_opened",
+        ),
+    ),
+    Mutation(
+        "sync: a session is given back twice",
+        "actors/sync/session.py:BlockingSession.__exit__",
+        "is_held, self._is_held = self._is_held, False",
+        "is_held = self._is_held",
+        (
+            "tests/runtime/test_sync.py::test_a_with_block_gives_back_only_a_session_that_its_caller_has_opened",
+        ),
+    ),
+    Mutation(
         "get or create: a session of another tenant is returned",
         "actors/runtime/opening.py:_check_tenant",
         "caller_tenant and session_tenant != caller_tenant",
