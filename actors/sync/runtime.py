@@ -87,7 +87,7 @@ class BlockingRuntime:
     def session(self, id: str) -> BlockingSession:  # noqa: A002  callers expect the name `id`
         """Return an open session by its id. See `actors.Runtime.session`.
 
-        A `with` block with this session does not give the session back, because another caller has opened the session.
+        A `with` block with this session does not release the session, because another caller has opened the session.
         """
         session = self._calls.wait_plain(partial(self._runtime.session, id))
         return BlockingSession(self._calls, session, is_held=False)

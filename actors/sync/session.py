@@ -52,8 +52,8 @@ def _blocking_method(
 class BlockingSession:
     """A conversation that any thread may use. `BlockingRuntime.open` and `BlockingRuntime.resume` return it.
 
-    A `with` block gives the session back on exit, as `async with runtime.open(...)` does. It has no effect on a session
-    that was already given back, or that `BlockingRuntime.session` returned.
+    A `with` block releases the session on exit, as `async with runtime.open(...)` does. It has no effect on a session
+    that was already released, or that `BlockingRuntime.session` returned.
 
     The methods are those of `actors.Session`, where they are documented; each method waits for the result. If the
     caller of `ask`, `stream` or `stream_text` is interrupted while it waits, the ask is cancelled and its calls are

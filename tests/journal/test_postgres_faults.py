@@ -20,11 +20,13 @@ from actors.journal.storage import Appended, Entry
 from actors.journal.storage.postgres import PostgresStorage, statements
 from actors.journal.storage.postgres.batch import Batch
 from actors.journal.storage.postgres.connection import TRIES, translate_connect_error
+from tests.cli.command import actors_now
 from tests.journal.postgres import PASSWORD, Server
 from tests.journal.postgres_proxy import Loses, Proxy, run_proxy
 from tests.journal.storages import begin, to
 
 E = TypeVar("E", bound=ActorsError)
+TIME = 1_800_000_000.123456  # more digits than a server returns that rounds floats
 
 
 @pytest.fixture(autouse=True)
@@ -274,6 +276,26 @@ def test_commits_are_synchronous_regardless_of_the_servers_default(postgres: Ser
     (row,) = storage._writer.run(lambda it: it.execute("SHOW synchronous_commit").fetchall())
     assert row == ("on",)
     storage.close()
+
+
+@pytest.mark.parametrize("digits", [0, -15])
+def test_a_server_that_rounds_floats_by_default_does_not_make_a_journal_look_damaged(
+    postgres: Server, digits: int
+) -> None:
+    role = postgres.role()
+    with postgres.connect() as owner:
+        owner.execute(f"ALTER ROLE {role} SET extra_float_digits = {digits}")
+    url = postgres.url(role, user=role)
+    storage = PostgresStorage(url, clock=lambda: TIME)
+    begin(storage, "one")
+    storage.close()
+    storage = PostgresStorage(url, clock=lambda: TIME)
+    claim = storage.claim("one")
+    assert storage.append([Entry("one", claim.fence, (to("b"),))]) == [2]
+    assert [each.used for each in storage.sessions()] == [TIME]
+    storage.close()
+    done = actors_now("sessions", "fsck", url)
+    assert (done.code, done.err) == (0, "")
 
 
 # Appends in doubt

@@ -239,6 +239,20 @@ MUTATIONS = (
         (FAILURES,),
     ),
     Mutation(
+        "postgres: a server that rounds floats makes rows look corrupt",
+        f"{STATEMENTS}:SETTINGS",
+        "SETTINGS = \"...set_config('extra_float_digits', '1', false)...\"",
+        "SETTINGS = \"...set_config('extra_float_digits', '0', false)...\"",
+        (f"{FAILURES}::test_a_server_that_rounds_floats_by_default_does_not_make_a_journal_look_damaged",),
+    ),
+    Mutation(
+        "postgres: a check of a server that rounds floats reports corrupt rows",
+        "actors/journal/storage/postgres/check.py:JournalTables._start_snapshot",
+        "self._connection.execute(sql.EXACT_FLOATS)",
+        "pass",
+        (f"{FAILURES}::test_a_server_that_rounds_floats_by_default_does_not_make_a_journal_look_damaged",),
+    ),
+    Mutation(
         "postgres: details of an error, with content, are reported",
         f"{FAULTS}:translate_error",
         'f"{where}: {{}} (Postgres: {code} {error.diag.message_primary})"',

@@ -61,6 +61,7 @@ class JournalTables:
             raise
 
     def _start_snapshot(self) -> None:
+        self._connection.execute(sql.EXACT_FLOATS)
         self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         if not has_tables(self._connection):
             raise JournalError(

@@ -20,11 +20,16 @@ the tables writes nothing. A migration locks `actors_meta` first, so no statemen
 
 SETTINGS = """
 SELECT set_config('statement_timeout', %s, false), set_config('lock_timeout', %s, false),
-    set_config('idle_in_transaction_session_timeout', %s, false),
+    set_config('idle_in_transaction_session_timeout', %s, false), set_config('extra_float_digits', '1', false),
     CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', false) END
 """
-"""Sets the timeouts of a connection, and makes commits durable even if the server's default is otherwise. The server
-ends the connection of a process that was suspended within a transaction, since its locks would block other hosts."""
+"""Sets the timeouts of a connection, makes commits durable even if the server's default is otherwise, and applies
+`EXACT_FLOATS`. The server ends the connection of a process that was suspended within a transaction, since its locks
+would block other hosts."""
+
+EXACT_FLOATS = "SET extra_float_digits = 1"
+"""Makes the server return floats exactly, even if its default rounds them. Otherwise, the checksums of rows, which
+include times, do not match."""
 
 END_OTHERS = """
 SELECT pg_terminate_backend(pid, %s) FROM pg_stat_activity
