@@ -232,11 +232,9 @@ def _raise_config_error(action: str, error: BaseException) -> Never:
 def guard(environ: Mapping[str, str]) -> Mapping[str, str]:
     """Return an environment whose lookups raise only `ConfigError`.
 
-    A plain `dict` never fails and is returned unchanged.
+    A plain `dict` of strings never fails and is returned unchanged.
     """
-    kind = type(environ)
-    return (
-        environ
-        if kind is dict or isinstance(environ, Environment | RecordingEnvironment)
-        else Environment(environ)
-    )
+    if isinstance(environ, Environment | RecordingEnvironment):
+        return environ
+    is_safe = type(environ) is dict and all(isinstance(value, str) for value in environ.values())
+    return environ if is_safe else Environment(environ)

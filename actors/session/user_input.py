@@ -95,10 +95,13 @@ async def initial_history(messages: Iterable[Message]) -> History:
     split into slices for the event loop.
 
     Raises:
-        TranscriptError: A message is invalid.
+        TranscriptError: A message is invalid, or `messages` is not iterable.
     """
     if isinstance(messages, History):
         return messages
+    given: object = messages  # callers may pass any value
+    if not isinstance(given, Iterable):
+        raise TranscriptError(f"messages= takes a list of Message objects, not {type(given).__name__}")
     items = tuple(messages)
     return await compute(partial(_pack_history, items), is_long=len(items) > LONG)
 

@@ -239,6 +239,15 @@ def test_invalid_arguments_of_a_runtime_raise_config_errors(given: Any, says: st
     assert str(refused.value).startswith(says)
 
 
+@pytest.mark.parametrize("value", [3, b"sk-1"])
+async def test_an_environment_with_a_value_that_is_not_a_string_raises_config_errors(value: Any) -> None:
+    with pytest.raises(
+        ConfigError, match=r"^environ= returned a value of type \w+ for variable 'OPENAI_API_KEY'"
+    ):
+        async with Runtime(environ={"OPENAI_API_KEY": value}) as runtime:
+            await runtime.open("openai:gpt-5.2")
+
+
 def _invalid_calls(runtime: Any) -> dict[str, Callable[[], Any]]:  # Any: an invalid argument
     file, delete = "{}", runtime.journal.delete
     return {
@@ -249,6 +258,9 @@ def _invalid_calls(runtime: Any) -> dict[str, Callable[[], Any]]:  # Any: an inv
         "A session id must be a string, not bytes": lambda: runtime.journal.delete(b"one"),
         "A session id must be a string, not list": lambda: runtime.resume([]),
         "A session id must be a string, not dict": lambda: runtime.session({}),
+        "messages= takes a list of Message objects, not int": lambda: runtime.open("a", messages=3),
+        "metadata['n'] must be a string of at most 512 characters, a bool, a finite float or a 64-bit int, but the "
+        "number is out of range": lambda: runtime.open("a", metadata={"n": 2**64}),
         "An exported session must be bytes or a string, not int": lambda: runtime.journal.import_session(3),
         "Session id '' is invalid": lambda: _import_without_id(runtime),
         "line 1: expected the first line of an exported session": lambda: runtime.journal.import_session(

@@ -82,9 +82,13 @@ def _checked_value(key: str, value: object) -> Scalar:
             return str(value)
         case _:
             pass
+    is_number = isinstance(value, int | float)
+    fault = (
+        "the number is out of range" if is_number else _mismatch(value, TEXT) or "the value cannot be stored"
+    )
     raise ConfigError(
         f"metadata[{key!r}] must be a string of at most {TEXT} characters, a bool, a finite float or a 64-bit int, "
-        f"but {_mismatch(value, TEXT) or 'the value cannot be stored'}"
+        f"but {fault}"
     )
 
 
