@@ -283,7 +283,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "host router: a client removes the key of forwarded requests",
-        "actors/hosts/requests.py:end_to_end",
+        "actors/hosts/asgi.py:end_to_end",
         "{name.strip().lower() for name in listed.split(b',')} - {KEY}",
         "{name.strip().lower() for name in listed.split(b',')}",
         (f"{REJECTIONS}::test_a_client_cannot_remove_the_key_from_forwarded_requests",),
