@@ -45,6 +45,7 @@ from actors.hosts.asgi import (
 )
 from actors.hosts.attempts import HELD, ensure_answered, run_app
 from actors.hosts.routing import Rejection, rejection_of
+from actors.runtime.lifecycle import SessionLifecycle
 
 pytestmark = pytest.mark.anyio
 
@@ -327,7 +328,11 @@ async def test_a_body_is_read_up_to_its_limit() -> None:
 @pytest.mark.parametrize("has_failed", [False, True])
 def test_a_cancelled_ask_is_repeated_only_if_its_session_leaves(has_failed: bool) -> None:
     """A departure that has failed leaves the session at its host, where a user may cancel an ask."""
-    lifecycle = SimpleNamespace(
+
+    class Lifecycle(SimpleNamespace):
+        is_departing: Any = SessionLifecycle.is_departing
+
+    lifecycle = Lifecycle(
         departure=SimpleNamespace(has_failed=has_failed), is_over=False, host=SimpleNamespace(running=True)
     )
     session = cast(Session, SimpleNamespace(id="one", _lifecycle=lifecycle))
