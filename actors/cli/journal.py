@@ -68,8 +68,9 @@ def default_journal_path(environ: Mapping[str, str]) -> Path | None:
     """Return the path of the default file, or None if there is no home directory or files cannot be locked."""
     if find_spec("fcntl") is None:
         return None
-    if data := environ.get("XDG_DATA_HOME"):
-        return Path(data, "actors", "sessions.db")
+    data = Path(environ.get("XDG_DATA_HOME", ""))
+    if data.is_absolute():  # relative paths are invalid, according to the specification of this variable
+        return data / "actors" / "sessions.db"
     if not (home := environ.get("HOME")):
         return None
     folder = ("Library", "Application Support") if sys.platform == "darwin" else (".local", "share")

@@ -158,7 +158,9 @@ async def _list_sessions(runtime: Runtime, options: argparse.Namespace) -> None:
             print(json.dumps(to_builtins(each)) if options.json else escape_controls(_session_row(each)))
     if listed or options.json:
         return
-    if options.tenant is options.state is options.title is options.metadata is None:
+    if options.after is not None:
+        print_notice(f"no session follows {options.after}")
+    elif options.tenant is options.state is options.title is options.metadata is None:
         print_notice("no session is stored; `actors chat` stores each conversation")
     else:
         print_notice("no stored session matches")

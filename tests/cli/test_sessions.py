@@ -2,6 +2,7 @@
 
 import json
 import logging
+import sys
 from contextlib import closing
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -11,6 +12,7 @@ from time import time
 import pytest
 
 from actors.cli import main
+from actors.cli.journal import default_journal_path
 from actors.errors import JournalUnavailable
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Turn, serve
@@ -279,6 +281,8 @@ def test_a_long_list_is_cut_and_can_be_continued(tmp_path: Path) -> None:
         "now",
         *[f"of-{year}" for year in range(2024, 2019, -1)],
     ]
+    last = run_sessions(tmp_path, "list", "--after", "of-2020")
+    assert (last.code, last.out, last.complaint) == (0, "", "no session follows of-2020")
     unknown = run_sessions(tmp_path, "list", "--after", "nobody")
     assert (unknown.code, "'nobody'" in unknown.complaint) == (1, True)
 
@@ -359,6 +363,16 @@ async def test_a_conversation_is_stored_in_a_file_of_the_user_by_default(
         assert unusable.complaint == f"the conversation is not stored: {why}; {other}"
         nowhere = actors_now("sessions", "list", env={"XDG_DATA_HOME": str(tmp_path / "file")})
         assert (nowhere.code, nowhere.complaint) == (9, f"{why}; {other}")
+
+
+def test_the_default_file_of_a_user_has_an_absolute_path() -> None:
+    own = Path("/home/me/.local/share/actors/sessions.db")
+    if sys.platform == "darwin":
+        own = Path("/home/me/Library/Application Support/actors/sessions.db")
+    for data in ("", "data", "./data", "~/data"):
+        assert default_journal_path({"HOME": "/home/me", "XDG_DATA_HOME": data}) == own
+    assert default_journal_path({"XDG_DATA_HOME": "/data"}) == Path("/data/actors/sessions.db")
+    assert default_journal_path({"XDG_DATA_HOME": "data"}) is None
 
 
 def test_an_unwritable_journal_is_reported_once(

@@ -19,6 +19,13 @@ STREAMS = "tests/cli/test_streams_of_the_process.py"
 
 MUTATIONS = (
     Mutation(
+        "command line: conversations are stored under a relative path",
+        "actors/cli/journal.py:default_journal_path",
+        "data.is_absolute()",
+        'data != Path("")',
+        ("tests/cli/test_sessions.py::test_the_default_file_of_a_user_has_an_absolute_path",),
+    ),
+    Mutation(
         "command line: the runtime's log is shown without --debug",
         "actors/cli/__init__.py:_run",
         "logging_to_stderr(debug=options.debug)",
