@@ -292,8 +292,8 @@ def close_when_leaving(send: Send, is_leaving: Callable[[], bool]) -> Send:
     return send_and_close
 
 
-class MarkedResponse:
-    """The response to a forwarded request, marked with the header `ANSWERED`.
+class TrackedResponse:
+    """The response to a request.
 
     Attributes:
         is_started: Whether a part of the response was sent.
@@ -305,10 +305,18 @@ class MarkedResponse:
 
     async def send(self, message: ASGIMessage) -> None:
         """Send a message of the response."""
-        if message["type"] == "http.response.start":
-            self.is_started = True
-            message = {**message, "headers": [*message.get("headers", ()), (ANSWERED, b"1")]}
+        self.is_started = self.is_started or message["type"] == "http.response.start"
         await self._send(message)
+
+
+class MarkedResponse(TrackedResponse):
+    """The response to a forwarded request, marked with the header `ANSWERED`."""
+
+    async def send(self, message: ASGIMessage) -> None:
+        """Send a message of the response."""
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", ()), (ANSWERED, b"1")]}
+        await super().send(message)
 
 
 def error_messages(error: ActorsError, *, is_final: bool) -> Sequence[ASGIMessage]:

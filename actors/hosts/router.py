@@ -13,7 +13,7 @@ from functools import partial
 
 import anyio
 
-from actors.errors import ActorsError, JournalError, RequestLost
+from actors.errors import ActorsError, HostDraining, JournalError, RequestLost
 from actors.hosts.asgi import (
     ASGIApp,
     ASGIMessage,
@@ -24,6 +24,7 @@ from actors.hosts.asgi import (
     Scope,
     Send,
     SessionRequest,
+    TrackedResponse,
     close_when_leaving,
     error_messages,
     is_forwarded,
@@ -90,13 +91,32 @@ class SessionRouter:
         elif requests is None or is_forwarded(scope):
             await self._answer_forwarded(session, scope, receive, MarkedResponse(send))
         else:
-            with suppress(ClientDisconnected):
-                if (request := await self._read_request(session, scope, receive, send)) is not None:
-                    await requests.find_host(request, receive, send)
+            await self._find_host(requests, session, scope, receive, TrackedResponse(send))
 
     def _is_leaving(self) -> bool:
         """Return True if this host has begun to leave."""
         return self._shutdown is not None and self._shutdown.leaving.is_set()
+
+    async def _find_host(
+        self,
+        requests: "_RequestRouter",
+        session: str,
+        scope: Scope,
+        receive: Receive,
+        response: TrackedResponse,
+    ) -> None:
+        """Let a host answer a request. If the server cancels the request because this host leaves, answer it with
+        status 503. Otherwise, some servers would answer with 500, after which clients do not repeat a request.
+        """
+        try:
+            with suppress(ClientDisconnected):
+                if (request := await self._read_request(session, scope, receive, response.send)) is not None:
+                    await requests.find_host(request, receive, response.send)
+        except anyio.get_cancelled_exc_class():
+            if self._is_leaving() and not response.is_started:
+                with anyio.CancelScope(shield=True):
+                    await _send_all(response.send, error_messages(_left_error(), is_final=True))
+            raise
 
     async def _answer_forwarded(
         self, session: str, scope: Scope, receive: Receive, response: MarkedResponse
@@ -164,7 +184,7 @@ class SessionRouter:
         self._shutdown = shutdown = _Shutdown(runtime, rate, timeout)
         try:
             with call_at_signals(shutdown.begin):
-                self._requests = _RequestRouter(self._app, runtime, transport, self._limits, shutdown.leaving)
+                self._requests = _RequestRouter(self._app, runtime, transport, self._limits, shutdown)
                 yield
                 await shutdown.finish()
         finally:
@@ -178,8 +198,8 @@ class _Shutdown:
     def __init__(self, runtime: Runtime, rate: float, timeout: float) -> None:
         self._runtime, self._rate, self._timeout = runtime, rate, timeout
         self._task: HostTask | None = None
-        self.leaving = anyio.Event()
-        """Set when the drain has begun."""
+        self.leaving, self.left = anyio.Event(), anyio.Event()
+        """Set when the drain has begun, and when it has ended."""
 
     def begin(self) -> HostTask:
         """Start to drain the runtime, unless this has begun before."""
@@ -193,8 +213,11 @@ class _Shutdown:
         await self.begin().wait()
 
     async def _drain(self) -> None:
-        with anyio.move_on_after(2 * self._timeout), suppress(JournalError):
-            await self._runtime.drain(rate=self._rate, timeout=self._timeout)
+        try:
+            with anyio.move_on_after(2 * self._timeout), suppress(JournalError):
+                await self._runtime.drain(rate=self._rate, timeout=self._timeout)
+        finally:
+            self.left.set()
 
 
 class _RequestRouter:
@@ -205,7 +228,7 @@ class _RequestRouter:
         runtime: The runtime of this host.
         transport: Sends requests to other hosts.
         limits: The limits of the router.
-        leaving: Set when this host begins to leave.
+        shutdown: Drains the runtime.
     """
 
     def __init__(
@@ -214,15 +237,16 @@ class _RequestRouter:
         runtime: Runtime,
         transport: HttpTransport,
         limits: RouterLimits,
-        leaving: anyio.Event,
+        shutdown: _Shutdown,
     ) -> None:
-        self._app, self._runtime, self._limits = app, runtime, limits
+        self._app, self._runtime, self._limits, self._shutdown = app, runtime, limits, shutdown
         self._table = RoutingTable(limits)
         self._directory = HostDirectory(partial(runtime.journal.hosts, count_sessions=False))
-        self._forwarder = Forwarder(transport, self._directory, limits, leaving)
+        self._forwarder = Forwarder(transport, self._directory, limits, shutdown.leaving)
 
     async def find_host(self, request: SessionRequest, receive: Receive, send: Send) -> None:
-        """Try hosts until one of them answers the request, or the limits are reached.
+        """Try hosts until one of them answers the request, or the limits are reached. A host whose sessions have left
+        does not wait for other hosts, because its server waits for the request before it ends.
 
         Raises:
             ClientDisconnected: The client closed the connection.
@@ -232,6 +256,8 @@ class _RequestRouter:
             self._table.record_owner(session, here)
 
         async def pause(seconds: float) -> None:
+            if self._shutdown.left.is_set():
+                raise _left_error()
             await run_while_connected(receive, partial(anyio.sleep, seconds))
 
         search = HostSearch(session, here, self._table, self._directory, pause)
@@ -261,6 +287,10 @@ class _RequestRouter:
         if address in ("", self._runtime.address):
             return await run_app(self._app, request, receive, send)
         return await run_while_connected(receive, partial(self._forwarder.forward, address, request, send))
+
+
+def _left_error() -> HostDraining:
+    return HostDraining("This host is ending, so a request cannot wait here until another host can answer it")
 
 
 def _log_given_up(session: str, error: ActorsError) -> None:

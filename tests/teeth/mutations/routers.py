@@ -18,6 +18,7 @@ REJECTIONS = "tests/hosts/test_rejections.py"
 LOCAL = "actors/hosts/attempts.py"
 ROUTER = "actors/hosts/router.py"
 ROUTED = "tests/hosts/test_router.py"
+LEAVING = "tests/hosts/test_leaving.py"
 RAY = "tests/hosts/test_ray_hosts.py"
 LISTENER = "tests/hosts/test_listener.py"
 WORKERS = "docs/examples/with_uvicorn/workers.py"
@@ -202,16 +203,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{ROUTER}:SessionRouter._is_leaving",
         "self._shutdown is not None and self._shutdown.leaving.is_set()",
         "False",
-        (
-            "tests/hosts/test_leaving.py::test_a_host_that_leaves_closes_each_connection_after_its_next_response",
-        ),
+        (f"{LEAVING}::test_a_host_that_leaves_closes_each_connection_after_its_next_response",),
     ),
     Mutation(
         "host router: a response over HTTP/2 closes its connection",
         f"{ROUTER}:SessionRouter.__call__",
         "scope.get('http_version', '1.1').startswith('1')",
         "True",
-        ("tests/hosts/test_leaving.py::test_responses_over_http_2_have_no_header_for_their_connection",),
+        (f"{LEAVING}::test_responses_over_http_2_have_no_header_for_their_connection",),
     ),
     Mutation(
         "host router: the first ask of a host imports the modules of a turn",
@@ -280,6 +279,27 @@ MUTATIONS: tuple[Mutation, ...] = (
             f"{FORWARDING}::test_a_response_is_streamed_with_its_status_and_headers",
             f"{ROUTED}::test_a_forwarded_request_has_the_key_and_the_address_of_the_client[asyncio-sqlite]",
         ),
+    ),
+    Mutation(
+        "host router: a request waits for other hosts after the sessions have left",
+        f"{ROUTER}:_RequestRouter.find_host.pause",
+        "self._shutdown.left.is_set()",
+        "False",
+        (f"{LEAVING}::test_no_request_waits_for_another_host_once_the_sessions_have_left",),
+    ),
+    Mutation(
+        "host router: a request that a leaving server cancels has no answer",
+        f"{ROUTER}:SessionRouter._find_host",
+        "self._is_leaving() and not response.is_started",
+        "False",
+        (f"{LEAVING}::test_a_request_that_the_server_of_a_leaving_host_cancels_can_be_repeated",),
+    ),
+    Mutation(
+        "host router: every cancelled request is answered",
+        f"{ROUTER}:SessionRouter._find_host",
+        "self._is_leaving() and not response.is_started",
+        "not response.is_started",
+        (f"{LEAVING}::test_a_request_that_the_server_of_a_leaving_host_cancels_can_be_repeated",),
     ),
     Mutation(
         "host router: a client removes the key of forwarded requests",
