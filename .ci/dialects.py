@@ -53,10 +53,10 @@ Each section has a table of facts and three parts:
 
 - **A request** to the model that produced the conversation: a question, reasoning with a text and two parallel calls,
   one successful and one failed result, and a new question.
-- **When the conversation moves away**: what another model receives of that conversation. Reasoning belongs to its
-  binding; it stays in the log and is sent again when the session returns. Call ids go back to the endpoint that
-  produced them. Other endpoints receive generated ids, always the same for a call.
-- **When a conversation arrives**: what this provider receives of a conversation of another provider. That conversation
+- **When the conversation moves away**: the parts of it that another model receives. Reasoning belongs to its binding;
+  it stays in the log and is sent again when the session returns. Call ids go back to the endpoint that produced them.
+  Other endpoints receive generated ids, always the same for a call.
+- **When a conversation arrives**: the changes to a conversation that another provider has produced. That conversation
   begins with the model. It contains reasoning, a text, four parallel calls (one of a tool `files.read`, one whose
   result has an image), an image by value and one by URL, a PDF, and a new question directly after the results.
 
