@@ -16,10 +16,9 @@ from typing import Any, Generic, TypeVar
 from msgspec import Struct
 
 from actors.errors import ActorStopped, AskTimeout, ShuttingDown
-from actors.kernel.dispatch import STRETCH
 from actors.kernel.event_loop import Scope, wake
 from actors.kernel.message import NO_REPLY, BoundedQueue, Command, prepare_to_send
-from actors.kernel.shared import State, SystemState
+from actors.kernel.shared import STRETCH, State, SystemState
 
 C = TypeVar("C", bound=Command, contravariant=True)
 R = TypeVar("R")

@@ -26,13 +26,11 @@ from msgspec.structs import replace
 from actors.errors import KernelError, ShuttingDown
 from actors.kernel.actor import Actor, Context
 from actors.kernel.cell import RESTART, AnyCell, Cell, Group, Restart
-from actors.kernel.contained import ContainedTasks
-from actors.kernel.dispatch import Dispatcher
 from actors.kernel.event_loop import Changes, EventLoop
 from actors.kernel.receiver import C, Receiver, current, is_outside
 from actors.kernel.ref import Ref
-from actors.kernel.shared import Account, SystemState
-from actors.kernel.tasks import Tasks
+from actors.kernel.shared import Account, Dispatcher, SystemState
+from actors.kernel.tasks import ContainedTasks, Tasks
 
 HURRY = 0.2  # seconds for each step of the shutdown after a second interruption
 SHARED = 1 << 30  # the depth of actors that actors of every other depth may ask

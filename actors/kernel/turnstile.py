@@ -21,8 +21,8 @@ from typing import TypeVar
 import anyio.to_thread
 from msgspec import Struct, field
 
-from actors.kernel.dispatch import Dispatcher
 from actors.kernel.event_loop import EventLoop, Waiter, event_loop, running_loop
+from actors.kernel.shared import Dispatcher
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ a claim even if the caller has been cancelled and does not receive the answer. S
 claim to the caller's `_PendingClaim`, which releases the claim if the caller has been cancelled.
 
 When a session is resumed, its log is read and checked after the claim, so no other host writes to the log, and its
-unfinished ask is found. The session's actors close an interrupted turn and its calls (`actors.session.recovery`).
+unfinished ask is found. The session's actors close an interrupted turn and its calls (`actors.session.child_tasks`).
 """
 
 from collections.abc import AsyncGenerator, Sequence

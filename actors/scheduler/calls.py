@@ -23,10 +23,10 @@ from actors.core.values.content import ToolCall
 from actors.core.values.identity import CallId
 from actors.errors import JournalError, KernelError, ResourceBusy, ThreadsBusy
 from actors.interrupts import is_from_signal
-from actors.kernel.contained import ContainedTask
 from actors.kernel.host_code import call_host
 from actors.kernel.receiver import call_with_variables
 from actors.kernel.shared import Timer
+from actors.kernel.tasks import ContainedTask
 from actors.scheduler.children import Subagents
 from actors.scheduler.executor import Executor, ToolCallMarker
 from actors.scheduler.failures import describe_for_model, disabled_error, not_run_error

@@ -1,7 +1,7 @@
 """Run the tools of a session, and report the exceptions that they raise.
 
 Tools are host code, so they are isolated. An async tool runs in a separate task, so that a tool that damages its task
-harms no other task (`actors.kernel.contained`). A blocking tool runs in a thread of the process's pool
+harms no other task (`actors.kernel.tasks`). A blocking tool runs in a thread of the process's pool
 (`actors.scheduler.threads`). Exceptions are logged with their traceback and passed to the host's `on_tool_error`; the
 model gets only the message.
 """
@@ -16,10 +16,9 @@ from actors.core.data.ingest import DEFAULT_LIMITS
 from actors.core.data.truncate import SizeLimits
 from actors.core.stats.measures import ToolMeasures
 from actors.kernel import System
-from actors.kernel.contained import ContainedTask
 from actors.kernel.receiver import Child, Delegate, current, current_child
 from actors.kernel.shared import Timer
-from actors.kernel.tasks import Work
+from actors.kernel.tasks import ContainedTask, Work
 from actors.scheduler.children import NO_SUBAGENTS, OpenSubagent
 from actors.scheduler.ordering import ResourceOrder
 from actors.scheduler.watchdog import CallLabel, Quarantine

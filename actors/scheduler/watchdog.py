@@ -20,8 +20,8 @@ from weakref import WeakSet
 from msgspec import Struct
 
 from actors.core.stats.stats import Stalls
-from actors.kernel.contained import ContainedTask, ContainedTasks
 from actors.kernel.event_loop import reset_after_fork
+from actors.kernel.tasks import ContainedTask, ContainedTasks
 from actors.telemetry import logger
 
 if TYPE_CHECKING:

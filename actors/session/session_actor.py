@@ -24,7 +24,7 @@ from actors.errors import ActorsError, SessionClosed, SessionError
 from actors.journal.log import Generation, LogWriter, Replay
 from actors.kernel import Actor, Context, Reply
 from actors.provider.choosing import Affinity
-from actors.session.child_tasks import ChildTasks
+from actors.session.child_tasks import ChildTasks, Recovery
 from actors.session.commands import (
     Cancel,
     Close,
@@ -42,7 +42,6 @@ from actors.session.held_changes import HeldChanges, open_turn_error
 from actors.session.inflight import AskInFlight, SessionLedger, SessionRefs
 from actors.session.limits import Deadline, QueueLimits, rejection
 from actors.session.pending import HostRewind, NoSink, PendingAsks, Resolve, Submit
-from actors.session.recovery import Recovery
 from actors.session.repeats import RepeatedAsks
 
 

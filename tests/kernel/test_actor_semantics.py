@@ -9,7 +9,7 @@ from anyio.lowlevel import checkpoint
 
 from actors.errors import ActorFailed, AskOrderError, AskTimeout, KernelError
 from actors.kernel import SHARED, Context, MailboxFull, Ref, Reply, System
-from actors.kernel.dispatch import BATCH, STRETCH
+from actors.kernel.shared import BATCH, STRETCH
 from tests.kernel.kernel_probe import (
     AT_ONCE,
     Do,

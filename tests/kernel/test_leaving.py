@@ -9,8 +9,7 @@ import pytest
 
 from actors.errors import ActorFailed
 from actors.kernel import Actor, Context, Query, Restart, System
-from actors.kernel.contained import ContainedTask, TaskDropped
-from actors.kernel.tasks import Work
+from actors.kernel.tasks import ContainedTask, TaskDropped, Work
 
 pytestmark = pytest.mark.anyio
 

@@ -9,8 +9,8 @@ import anyio.to_thread
 import pytest
 from msgspec.structs import replace
 
-from actors.kernel.dispatch import Dispatcher
 from actors.kernel.event_loop import event_loop
+from actors.kernel.shared import Dispatcher
 from actors.kernel.turnstile import LAGS, Turnstile, turnstile
 from tests.runtime.polls import counting_polls
 

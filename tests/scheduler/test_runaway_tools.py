@@ -12,7 +12,7 @@ from anyio.lowlevel import checkpoint
 
 from actors.config import RuntimeLimits
 from actors.kernel import System
-from actors.kernel.contained import ContainedTask
+from actors.kernel.tasks import ContainedTask
 from actors.runtime.runtime import Runtime
 from actors.scheduler.watchdog import LOOK, STALL, LoopWatch
 from actors.testing import Call, Say, Turn

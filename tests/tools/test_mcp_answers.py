@@ -11,7 +11,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSI
 from actors.core.values.content import Media
 from actors.tools.mcp.answers import OnDroppedTool, ServerToolError, clean_result, tool_output
 from actors.tools.mcp.child import LineParser
-from actors.tools.mcp.limits import McpLimits
+from actors.tools.mcp.options import McpLimits
 from actors.tools.mcp.streams import OpenRequests
 from tests.commands.at_scale import share
 

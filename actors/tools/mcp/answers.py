@@ -33,7 +33,7 @@ from mcp_types import (
 from actors.core.data.jsonio import is_array, is_object
 from actors.core.values.content import Media
 from actors.errors import AnswerTooLarge
-from actors.tools.mcp.limits import too_large_error
+from actors.tools.mcp.options import too_large_error
 
 CODE = -32_089
 """The JSON-RPC code of the error, which is outside of the range that servers use."""

@@ -29,7 +29,7 @@ from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, RequestId, jsonrpc_m
 from actors.errors import AnswerTooLarge, ToolsetDown
 from actors.telemetry import logger
 from actors.tools.mcp.answers import encode_error
-from actors.tools.mcp.limits import McpLimits
+from actors.tools.mcp.options import McpLimits
 from actors.tools.mcp.streams import OpenRequests, wrap_streams
 from actors.tools.toolset_owner import failure_reason
 

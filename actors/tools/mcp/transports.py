@@ -35,7 +35,7 @@ from actors.errors import AnswerTooLarge, ToolsetDown
 from actors.telemetry import logger
 from actors.tools.mcp.answers import encode_error, error_answer
 from actors.tools.mcp.child import ChildServer, public_url
-from actors.tools.mcp.limits import McpLimits
+from actors.tools.mcp.options import McpLimits
 from actors.tools.mcp.streams import OpenRequests, wrap_streams
 from actors.tools.toolset_owner import failure_reason
 from actors.transport.contract import parse_target

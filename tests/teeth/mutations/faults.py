@@ -19,7 +19,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "a wait counts as a stall",
-        "actors/kernel/contained.py:ContainedTask.drive",
+        "actors/kernel/tasks.py:ContainedTask.drive",
         "contained_tasks.step = None",
         "pass",
         (f"{_RUNAWAY}::test_a_waiting_tool_is_not_a_stall_and_the_watchdog_ends_by_itself",),

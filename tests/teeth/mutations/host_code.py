@@ -89,7 +89,7 @@ MUTATIONS = (
     ),
     Mutation(
         "host code: an interrupt is lost in the tool that it hits",
-        "actors/kernel/contained.py:ContainedTask.run",
+        "actors/kernel/tasks.py:ContainedTask.run",
         "self._contained_tasks.on_interrupt(raised)",
         "pass",
         (STRIKES,),

@@ -38,7 +38,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "kernel: the loop gets no turn between messages of actors",
-        "actors/kernel/dispatch.py:Dispatcher._handle_ready",
+        "actors/kernel/shared.py:Dispatcher._handle_ready",
         """
         while ready and self.stretch < STRETCH:
             ...
@@ -134,7 +134,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "kernel: foreign code runs in a damaged nursery",
-        "actors/kernel/contained.py:ContainedTasks._reuse_nursery",
+        "actors/kernel/tasks.py:ContainedTasks._reuse_nursery",
         "is_sound and len(self._spare) < SPARES",
         "len(self._spare) < SPARES",
         ("tests/kernel/test_leaving.py::test_host_code_is_not_affected_by_earlier_host_code",),

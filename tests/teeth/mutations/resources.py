@@ -72,7 +72,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "mcp answers: blocks are parsed before they are counted",
-        "actors/tools/mcp/limits.py:McpLimits.excess_error",
+        "actors/tools/mcp/options.py:McpLimits.excess_error",
         "(blocks := _block_count(data)) > self.max_blocks",
         "(blocks := _block_count(data)) < 0",
         (RAW,),

@@ -200,7 +200,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "leaving: foreign code that does not end is waited for",
-        "actors/kernel/contained.py:ContainedTasks.close",
+        "actors/kernel/tasks.py:ContainedTasks.close",
         """
         for contained in tuple(self._running):
             contained.close_coroutine()
@@ -212,14 +212,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tools: on trio, a tool runs in the shared nursery",
-        "actors/kernel/contained.py:ContainedTasks.start",
+        "actors/kernel/tasks.py:ContainedTasks.start",
         "contextvars.Context().run(self._nursery.start_soon, self._run_containing_task, *...)",
         "_start_in_nursery(self._nursery, *...)",
         (f"{LEAVING}::test_host_code_damages_only_its_own_task",),
     ),
     Mutation(
         "tools: a tool that swallows cancellation is cancelled again at each wait",
-        "actors/kernel/contained.py:ContainedTask.detach",
+        "actors/kernel/tasks.py:ContainedTask.detach",
         "self._inner.shield = True",
         "pass",
         (f"{EDGE}::test_a_tool_that_swallows_cancellation_is_not_woken_after_its_call_is_closed",),
@@ -328,7 +328,7 @@ except BaseException:
     ),
     Mutation(
         "runtime: a nursery for tools keeps the context of its first tool",
-        "actors/kernel/contained.py:ContainedTasks._run_containing_task",
+        "actors/kernel/tasks.py:ContainedTasks._run_containing_task",
         "del run, context",
         "del run",
         (f"{HOST}::test_no_text_of_a_deleted_session_stays_in_memory",),

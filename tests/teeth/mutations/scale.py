@@ -149,7 +149,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "garbage: a tool's task and its work refer to each other",
-        "actors/kernel/contained.py:ContainedTask.run",
+        "actors/kernel/tasks.py:ContainedTask.run",
         "del self._on_end, self._work",
         "",
         ("tests/runtime/test_garbage.py::test_a_turn_with_tools_leaves_no_garbage",),
