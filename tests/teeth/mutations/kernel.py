@@ -4,6 +4,7 @@ from tests.teeth.mutations.mutation import Mutation
 
 LIFECYCLE = "tests/kernel/test_actor_lifecycle.py"
 SEMANTICS = "tests/kernel/test_actor_semantics.py"
+NEXT_TURN = "tests/kernel/test_next_turn.py"
 PASSIVATE = "tests/kernel/test_passivate.py"
 RECOVERY = "tests/runtime/test_recovery_of_sessions.py"
 
@@ -17,6 +18,20 @@ MUTATIONS: tuple[Mutation, ...] = (
         import sys
         """,
         ("tests/project/test_public.py::test_creating_a_runtime_imports_no_event_loop_and_no_lazy_module",),
+    ),
+    Mutation(
+        "kernel: each next turn of trio wakes the loop through its socket",
+        "actors/kernel/event_loop.py:_call_at_next_turn",
+        "sys.modules['trio'].lowlevel.spawn_system_task(_call, work, name='next turn', context=variables)",
+        "soon(work)",
+        (f"{NEXT_TURN}::test_trio_calls_a_function_at_the_next_turn_without_a_system_call",),
+    ),
+    Mutation(
+        "kernel: a next turn is lost at the end of trio's run",
+        "actors/kernel/event_loop.py:_call_at_next_turn",
+        "soon(work)",
+        "raise",
+        (f"{NEXT_TURN}::test_trio_calls_a_function_even_after_the_end_of_its_system_tasks",),
     ),
     Mutation(
         "kernel: a message is handled at once although senders wait for space",
