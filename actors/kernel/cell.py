@@ -173,7 +173,8 @@ class Cell(Receiver[C], eq=False, kw_only=True):
             command = queue.popleft()
             if queue.waiting:
                 queue.grant_place()
-            if command.reply.is_expired:
+            reply = command.reply
+            if reply is not NO_REPLY and reply.is_expired:  # most messages are commands
                 self.system.account.record_dead_letter(self.name, command, "expired")
             else:
                 self.handle(command)

@@ -165,6 +165,9 @@ class Turnstile:
         """Admit the next tasks. The event loop has polled its sockets since the last turn."""
         self.lags.count_turn(self._clock() - self._since)
         self._is_called, self._passed = False, 0
+        if not (self._waiting or self._new):  # the common case, because few tasks compute at once
+            self._dispatchers.clear()
+            return
         is_behind = any(dispatcher.has_ready_actors for dispatcher in self._dispatchers)
         # new work gets its reserved places first, and at the end the places that continuing work left free
         self._admit(self._new, 1 if is_behind else self._width // 4)
