@@ -126,7 +126,8 @@ class Connection:
     def __init__(self, stream: anyio.abc.ByteStream) -> None:
         self.is_kept = self.is_heard = self.is_over = False
         self._is_broken = self._has_ended = False
-        self._stream = stream
+        self._is_drained = False  # whether h11 has parsed all received bytes, and needs more
+        self._stream, self._turnstile = stream, turnstile()
         self._http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD)
         self._socket = stream.extra(anyio.abc.SocketAttribute.raw_socket)  # noqa: S610  anyio's extra, not Django's
         self._tls = stream.extra(TLSAttribute.ssl_object, None)  # noqa: S610
@@ -186,10 +187,13 @@ class Connection:
             ConnectionLost: The connection ended before the end of the body.
             ProtocolError: The received data is not a valid body.
         """
+        if self._is_drained:
+            return b""
         parts: list[bytes] = []
         while type(event := self._next_event()) is h11.Data:
             parts.append(event.data)
         self.is_over = type(event) is h11.EndOfMessage
+        self._is_drained = event is h11.NEED_DATA
         return b"".join(parts)
 
     async def receive(self) -> None:
@@ -209,9 +213,9 @@ class Connection:
         else:
             self.is_heard = True
         self._http.receive_data(data)
-        await (
-            turnstile().wait_to_continue()
-        )  # let other tasks run, because parsing many responses at once takes time
+        self._is_drained = False
+        # let other tasks run, because parsing many responses at once takes time
+        await self._turnstile.wait_to_continue()
 
     def prepare_reuse(self) -> bool:
         """Prepare the connection for another exchange. Return False if it cannot be reused."""

@@ -179,7 +179,7 @@ for oldest in ...:
     Mutation(
         "loop lag: concurrent answers are all read in one round of the loop",
         "actors/transport/connection.py:Connection.receive",
-        "await turnstile().wait_to_continue()",
+        "await self._turnstile.wait_to_continue()",
         "",
         (f"{LAG}::test_only_a_few_of_many_simultaneous_answers_are_read_between_two_event_loop_polls",),
     ),
