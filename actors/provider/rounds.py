@@ -41,7 +41,7 @@ from actors.core.values.stream import (
 )
 from actors.errors import CircuitOpen, ConfigError, CredentialFailed, Overloaded, ProviderFailed, StreamFault
 from actors.kernel import Query
-from actors.kernel.event_loop import Scope, event_loop
+from actors.kernel.event_loop import EventLoop, Scope, event_loop
 from actors.kernel.host_code import is_failure
 from actors.provider.admission import Admission, Pace, Ticket
 from actors.provider.attempts import (
@@ -133,47 +133,46 @@ class Generate(Query[Generated], frozen=True):
     asked: Asked | None = None
 
 
-class Round:
+class Round(Struct, eq=False):
     """A running round: one request with its retries. It owns the decoder of the current try."""
 
-    def __init__(
-        self,
-        command: Generate,
-        adapter: Adapter,
-        endpoint: Endpoint,
-        transport: Transport,
-        counters: Counter[str],
-        requests: RequestCounts,
-        admission: Admission,
-    ) -> None:
-        self._command = command
-        self._adapter = adapter
-        self._endpoint = endpoint
-        self._transport = transport
-        self._counters = counters
-        self._requests = requests
-        self._admission = admission
-        self._here = event_loop()
-        self._timeouts = timeouts_of(endpoint.timeouts, command.asked)
-        self._decoder = self._new_decoder(stream=endpoint.stream)
-        self._message: Message | None = None
-        self._failure: Failure | None = None
-        self._auth_headers: Headers = ()  # the auth headers of the last request
-        self._extra_headers: Headers = ()  # the additional headers of the last request
-        self._query = ""
-        self.aborted = self.has_ended = False
-        self._ticket: Ticket  # the ticket of the current try
-        self._tries = self._answers = 0
-        self._passed_over = 0  # number of rate limit errors while other requests were answered
-        self._tried: list[FailedTry] = []
-        self._wait = 0.0
-        self._was_renewed = self._visible = False
-        self._calls = 0  # number of tool call ids that earlier tries assigned
-        self._offset = 0
-        self._continued = 0  # number of continuation requests
-        self._sent = 0  # number of requests of this try
-        self._began = 0.0  # when this try started, by the loop's clock, in seconds
-        self._has_content = False  # whether any content of this answer has arrived
+    _command: Generate
+    _adapter: Adapter
+    _endpoint: Endpoint
+    _transport: Transport
+    _counters: Counter[str]
+    _requests: RequestCounts
+    _admission: Admission
+    aborted: bool = False
+    has_ended: bool = False
+    _here: EventLoop = field(default_factory=event_loop)
+    _made_decoder: "Decoder | None" = None  # created when the response arrives, to save memory until then
+    _message: Message | None = None
+    _failure: Failure | None = None
+    _auth_headers: Headers = ()  # the auth headers of the last request
+    _extra_headers: Headers = ()  # the additional headers of the last request
+    _query: str = ""
+    _ticket: Ticket | None = None  # the ticket of the current try
+    _tries: int = 0
+    _answers: int = 0
+    _passed_over: int = 0  # number of rate limit errors while other requests were answered
+    _tried: list[FailedTry] = []
+    _wait: float = 0.0
+    _was_renewed: bool = False
+    _visible: bool = False
+    _calls: int = 0  # number of tool call ids that earlier tries assigned
+    _offset: int = 0
+    _continued: int = 0  # number of continuation requests
+    _sent: int = 0  # number of requests of this try
+    _began: float = 0.0  # when this try started, by the loop's clock, in seconds
+    _has_content: bool = False  # whether any content of this answer has arrived
+
+    @property
+    def _decoder(self) -> "Decoder":
+        """The decoder of the current try."""
+        if self._made_decoder is None:
+            self._made_decoder = self._new_decoder(stream=self._endpoint.stream)
+        return self._made_decoder
 
     async def run(self, random: Random) -> None:
         """Send the request, and retry it until it is answered or finally fails. While it waits before a retry, other
@@ -195,7 +194,7 @@ class Round:
             self._wait = wait
             await anyio.sleep(wait)
             self._calls = max(self._calls, self._decoder.minted_id_count)
-            self._decoder = self._new_decoder(stream=self._endpoint.stream)
+            self._made_decoder = None
             self._continued = 0
 
     async def _try_once(self) -> Failure | None:
@@ -365,8 +364,9 @@ class Round:
         """Send the request body `segments`, and read the complete response. Return the failure, or None after a
         success.
         """
-        request, endpoint, total = self._command.request, self._endpoint, self._timeouts.total
-        until = inf if total is None else self._here.now() + total
+        request, endpoint = self._command.request, self._endpoint
+        timeouts = timeouts_of(endpoint.timeouts, self._command.asked)
+        until = inf if timeouts.total is None else self._here.now() + timeouts.total
         self._query = endpoint.query()
         url = with_query(endpoint.url.rstrip("/") + request.path, self._query)
         outgoing = OutgoingRequest(url, segments)
@@ -376,7 +376,7 @@ class Round:
         self._sent += 1
         self._counters["requests"] += 1
         self._counters["retries"] += self._tries > 1
-        async with self._transport.send(url, headers, segments, self._timeouts) as response:
+        async with self._transport.send(url, headers, segments, timeouts) as response:
             if (wait := seconds_until_quota(response.headers, self._endpoint.clock())) > 0:
                 self._admission.pause(wait)
             if response.status != 200:
@@ -388,7 +388,7 @@ class Round:
                 )
                 await self._read_answer(response, scope, silence)
             if scope.cancelled_caught and not self._decoder.ended:
-                why = silence.error_message or f"The answer took longer than {total} s."
+                why = silence.error_message or f"The answer took longer than {timeouts.total} s."
                 return Failure("transient", "retry", why, error="TimeoutError")
         return None
 
@@ -404,7 +404,8 @@ class Round:
 
     async def _read_answer(self, response: Response, scope: Scope, silence: SilenceTimeout) -> None:
         """Read the complete answer. A connection error after the end marker is ignored."""
-        is_begun = False
+        is_begun, ticket = False, self._ticket
+        assert ticket is not None
         try:
             async with aclosing(response.chunks()) as chunks:
                 async for chunk in chunks:
@@ -414,11 +415,12 @@ class Round:
                         if begun.startswith(b"{"):
                             self._use_document_decoder()
                             silence.disable()
-                    self._emit_deltas(events := self._decoder.feed(chunk))
+                    decoder = self._decoder
+                    self._emit_deltas(events := decoder.feed(chunk))
                     silence.record_events(events)
-                    if events and (self._ticket.probes or self._ticket.is_in_doubt):
-                        self._admission.record_answer_start(self._ticket)
-                    if self._decoder.ended:
+                    if events and (ticket.probes or ticket.is_in_doubt):
+                        self._admission.record_answer_start(ticket)
+                    if decoder.ended:
                         scope.deadline = min(scope.deadline, self._here.now() + LINGER)
         except ProviderFailed:
             if not self._decoder.ended:
@@ -429,7 +431,7 @@ class Round:
         if self._continued:
             self._decoder.resume(stream=False)
         else:
-            self._decoder = self._new_decoder(stream=False)
+            self._made_decoder = self._new_decoder(stream=False)
 
     async def _read_rejection(self, response: Response) -> Failure:
         """Read an error response up to `ERROR_BODY` bytes and `ERROR_SECONDS` seconds, and classify it."""

@@ -86,7 +86,8 @@ class QueueLimits:
 
     def __init__(self, pending: PendingAsks, session: str) -> None:
         self._pending, self._session = pending, session
-        self._children: set[Child] = set()  # one timer per queued ask with a `timeout`
+        # One timer per queued ask with a `timeout`. An empty dict takes less memory than an empty set.
+        self._children: dict[Child, None] = {}
 
     def start_timers(
         self, context: Context[Any], asks: Iterable[Submit]
@@ -94,11 +95,11 @@ class QueueLimits:
         """Start a timer for each of these asks that has a `timeout`, because the current turn waits for its caller."""
         for ask in asks:
             if ask.asked is not None and ask.asked.timeout is not None:
-                self._children.add(context.start(self._expire, ask, ask.asked.timeout, name="queue limit"))
+                self._children[context.start(self._expire, ask, ask.asked.timeout, name="queue limit")] = None
 
     def stop_timers(self) -> None:
         """Stop all timers, because the current turn continues."""
-        children, self._children = self._children, set()
+        children, self._children = self._children, {}
         for child in children:
             child.cancel()
 
@@ -106,7 +107,7 @@ class QueueLimits:
         """Reject an ask that is still queued after `seconds`."""
         await anyio.sleep(seconds)
         if (child := current_child()) is not None:
-            self._children.discard(child)
+            self._children.pop(child, None)
         if any(each is ask for each in self._pending.waiting):
             self._pending.reject_queued(ask, self._timeout_error(seconds))
             self._pending.on_rest()

@@ -10,15 +10,15 @@ MUTATIONS = (
     Mutation(
         "breaker: all other requests are refused until the probe's answer has ended",
         "actors/provider/rounds.py:Round._read_answer",
-        "events and (self._ticket.probes or self._ticket.is_in_doubt)",
-        "events and (self._ticket.probes or self._ticket.is_in_doubt) and self._decoder.ended",
+        "events and (ticket.probes or ticket.is_in_doubt)",
+        "events and (ticket.probes or ticket.is_in_doubt) and decoder.ended",
         (STORMS,),
     ),
     Mutation(
         "breaker: any byte of a probe's answer closes it",
         "actors/provider/rounds.py:Round._read_answer",
-        "events and (self._ticket.probes or self._ticket.is_in_doubt)",
-        "self._ticket.probes or self._ticket.is_in_doubt",
+        "events and (ticket.probes or ticket.is_in_doubt)",
+        "ticket.probes or ticket.is_in_doubt",
         (STORMS,),
     ),
     Mutation(
