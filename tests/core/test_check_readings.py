@@ -12,8 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.core.check import CheckState, check, check_fragment, container, finish_check, initial_state
+from actors.core.check import (
+    CheckState,
+    _as_message_array,
+    _check_usual_messages,
+    check,
+    check_fragment,
+    container,
+    finish_check,
+    initial_state,
+)
 from actors.core.data.jsonio import JsonRefused, parse
+from actors.core.data.record import replace
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import ANTHROPIC, OPENAI_CHAT, PROFILES
 from actors.core.history.history import History
@@ -292,3 +302,75 @@ def test_an_invalid_long_string_in_a_separate_piece_is_rejected(
     assert after is None or rule in [fault.rule for fault in finish_check(after.split_faults()[0])]
     state, found = check_fragment(initial_state(dialect), *fragment)
     assert rule in [fault.rule for fault in found + finish_check(state)]
+
+
+CHAT_ASK = {"role": "user", "content": "Go."}
+CHAT_CALL = {"id": "call_1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+CHAT_CALLS = {"role": "assistant", "tool_calls": [CHAT_CALL, {**CHAT_CALL, "id": "call_2"}]}
+WORDS = {"type": "text", "text": "Hi."}
+THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "s"}
+USE = {"type": "tool_use", "id": "toolu_1", "name": "read", "input": {}}
+RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "ok"}
+ASK = {"role": "user", "content": [WORDS]}
+SEARCH = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "search", "input": {}}
+
+
+def said(*blocks: Json) -> Json:
+    return {"role": "assistant", "content": [*blocks]}
+
+
+def answered(*blocks: Json) -> Json:
+    return {"role": "user", "content": [*blocks]}
+
+
+LONE_CALLS = replace(OPENAI_CHAT, turns=replace(OPENAI_CHAT.turns, calls_together=False))
+DEMANDING = replace(ANTHROPIC, reasoning=replace(ANTHROPIC.reasoning, required="with_calls"))
+UNTHINKING = replace(ANTHROPIC, reasoning=replace(ANTHROPIC.reasoning, carrier="none"))
+USUAL: dict[str, tuple[Dialect, list[Json]]] = {
+    "openai_chat": (OPENAI_CHAT, [CHAT_ASK, CHAT_CALLS]),
+    "anthropic": (ANTHROPIC, [ASK, said(THOUGHT, WORDS, USE), answered(RESULT, WORDS), said(WORDS)]),
+}
+UNUSUAL: dict[str, tuple[Dialect, list[Json]]] = {
+    "several calls": (LONE_CALLS, [CHAT_ASK, CHAT_CALLS]),
+    "a blank error": (ANTHROPIC, [ASK, said(USE), answered({**RESULT, "content": " ", "is_error": True})]),
+    "a result after text": (ANTHROPIC, [ASK, said(USE), answered(WORDS, RESULT)]),
+    "a result of another call": (ANTHROPIC, [ASK, said(USE), answered({**RESULT, "tool_use_id": "toolu_2"})]),
+    "a name with a space": (ANTHROPIC, [ASK, said({**USE, "name": "read all"})]),
+    "a call without thinking": (DEMANDING, [ASK, said(USE)]),
+    "thinking after text": (ANTHROPIC, [ASK, said(WORDS, THOUGHT, USE)]),
+    "thinking without a signature": (ANTHROPIC, [ASK, said({**THOUGHT, "signature": ""}, USE)]),
+    "thinking that the host rejects": (UNTHINKING, [ASK, said(THOUGHT, WORDS)]),
+    "a blank text": (ANTHROPIC, [ASK, said({**WORDS, "text": " "})]),
+    "a text while a server's tool runs": (ANTHROPIC, [ASK, said(SEARCH), ASK]),
+}
+
+
+@pytest.mark.parametrize("name", USUAL)
+def test_usual_messages_are_decoded_as_their_types(name: str) -> None:
+    dialect, messages = USUAL[name]
+    state = initial_state(dialect)
+    for fragment in pieces({container(dialect): messages}, dialect):
+        assert _check_usual_messages(state, _as_message_array(state, fragment)) is not None
+        state, _ = check_fragment(state, fragment)
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_messages_of_usual_types_that_break_a_rule_are_rejected(name: str) -> None:
+    dialect, messages = UNUSUAL[name]
+    *before, last = pieces({container(dialect): messages}, dialect)
+    state = initial_state(dialect)
+    for fragment in before:
+        state, _ = check_fragment(state, fragment)
+    assert accepted(state, last) is None
+    assert check_fragment(state, last)[1] != []
+
+
+def test_usual_results_in_a_second_message_are_rejected_in_each_fragment() -> None:
+    uses = [{**USE, "id": f"toolu_{number}"} for number in range(3)]
+    first, second, third = [{**RESULT, "tool_use_id": use["id"]} for use in uses]
+    state = initial_state(ANTHROPIC)
+    for fragment in pieces({"messages": [ASK, said(*uses), answered(first), answered(second)]}, ANTHROPIC):
+        state, _ = check_fragment(state, fragment)
+    last = b"," + json.dumps(third).encode()
+    assert accepted(state, last) is None
+    assert [fault.rule for fault in check_fragment(state, last)[1]] == ["ANT-12"]

@@ -21,6 +21,10 @@ strings. Ingestion excludes all of these (`actors.core.data.jsonio`), and `check
 fault, the fragment is checked again with the strict parser, and only the second result counts. If a long text is a
 separate piece, only its end is parsed, because ingestion has already encoded the text as a valid JSON string.
 
+In the families `openai_chat` and `anthropic`, the fast parser first expects usual messages, which contain only texts,
+calls, results and thinking. It decodes them as objects of fixed types, which also checks their keys and the types of
+their values (`CheckState.usual_messages`). If a message is unusual, the fast parser decodes the fragment as any JSON.
+
 Faults are not raised, but returned in the order of their discovery. Their `call_ids` are the ids in the request;
 `with_canonical_ids` replaces them by the ids of the history.
 """
@@ -34,7 +38,7 @@ import msgspec
 
 from actors.core.check.json_values import excerpt, value_at
 from actors.core.check.model_settings import setting_faults
-from actors.core.check.state import CheckState
+from actors.core.check.state import CheckState, Unusual
 from actors.core.data.jsonio import JsonRefused, JsonValue, parse
 from actors.core.dialects.dialect import Dialect
 from actors.errors import Fault
@@ -115,9 +119,24 @@ def check_quickly(state: CheckState, *pieces: bytes) -> CheckState | None:
     text = _as_message_array(
         state, b"".join([piece if len(piece) < _LONG else _shortened(piece) for piece in pieces])
     )
+    if (read := _check_usual_messages(state, text)) is not None:
+        return read
     try:
         read = _check_parsed_fragment(state, _QUICK.decode(text), strict=False)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return None if read.faults else read
+
+
+def _check_usual_messages(state: CheckState, text: bytes) -> CheckState | None:
+    """Check a fragment that contains only usual messages. Return the next state, or None for any other fragment."""
+    if (decoder := state.usual_messages) is None:
+        return None
+    read = state.copy()
+    read.strict = False
+    try:
+        read.check_usual(decoder.decode(text))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Unusual):
         return None
     return None if read.faults else read
 

@@ -43,15 +43,7 @@ class AlternatingTurnsState(CheckState):
             if resumes:
                 resumes = False
             elif role == given:
-                if not self.block_count and self.role is not None:
-                    self.fault("ALL-11", self.message_path, "the message is empty")
-                self.begin_message(role)
-                self.message_count += 1
-                if role == self.role and not self.continues_turn(role):
-                    self.fault("CMP-01 turns", self.message_path, f"role {role} occurs twice in a row")
-                elif self.role is None and role not in self.dialect.turns.first_roles:
-                    self.fault("ALL-09", self.message_path, f"a transcript cannot begin with role {role}")
-                self.role, self.block_count = role, 0
+                self.check_role(role)
             else:
                 self.message_count += 1
                 if self.read_other_role(value, given):
@@ -65,6 +57,18 @@ class AlternatingTurnsState(CheckState):
             if len(value) != 2 or key not in value:
                 self.allow_only(self.message_path, value, ("role", key))
             self.check_content(value[key] if key in value else None)
+
+    def check_role(self, role: str) -> None:
+        """Check that a message of `role` may begin here, and begin it."""
+        if not self.block_count and self.role is not None:
+            self.fault("ALL-11", self.message_path, "the message is empty")
+        self.begin_message(role)
+        self.message_count += 1
+        if role == self.role and not self.continues_turn(role):
+            self.fault("CMP-01 turns", self.message_path, f"role {role} occurs twice in a row")
+        elif self.role is None and role not in self.dialect.turns.first_roles:
+            self.fault("ALL-09", self.message_path, f"a transcript cannot begin with role {role}")
+        self.role, self.block_count = role, 0
 
     def read_other_role(self, message: dict[str, JsonValue], role: JsonValue) -> bool:
         """Check a message whose role is neither the user's nor the model's.

@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from actors.core.check.alternating_turns import AlternatingTurnsState
 from actors.core.check.json_values import excerpt, kind_of, shape, value_at
+from actors.core.check.usual_blocks import UsualBlocksState
 from actors.core.data.jsonio import JsonValue
 from actors.core.dialects.dialect import AnthropicDialect
 
@@ -69,18 +69,11 @@ _SERVER_IDS = {
 }
 
 
-class Anthropic(AlternatingTurnsState):
+class Anthropic(UsualBlocksState):
     """The check state of the family `anthropic`.
 
     Attributes:
-        begins_with_thinking: Whether the last message begins with thinking.
-        ends_with_thinking: Whether the last message ends with thinking.
-        ends_with_whitespace: Whether the last message ends with a text that ends in whitespace.
-        loop_thinks: Whether the message that opened the current tool loop begins with thinking; None before its first
-            block.
-        pending_server_calls: The ids of server tool calls without a result.
         request_mark: The cache mark of the complete request. It applies to the last block of the request.
-        leading_block_count: The number of provider-specific blocks at the beginning of the last message.
         is_pausable: Whether the last message uses the provider's tools, so that the provider may have paused the
             answer.
         ends_with_system: Whether the last message is a system message.
@@ -88,14 +81,14 @@ class Anthropic(AlternatingTurnsState):
 
     may_end_empty = True
 
-    begins_with_thinking: bool = False
-    ends_with_thinking: bool = False
-    ends_with_whitespace: bool = False
+    begins_with_thinking: bool
+    ends_with_thinking: bool
+    ends_with_whitespace: bool
     is_pausable: bool = False
     ends_with_system: bool = False
-    leading_block_count: int = 0
-    loop_thinks: bool | None = None
-    pending_server_calls: frozenset[str] = frozenset()
+    leading_block_count: int
+    loop_thinks: bool | None
+    pending_server_calls: frozenset[str]
     request_mark: JsonValue = None
     block_count: int
     has_other_blocks: bool

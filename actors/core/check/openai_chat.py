@@ -7,9 +7,13 @@ role, and so does this module. The dialect contains the additional rules of comp
 """
 
 from collections.abc import Iterator
+from typing import Literal, TypeAlias
 
-from actors.core.check.complete_messages import INPUT, ROOTLESS, CompleteMessagesState
+import msgspec
+
+from actors.core.check.complete_messages import INPUT, ROOTLESS, CompleteMessagesState, non_object_reason
 from actors.core.check.json_values import excerpt, kind_of, shape, value_at
+from actors.core.check.state import Unusual
 from actors.core.data.jsonio import JsonValue
 from actors.core.dialects.dialect import ChatDialect
 
@@ -31,6 +35,41 @@ _PART_KEYS = {kind: shape(f"type {kind} prompt_cache_breakpoint") for kind in (*
 _PART_KEYS["thinking"] = shape("type thinking signature closed")
 _MEDIA = {"image_url": "image", "file": "document"}
 _FIELDS = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
+
+
+class _UsualPart(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """The base of usual messages and their parts. A message is usual if its content is one text, and its calls call
+    functions.
+    """
+
+
+class _Function(_UsualPart):
+    name: str
+    arguments: str
+
+
+class _Call(_UsualPart):
+    id: str
+    type: Literal["function"]
+    function: _Function
+
+
+class _User(_UsualPart, tag_field="role", tag="user"):
+    content: str
+
+
+class _Assistant(_UsualPart, tag_field="role", tag="assistant"):
+    content: str | None = None
+    tool_calls: list[_Call] | None = None
+
+
+class _Result(_UsualPart, tag_field="role", tag="tool"):
+    tool_call_id: str
+    content: str
+
+
+_Message: TypeAlias = _User | _Assistant | _Result | int
+_USUAL = msgspec.json.Decoder(list[_Message])
 
 _NAMED_SCHEMAS = {"properties", "patternProperties", "dependentSchemas", "$defs"}
 _LISTED_SCHEMAS = {"anyOf", "oneOf", "allOf", "prefixItems"}
@@ -127,6 +166,43 @@ class OpenAIChat(CompleteMessagesState):
             elif role == "tool":
                 self._check_result(value["tool_call_id"] if "tool_call_id" in value else None)
                 self.role = role
+
+    @property
+    def usual_messages(self) -> msgspec.json.Decoder[list[_Message]] | None:
+        reasoning = self.dialect.reasoning
+        return _USUAL if reasoning.carrier == "none" and reasoning.required == "no" else None
+
+    def check_usual(self, messages: list[_Message]) -> None:
+        if self.message_count:
+            del messages[0]
+        for message in messages:
+            self.message_count += 1
+            if type(message) is _Result:
+                self._check_result(message.tool_call_id)
+                self.role = "tool"
+            elif type(message) is _User:
+                self._begin_message("user")
+            elif type(message) is _Assistant:
+                self._begin_message("assistant")
+                self._check_usual_calls(message)
+            else:
+                raise Unusual
+            if message.content is not None and len(message.content) > self.max_length:
+                raise Unusual
+
+    def _check_usual_calls(self, message: _Assistant) -> None:
+        calls = message.tool_calls
+        if calls is None and message.content:
+            return
+        if not calls or (len(calls) > 1 and not self.dialect.turns.calls_together):
+            raise Unusual
+        for call in calls:
+            name, arguments = call.function.name, call.function.arguments
+            if not self.is_name(name) or len(arguments) > self.max_length:
+                raise Unusual
+            if non_object_reason(arguments, strict=False):
+                raise Unusual
+            self.open_call(call.id)
 
     def _check_keys(self, message: dict[str, JsonValue], role: str) -> None:
         """Report the unknown keys of a message. Called only if it has keys that are unusual for its role."""

@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection, Iterable
 from functools import cache, lru_cache
 from typing import Any, ClassVar, Self
 
+import msgspec
+
 from actors.core.check.json_values import Shape, excerpt, kind_of, value_at
 from actors.core.check.model_settings import relaxed_facts
 from actors.core.check.pictures import read_picture
@@ -28,6 +30,10 @@ _MARKS = 4
 def _name_predicate(pattern: str) -> Callable[[str], object]:
     """Return a function that matches a tool name with `pattern`. Results are cached, because names recur."""
     return lru_cache(maxsize=256)(re.compile(pattern).fullmatch)
+
+
+class Unusual(Exception):
+    """Raised for a message that `CheckState.check_usual` cannot check."""
 
 
 class CheckState:  # noqa: PLW1641  a state has no hash, because reading messages changes it
@@ -120,6 +126,24 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
         """Check messages and update the state.
 
         If `resumes` is True, the first message contains further blocks of the open message.
+        """
+        raise NotImplementedError
+
+    @property
+    def usual_messages(self) -> msgspec.json.Decoder[list[Any]] | None:  # Any: each family has its own types
+        """A decoder of the messages that are usual in this family, or None.
+
+        It checks the keys and the types of their values, so `check_usual` has less to check than `check_messages`.
+        """
+        return None
+
+    def check_usual(self, messages: list[Any]) -> None:  # Any: see `usual_messages`
+        """Check messages that `usual_messages` has decoded, and update the state as `check_messages` does.
+
+        The first message or block is 0 if it stands for those that were checked before.
+
+        Raises:
+            Unusual: A message must be checked by `check_messages`.
         """
         raise NotImplementedError
 

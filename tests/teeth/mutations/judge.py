@@ -6,6 +6,7 @@ RULES = ("tests/rules/test_rules.py::test_the_checker_finds_the_rules_that_a_req
 FOLD = ("tests/core/test_check_fold.py",)
 CONVERSE = ("tests/core/test_check_converse.py",)
 READINGS = ("tests/core/test_check_readings.py",)
+USUAL = ("tests/core/test_check_readings.py::test_messages_of_usual_types_that_break_a_rule_are_rejected",)
 
 _HOME = "actors/core/check/"
 
@@ -14,8 +15,8 @@ def _demands(what: str, place: str, old: str, new: str, tests: tuple[str, ...]) 
     return Mutation(f"check, {what}", f"{_HOME}{place}", old, new, tests)
 
 
-def _reads(what: str, place: str, old: str, new: str) -> Mutation:
-    return Mutation(f"first reading: {what}", f"{_HOME}{place}", old, new, READINGS)
+def _reads(what: str, place: str, old: str, new: str, tests: tuple[str, ...] = READINGS) -> Mutation:
+    return Mutation(f"first reading: {what}", f"{_HOME}{place}", old, new, tests)
 
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -280,6 +281,119 @@ MUTATIONS: tuple[Mutation, ...] = (
     _reads("a long text may end anywhere", "__init__.py:_shortened", "piece[last:]", "b'\"'"),
     _reads(
         "arguments may be any text", "complete_messages.py:non_object_reason", "_QUICK.decode(text)", "{}"
+    ),
+    _reads(
+        "usual arguments may be any text",
+        "openai_chat.py:OpenAIChat._check_usual_calls",
+        "non_object_reason(arguments, strict=False)",
+        "False",
+    ),
+    _reads(
+        "usual names may be any text",
+        "openai_chat.py:OpenAIChat._check_usual_calls",
+        "not self.is_name(name) or len(arguments) > self.max_length",
+        "len(arguments) > self.max_length",
+    ),
+    _reads(
+        "usual arguments may have any length",
+        "openai_chat.py:OpenAIChat._check_usual_calls",
+        "not self.is_name(name) or len(arguments) > self.max_length",
+        "not self.is_name(name)",
+    ),
+    _reads(
+        "usual calls may be in one message",
+        "openai_chat.py:OpenAIChat._check_usual_calls",
+        "not calls or (len(calls) > 1 and (not self.dialect.turns.calls_together))",
+        "not calls",
+        USUAL,
+    ),
+    _reads(
+        "a usual message may be empty",
+        "openai_chat.py:OpenAIChat._check_usual_calls",
+        "calls is None and message.content",
+        "calls is None",
+    ),
+    _reads(
+        "a usual text may have any length",
+        "openai_chat.py:OpenAIChat.check_usual",
+        "message.content is not None and len(message.content) > self.max_length",
+        "False",
+    ),
+    _reads(
+        "dialects with reasoning have the same usual messages",
+        "openai_chat.py:OpenAIChat.usual_messages",
+        'reasoning.carrier == "none" and reasoning.required == "no"',
+        "True",
+    ),
+    _reads(
+        "a usual error may be blank",
+        "usual_blocks.py:UsualBlocksState._check_usual_user_block",
+        "block.is_error and (not block.content.strip())",
+        "False",
+        USUAL,
+    ),
+    _reads(
+        "a usual result may follow text",
+        "usual_blocks.py:UsualBlocksState._check_usual_user_block",
+        "is_blank_error or self.has_other_blocks or self.follows_unanswered",
+        "is_blank_error or self.follows_unanswered",
+        USUAL,
+    ),
+    _reads(
+        "a usual result may be in a second message",
+        "usual_blocks.py:UsualBlocksState._check_usual_user_block",
+        "is_blank_error or self.has_other_blocks or self.follows_unanswered",
+        "is_blank_error or self.has_other_blocks",
+        READINGS,
+    ),
+    _reads(
+        "a usual call may have any name",
+        "usual_blocks.py:UsualBlocksState._check_usual_block",
+        "not self.is_name(block.name)",
+        "False",
+        USUAL,
+    ),
+    _reads(
+        "a usual call needs no thinking",
+        "usual_blocks.py:UsualBlocksState._check_usual_block",
+        'rules.required == "with_calls" and (not self.begins_with_thinking)',
+        "False",
+        USUAL,
+    ),
+    _reads(
+        "usual thinking may follow text",
+        "usual_blocks.py:UsualBlocksState._check_usual_block",
+        "not self.begins_with_thinking and rules.first",
+        "False",
+        USUAL,
+    ),
+    _reads(
+        "usual thinking needs no signature",
+        "usual_blocks.py:UsualBlocksState._check_usual_block",
+        'not block.signature or rules.carrier == "none"',
+        'rules.carrier == "none"',
+        USUAL,
+    ),
+    _reads(
+        "usual thinking is accepted everywhere",
+        "usual_blocks.py:UsualBlocksState._check_usual_block",
+        'not block.signature or rules.carrier == "none"',
+        "not block.signature",
+        USUAL,
+    ),
+    _reads(
+        "a usual text may be blank",
+        "usual_blocks.py:UsualBlocksState._check_usual_text",
+        "type(block) is not _Text or not block.text or block.text.isspace()",
+        "type(block) is not _Text or not block.text",
+        USUAL,
+    ),
+    _reads(
+        "usual blocks may follow a pending server call",
+        "usual_blocks.py:UsualBlocksState.check_usual",
+        "self.pending_server_calls",
+        "False",
+        USUAL,
     ),
     _demands(
         "openai_chat: results are not recorded",
