@@ -67,7 +67,10 @@ class PersistentMap(Generic[K, V]):
         live = self._live
         newer = self.__new__(type(self))
         newer._live, newer._newer, newer._undo = live, None, _EMPTY_UNDO
-        self._undo = {key: live.get(key, UNSET) for key in changes}
+        if live.keys().isdisjoint(changes):  # most updates only add keys
+            self._undo = dict.fromkeys(changes, UNSET)
+        else:
+            self._undo = {key: live.get(key, UNSET) for key in changes}
         self._newer, self._live = newer, None
         live.update(changes)
         return newer

@@ -166,6 +166,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/core/test_history.py",),
     ),
     Mutation(
+        "table: an older version has later keys",
+        "actors/core/data/persistent_map.py:PersistentMap.update",
+        "dict.fromkeys(changes, UNSET)",
+        "{}",
+        ("tests/core/test_history.py",),
+    ),
+    Mutation(
         "codec: invalid JSON is accepted",
         "actors/core/log/codec.py:_check_json",
         """
