@@ -18,7 +18,7 @@ def test_segments_consist_of_few_pieces_with_exactly_the_appended_bytes() -> Non
     text = Segments()
     added = [b"%d," % number * (1 + number % 97) for number in range(5000)]
     for fragment in added:
-        text = text.append([fragment[:1], fragment[1:]])
+        text = text.append([fragment])
     assert b"".join(text) == b"".join(added)
     assert len(text) == len(list(text)) < 20 + text.size // (PIECE // 4)
 

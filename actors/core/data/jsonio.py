@@ -12,6 +12,8 @@ from math import isfinite
 from typing import Any, NewType, TypeAlias, TypeGuard
 
 import jiter
+from msgspec import DecodeError
+from msgspec.json import Decoder
 
 Json = NewType("Json", bytes)
 """Exactly one JSON text, encoded in UTF-8."""
@@ -29,6 +31,7 @@ MAX_ARGUMENTS = 256 * 1024
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
 _ENCODER = JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_STRING = Decoder(str)
 _SPACE = re.compile(r"\s+")
 _NAMES: Mapping[type, str] = {
     dict: "object",
@@ -77,7 +80,10 @@ def unquote(literal: Json) -> str:
     Raises:
         JsonRefused: The bytes are not one valid JSON string.
     """
-    value = _parse_json(literal)
+    try:
+        return _STRING.decode(literal)
+    except (DecodeError, UnicodeDecodeError):
+        value = _parse_json(literal)  # raises an error with the reason
     if type(value) is not str:
         raise JsonRefused(f"expected a JSON string, got {_NAMES[type(value)]}")
     return value

@@ -39,9 +39,9 @@ class Segments(Struct, frozen=True, gc=False):
         return sum(map(len, self.pages)) + len(self.recent)
 
     def append(self, pieces: Sequence[bytes]) -> "Segments":
-        """Return the text with `pieces` appended.
+        """Return the text with `pieces` appended: long JSON strings, and the text between them as one piece each.
 
-        Short adjacent pieces are joined. A piece that is one long JSON string stays separate.
+        The first piece is joined with the last pieces of this text if they are short. A long string stays separate.
         """
         size = self.size + sum(map(len, pieces))
         if len(self.recent) >= PAGE:
@@ -69,17 +69,14 @@ class Segments(Struct, frozen=True, gc=False):
 
 
 def _append_joined(recent: tuple[bytes, ...], pieces: Sequence[bytes]) -> tuple[bytes, ...]:
-    """Return the recent pieces with `pieces` appended.
-
-    A piece that is one long JSON string stays separate. Other adjacent pieces are joined if they are short.
-    """
-    grown = list(recent)
-    for piece in pieces:
-        # a piece that begins with a quote is one long JSON string; all other pieces begin with punctuation
-        while grown and piece[:1] != b'"' != grown[-1][:1] and _can_join(grown[-1], piece):
-            piece = grown.pop() + piece
-        grown.append(piece)
-    return tuple(grown)
+    """Return the recent pieces with `pieces` appended. The first of `pieces` is joined with them as `append` states."""
+    if not pieces:
+        return recent
+    grown, first = list(recent), pieces[0]
+    # a piece that begins with a quote is one long JSON string; all other pieces begin with punctuation
+    while grown and first[:1] != b'"' != grown[-1][:1] and _can_join(grown[-1], first):
+        first = grown.pop() + first
+    return (*grown, first, *pieces[1:])
 
 
 def _can_join(previous: bytes, piece: bytes) -> bool:

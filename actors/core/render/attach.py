@@ -18,6 +18,7 @@ the large image, the large image becomes a note and the others are rendered.
 """
 
 import re
+from collections.abc import Callable
 
 from actors.core.data.image_header import READ_TYPES, ImageHeader, read_header
 from actors.core.dialects.dialect import Dialect
@@ -44,17 +45,17 @@ class Attachments:
         self._rules, self._facts = dialect.media, dialect.model
         self._usage = usage
         self._media, self._documents, self._large = usage.media, usage.documents, usage.large
-        self._expected = 0
+        self._count_new_images: Callable[[], int] = int
+        self._sent_images = 0
+        self._expected: int | None = 0  # the number of images of the next request; None if not counted yet
         self._titles: dict[str, int] = {}
 
-    @property
-    def counts_images(self) -> bool:
-        """True if size limits depend on the number of images in the next request."""
-        return self._facts.many_images_side is not None
+    def expect_images(self, count_images: Callable[[], int]) -> None:
+        """Begin a request. `count_images` returns the number of its new images, including those it cannot show.
 
-    def expect_images(self, images: int) -> None:
-        """Record how many images the next request adds, including images that cannot be rendered."""
-        self._expected = self._image_count + images
+        It is called only if a request has a large image, because it reads all new messages.
+        """
+        self._expected, self._sent_images, self._count_new_images = None, self._image_count, count_images
 
     def admit(self, media: Media, kinds: frozenset[str]) -> bool:
         """Return True and count the attachment if a result or message that allows `kinds` can contain it."""
@@ -121,11 +122,22 @@ class Attachments:
     def _many_images_reason(self, header: ImageHeader | None) -> str | None:
         """Return the reason why an image breaks the limits of a request with many images; None if it does not."""
         few, most = self._facts.many_images, self._facts.many_images_side
-        if self._is_large(header) and header is not None and not self._large and self._expected > few:
+        if (
+            self._is_large(header)
+            and header is not None
+            and not self._large
+            and self._expected_images() > few
+        ):
             return _size_note(header, f"{most} are possible among more than {few} images")
         if (self._large or self._is_large(header)) and self._image_count >= few:
             return _FULL
         return None
+
+    def _expected_images(self) -> int:
+        """Return the number of images of the next request, including those that it cannot show."""
+        if self._expected is None:
+            self._expected = self._sent_images + self._count_new_images()
+        return self._expected
 
     def _is_large(self, header: ImageHeader | None) -> bool:
         most = self._facts.many_images_side

@@ -11,6 +11,7 @@ ANT-21), and so are messages that are empty without them (ANT-22).
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import assert_never
 
 from actors.core.data.jsonio import MAYBE_BLANK, Json, is_blank, quote, unquote
@@ -142,13 +143,15 @@ class RenderWalk:
 
         The limits on image sizes depend on this number.
         """
-        if not self._attachments.counts_images:
-            return
+        self._attachments.expect_images(partial(self._image_count, start))
+
+    def _image_count(self, start: int) -> int:
+        """Return the number of images in the messages of the request that begins with the new message `start`."""
         stop = min((end for end in self._ends if end > start), default=len(self._tail))
         said = self._tail[start:stop]
         media = [block for message in said for block in message.blocks if isinstance(block, Media)]
         media += [item for message in said for call in message.calls for item in self._choice.media_of(call)]
-        self._attachments.expect_images(sum(item.media_type.startswith("image/") for item in media))
+        return sum(item.media_type.startswith("image/") for item in media)
 
     def end_state(self) -> RenderState:
         """Return the lane's state after the render."""

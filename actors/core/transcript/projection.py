@@ -61,33 +61,39 @@ class Projection:
         name = self._names.get(call.name)
         if name is None:
             name = self._names[call.name] = tool_name(call.name, self._dialect.ids.tool_name_pattern)
-        known = self._new.get(call.id) or (self._calls.get(call.id) if self._has_given else None)
+        known = self._new.get(call.id)
+        if known is None and self._has_given:
+            known = self._calls.get(call.id)
         if known is not None:
             return known, name
+        emitted = self._own_id(call) or self._mint_id(call.id, name)
+        self._new[call.id] = emitted
+        if emitted:
+            self._taken[emitted] = call.id
+        self._index += 1
+        return emitted, name
+
+    def _own_id(self, call: ToolCall) -> str:
+        """Return the native id of `call` if it is sent back, else ""."""
         seal = call.native
-        if seal is not None and seal.maker is not self._origin:  # successive calls mostly share their origin
+        if seal is None:
+            return ""
+        if seal.maker is not self._origin:  # successive calls mostly share their origin
             self._origin = seal.origin
             self._is_own = (
                 self._dialect.ids.native_passthrough and self._provider_key(seal.origin) == self._home
             )
-        native = call.native_id if self._is_own and seal is not None else ""
-        passes = native and self._is_id(native) and self._is_free(native)
-        emitted = native if passes else self._mint_id(call.id, name)
-        self._new[call.id] = emitted
-        if emitted:
-            self._taken[emitted] = call.id
-        if passes and ":" in emitted and (ordinal := _ORDINAL.search(emitted)):
+        native = call.native_id if self._is_own else ""
+        if not native or not self._is_id(native) or not self._is_free(native):
+            return ""
+        if ":" in native and (ordinal := _ORDINAL.search(native)):
             self._index = max(self._index, int(ordinal[1]))
-        self._index += 1
-        return emitted, name
+        return native
 
     def with_native_keys(self, call: ToolCall) -> ToolCall:
         """Return a call with its original argument keys if the call is sent back to its provider (ANT-57)."""
-        if (
-            call.native is None
-            or call.native.kind != "call"
-            or self._provider_key(call.native.origin) != self._home
-        ):
+        seal = call.native
+        if seal is None or seal.kind != "call" or self._provider_key(seal.origin) != self._home:
             return call
         return replace(call, json=rename_keys(call.json, call.native_keys))
 

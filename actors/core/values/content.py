@@ -177,7 +177,10 @@ class ToolCall(StoredRecord, frozen=True, tag="c", init=False, metaclass=Constru
     @property
     def native_id(self) -> str:
         """The provider's id for the call; empty if unknown."""
-        return "" if self.native is None else _read_native_call(self.native)[0]
+        seal = self.native
+        if seal is None:
+            return ""
+        return _read_native_call(seal)[0] if seal.kind == "call" else unquote(seal.data)
 
     @property
     def native_keys(self) -> dict[str, str]:
@@ -223,9 +226,7 @@ class ToolCall(StoredRecord, frozen=True, tag="c", init=False, metaclass=Constru
 
 
 def _read_native_call(seal: ProviderState) -> tuple[str, dict[str, str]]:
-    """Return the id and the renamed keys in a call's sealed state. State of an unexpected shape yields empty values."""
-    if seal.kind != "call":
-        return unquote(seal.data), {}
+    """Return the id and the renamed keys in state of kind `call`. State of an unexpected shape yields empty values."""
     try:
         value = parse(unquote(seal.data).encode())
     except ValueError:  # includes JsonRefused, and UnicodeEncodeError for lone surrogates

@@ -386,16 +386,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "kimi: foreign calls are numbered from the start in each request",
-        "actors/core/transcript/projection.py:Projection.id_and_name",
-        """
-        if passes and ":" in emitted and (ordinal := _ORDINAL.search(emitted)):
-            self._index = max(self._index, int(ordinal[1]))
-        """,
-        """
-        if passes and ":" in emitted and (ordinal := _ORDINAL.search(emitted)):
-            self._index = len(self._new)
-        _ = max(self._index, int(ordinal[1]))
-        """,
+        "actors/core/transcript/projection.py:Projection._own_id",
+        "max(self._index, int(ordinal[1]))",
+        "len(self._new)",
         ("tests/core/test_kimi_ids.py",),
     ),
     Mutation(

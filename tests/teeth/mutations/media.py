@@ -32,7 +32,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "keys: every provider sees the keys for another",
         "actors/core/transcript/projection.py:Projection.with_native_keys",
-        "self._provider_key(call.native.origin) != self._home",
+        "self._provider_key(seal.origin) != self._home",
         "False",
         (KEYS,),
     ),
@@ -81,7 +81,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "images: a large image is shown whatever comes with it",
         "actors/core/render/attach.py:Attachments._many_images_reason",
-        "self._expected > few",
+        "self._expected_images() > few",
         "False",
         (LIMITS,),
     ),
@@ -94,7 +94,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "images: a replay counts the images of all its requests together",
-        "actors/core/render/walk.py:RenderWalk._expect_images",
+        "actors/core/render/walk.py:RenderWalk._image_count",
         "min((end for end in self._ends if end > start), default=len(self._tail))",
         "len(self._tail)",
         (LIMITS,),

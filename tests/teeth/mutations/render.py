@@ -545,16 +545,16 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "projection: a foreign native id is passed on",
-        "actors/core/transcript/projection.py:Projection.id_and_name",
+        "actors/core/transcript/projection.py:Projection._own_id",
         "self._dialect.ids.native_passthrough and self._provider_key(seal.origin) == self._home",
         "self._dialect.ids.native_passthrough",
         (PROJECTION,),
     ),
     Mutation(
         "projection: a native id of any format is passed on",
-        "actors/core/transcript/projection.py:Projection.id_and_name",
-        "native and self._is_id(native) and self._is_free(native)",
-        "native and self._is_free(native)",
+        "actors/core/transcript/projection.py:Projection._own_id",
+        "not native or not self._is_id(native) or (not self._is_free(native))",
+        "not native or not self._is_free(native)",
         (PROJECTION,),
     ),
     Mutation(
@@ -597,8 +597,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "lane: sent content is changed afterwards",
         "actors/core/data/segments.py:_append_joined",
-        "grown.pop() + piece",
-        "piece + grown.pop()",
+        "grown.pop() + first",
+        "first + grown.pop()",
         ("tests/core/test_segments.py::test_segments_consist_of_few_pieces_with_exactly_the_appended_bytes",),
     ),
     Mutation(
