@@ -50,9 +50,8 @@ from actors.config.backend import (
 )
 from actors.config.complaints import hint, location_of, quote_clipped, syntax_message, validation_message
 from actors.config.contradictions import contradictions
-from actors.config.dialects import custom_dialect
+from actors.config.dialects import custom_dialect, matching_overrides
 from actors.config.fields import HeaderVariable, check_header_value, check_label, normalize_base_url
-from actors.config.models import matching_overrides
 from actors.config.providers import PROVIDERS, Kind, OwnHost, Provider, aws_region
 from actors.config.settings import (
     Auth,

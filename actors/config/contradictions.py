@@ -6,9 +6,8 @@
 from collections.abc import Iterable
 
 from actors.config.complaints import hint, quote_key, table_header
-from actors.config.dialects import custom_dialect, unknown_dialect_message
+from actors.config.dialects import check_models_table, custom_dialect, unknown_dialect_message
 from actors.config.fields import NAME
-from actors.config.models import check_models_table
 from actors.config.providers import PROVIDERS
 from actors.config.settings import FileSettings
 from actors.core.dialects.dialect import ChatDialect

@@ -427,7 +427,7 @@ class FileSettings(FrozenModel):
 
     Args:
         dialects: Custom profiles; see `actors.config.dialects`.
-        models: Facts about models that override the built-in facts, by `PROVIDER:GLOB`; see `actors.config.models`.
+        models: Facts about models that override the built-in facts, by `PROVIDER:GLOB`; see `actors.config.dialects`.
         backends: The models that sessions can use, each with an address and a credential.
         pools: Groups of backends that can replace each other.
         tenants: Customers or teams that share the backends.

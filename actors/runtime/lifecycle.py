@@ -32,8 +32,7 @@ from actors.errors import (
     ShuttingDown,
 )
 from actors.journal.log import MemoryUse, Replay
-from actors.provider.choosing import Affinity
-from actors.provider.resolver import Resolver
+from actors.provider.resolver import Affinity, Resolver
 from actors.runtime.session_actors import (
     ActorHooks,
     SessionActors,

@@ -38,7 +38,7 @@ from actors.errors import (
 from actors.journal.log import Generation, MemoryUse, Replay
 from actors.kernel import Group, Ref, Restart
 from actors.ledger.ledger_actor import LedgerActor, LedgerCommand
-from actors.provider.choosing import Affinity
+from actors.provider.resolver import Affinity
 from actors.renderer.renderer_actor import RendererActor
 from actors.runtime.session_host import SessionHost
 from actors.scheduler.executor import Executor

@@ -23,7 +23,7 @@ from actors.core.turn.bounds import Bounds
 from actors.errors import ActorsError, SessionClosed, SessionError
 from actors.journal.log import Generation, LogWriter, Replay
 from actors.kernel import Actor, Context, Reply
-from actors.provider.choosing import Affinity
+from actors.provider.resolver import Affinity
 from actors.session.child_tasks import ChildTasks, Recovery
 from actors.session.commands import (
     Cancel,

@@ -17,7 +17,7 @@ from actors.journal.storage import Entry, Storage
 from actors.journal.storage.directory import BUCKET, EVERY, Page, SessionFilter, State
 from actors.journal.storage.postgres import PostgresStorage
 from actors.journal.storage.sqlite import SqliteStorage
-from actors.journal.storage.sqlite import hosts as sqlite_hosts
+from actors.journal.storage.sqlite import locks as sqlite_hosts
 from actors.journal.storage.sqlite import storage as sqlite_storage
 from actors.journal.storage.sqlite.check import JournalFile
 from actors.journal.storage.sqlite.records import query

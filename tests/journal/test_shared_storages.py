@@ -19,7 +19,7 @@ from actors.journal.storage.directory import ClaimedSession, Host, HostStatus
 from actors.journal.storage.memory import MemoryStorage
 from actors.journal.storage.postgres import PostgresStorage
 from actors.journal.storage.sqlite import SqliteStorage
-from actors.journal.storage.sqlite import hosts as sqlite_hosts
+from actors.journal.storage.sqlite import locks as sqlite_hosts
 from tests.journal.postgres import Server
 from tests.journal.storages import begin, to
 

@@ -23,7 +23,7 @@ from actors.events import ApprovalDecision, CompleteEvent
 from actors.journal.storage import Entry, Storage
 from actors.journal.storage.memory import MemoryStorage
 from actors.journal.storage.sqlite import SqliteStorage
-from actors.session.instructions import AGAIN
+from actors.session.driver import AGAIN
 from actors.strict.server import LoopbackServer
 from actors.telemetry.otel import Tracing
 from actors.testing import Call, Say, Turn, serve

@@ -58,7 +58,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "forked: hosts of one file share their name",
-        "actors/journal/storage/sqlite/hosts.py:Hosts.become_host",
+        "actors/journal/storage/sqlite/locks.py:Hosts.become_host",
         "self.name = host_name()",
         "self.name = 'host'",
         (f"{WORKERS}[asyncio-sqlite]",),

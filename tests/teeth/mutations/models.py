@@ -17,7 +17,7 @@ MUTATIONS = (
     ),
     Mutation(
         "models: a user's table has levels in any order",
-        "actors/config/models.py:_check_efforts",
+        "actors/config/dialects.py:_check_efforts",
         "sorted(efforts, key=EFFORTS.index) != list(efforts)",
         "False",
         ("tests/config/test_configured_models.py",),
@@ -101,7 +101,7 @@ MUTATIONS = (
     ),
     Mutation(
         "forced: a model without forced tools gets no instruction",
-        "actors/session/instructions.py:instruct_forced_tool",
+        "actors/session/driver.py:instruct_forced_tool",
         "ask.add_instruction(forced_instruction(choice))",
         "",
         (FORCED,),

@@ -7,7 +7,7 @@ MOVER = "actors/runtime/mover.py"
 MOVEMENT = "tests/runtime/test_movement.py"
 SHARED = "tests/journal/test_shared_storages.py"
 SQLITE = "actors/journal/storage/sqlite/storage.py:SqliteStorage"
-SQLITE_HOSTS = "actors/journal/storage/sqlite/hosts.py:Hosts"
+SQLITE_HOSTS = "actors/journal/storage/sqlite/locks.py:Hosts"
 STATEMENTS = "actors/journal/storage/postgres/statements.py"
 ASSIGNED = f"{SHARED}::test_an_assigned_session_belongs_to_the_other_host_at_once"
 STAYS = f"{SHARED}::test_a_session_stays_if_the_other_host_is_not_serving"
@@ -68,7 +68,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "movement: a list of hosts in a file always counts sessions",
-        "actors/journal/storage/sqlite/hosts.py:Hosts.live",
+        "actors/journal/storage/sqlite/locks.py:Hosts.live",
         "_COUNTED if count_sessions else _ROW",
         "_COUNTED",
         (f"{SHARED}::test_hosts_are_listed_without_a_count_of_their_sessions",),

@@ -100,9 +100,9 @@ MUTATIONS = (
     ),
     Mutation(
         "clocks: a host's lease ends by the wall clock",
-        "actors/journal/storage/sqlite/hosts.py:monotonic",
-        "from time import monotonic",
-        "from time import time as monotonic",
+        "actors/journal/storage/sqlite/locks.py:monotonic",
+        "from time import monotonic, sleep",
+        "from time import sleep, time as monotonic",
         CLOCKS,
     ),
     Mutation(

@@ -79,7 +79,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "repeats: a continued ask is forced to call its tool again",
-        "actors/session/instructions.py:has_forced_call",
+        "actors/session/driver.py:has_forced_call",
         'any(choice in ("required", ToolChoice(call.name)) for call in calls)',
         "False",
         (EVERY_KILL,),

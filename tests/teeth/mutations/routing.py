@@ -176,14 +176,14 @@ MUTATIONS = (
     ),
     Mutation(
         "pool: the next session tries a failed member again",
-        "actors/provider/choosing.py:MemberSelector._member_state",
+        "actors/provider/resolver.py:MemberSelector._member_state",
         "Member(failed or condition.closed_for > 0, *...)",
         "Member(condition.closed_for > 0, *...)",
         (POOLS, "tests/provider/test_failover.py"),
     ),
     Mutation(
         "pool: a paused member is chosen first",
-        "actors/provider/choosing.py:MemberSelector._member_state",
+        "actors/provider/resolver.py:MemberSelector._member_state",
         "Member(failed or condition.closed_for > 0, *...)",
         "Member(failed, *...)",
         (POOLS,),

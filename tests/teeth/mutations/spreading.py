@@ -2,7 +2,7 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-ROUTING, CHOOSING = "actors/core/policy/routing.py", "actors/provider/choosing.py"
+ROUTING, CHOOSING = "actors/core/policy/routing.py", "actors/provider/resolver.py"
 POOLS = "tests/provider/test_pools.py"
 SPREAD = (f"{POOLS}::test_new_sessions_are_spread_over_a_pool",)
 GOES_ON = (f"{POOLS}::test_a_session_keeps_its_position_in_a_pool_across_hibernation",)

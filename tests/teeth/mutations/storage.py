@@ -8,7 +8,7 @@ ROWS, WAL, FAULTS = (
     "actors/journal/storage/sqlite/wal.py",
     "actors/journal/storage/sqlite/faults.py",
 )
-HOSTS, FORMAT = (f"actors/journal/storage/sqlite/{name}.py" for name in ("hosts", "format"))
+HOSTS, FORMAT = (f"actors/journal/storage/sqlite/{name}.py" for name in ("locks", "format"))
 STORAGES, FILES, DAMAGE = (
     "tests/journal/test_storages.py",
     "tests/journal/test_sqlite.py",
@@ -106,14 +106,14 @@ MUTATIONS = (
     ),
     Mutation(
         "storage: dead hosts are never dropped",
-        "actors/journal/storage/sqlite/hosts.py:Hosts.become_host",
+        "actors/journal/storage/sqlite/locks.py:Hosts.become_host",
         "self._remove_dead_hosts(connection)",
         "",
         (_DIED,),
     ),
     Mutation(
         "storage: live hosts are dropped too",
-        "actors/journal/storage/sqlite/hosts.py:Hosts._remove_dead_hosts",
+        "actors/journal/storage/sqlite/locks.py:Hosts._remove_dead_hosts",
         "not is_held((file := self._lock_path(name)))",
         "is_held((file := self._lock_path(name))) or True",
         (_DIED,),

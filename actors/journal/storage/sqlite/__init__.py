@@ -4,8 +4,7 @@
 - `connection.py`: the connections, transactions and checkpoints
 - `format.py`: the tables, their version, and the numbers in `meta`
 - `records.py`: records in the order in which they were written, the backward links of a log, and lists of sessions
-- `hosts.py`: the storage objects that are alive
-- `locks.py`: the locks of the operating system, and the rules for forked children
+- `locks.py`: the locks of the operating system, the storage objects that are alive, and the rules for forked children
 - `wal.py`: detection of a truncated or damaged write-ahead log, and its copy
 - `check.py`: a check of the file for damage
 - `salvage.py`: recovery of logs from a damaged file into a new journal, read directly from its pages

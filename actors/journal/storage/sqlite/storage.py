@@ -49,8 +49,7 @@ from actors.journal.storage.sqlite.format import (
     set_created_session_count,
     store_clock,
 )
-from actors.journal.storage.sqlite.hosts import Hosts
-from actors.journal.storage.sqlite.locks import check_platform
+from actors.journal.storage.sqlite.locks import Hosts, check_platform
 from actors.journal.storage.sqlite.records import (
     COLUMNS,
     WRITTEN,
