@@ -4,10 +4,10 @@ The ledger is computed by applying events one after another. Its knowledge of a 
 
     pending  <  cancelled  <  a real completion
 
-Events may therefore repeat, arrive late or arrive in any order. The order of the log matters in two cases only: between
-two real completions, the earlier one wins, and so it does between a real completion and a seal. A seal records that a
-request has carried a synthetic result. A return value that arrives after the seal is a late result and never replaces
-the synthetic one.
+Events may therefore repeat, arrive late or arrive in any order. The order of the log matters in two cases only. Of two
+real completions, the earlier one counts. Of a real completion and a seal, the earlier one counts too. A seal records
+that a request has carried a synthetic result, so a return value that arrives after the seal is a late result and never
+replaces the synthetic one.
 """
 
 from collections.abc import Callable, Iterable

@@ -22,7 +22,7 @@ SHORTEST_PERIOD = 0.2
 class HostDirectory:
     """The live hosts of a journal.
 
-    If the journal cannot be read, the last list stays in use, and is empty before the first read.
+    If the journal cannot be read, the last list stays in use. Before the first read, the list is empty.
 
     Args:
         read: Reads the list of hosts, as `JournalAdmin.hosts` does. The hosts' sessions need not be counted.

@@ -55,7 +55,7 @@ class Child:
 
 
 class Delegate(Child):
-    """A stand-in that lets another task work for a child.
+    """A stand-in for a child, with which another task sends queries in the child's name.
 
     Until the delegate has ended, the queries of the other task count as queries of the child.
     """

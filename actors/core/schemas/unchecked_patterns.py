@@ -68,7 +68,7 @@ def _unsafe_keywords(
 
 
 def _may_accept_more(value: JsonValue, patterns: frozenset[str]) -> bool:
-    """Return True if a schema, or a schema in a list, may accept more values without the patterns.
+    """Return True if removing the patterns from a schema, or from a list of schemas, may make it accept more values.
 
     The result is also True for a schema with a reference, because the reference may lead to a pattern.
     """
