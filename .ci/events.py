@@ -11,8 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from actors.core.stream_events.event_json import VERSION
-from actors.core.stream_events.event_schema import EVENT_TYPES, SCHEMA
+from actors.core.stream_events.event_json import EVENT_TYPES, SCHEMA, VERSION
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from actors.core.settings.asking import AskSettings
     from actors.core.settings.spending import Budget, Price
     from actors.core.settings.values import ToolChoice
-    from actors.core.stream_events.results import AskResult, SwitchOutcome
+    from actors.core.stream_events.ask_events import AskResult, SwitchOutcome
     from actors.core.values.content import Code, Media, Message, Text, Thinking, ToolCall, ToolResult
     from actors.core.values.identity import Binding
     from actors.core.values.stream import Usage
@@ -65,52 +65,22 @@ __all__ = [
 
 # For each submodule, the names of this module that it defines.
 _HOMES = {
-    "core.history.compaction": (
-        "Compaction",
-        "CompactionResult",
-    ),
+    "core.history.compaction": ("Compaction", "CompactionResult"),
     "core.settings.asking": ("AskSettings",),
-    "core.settings.spending": (
-        "Budget",
-        "Price",
-    ),
+    "core.settings.spending": ("Budget", "Price"),
     "core.settings.values": ("ToolChoice",),
-    "core.stream_events.results": (
-        "AskResult",
-        "SwitchOutcome",
-    ),
-    "core.values.content": (
-        "Code",
-        "Media",
-        "Message",
-        "Text",
-        "Thinking",
-        "ToolCall",
-        "ToolResult",
-    ),
+    "core.stream_events.ask_events": ("AskResult", "SwitchOutcome"),
+    "core.values.content": ("Code", "Media", "Message", "Text", "Thinking", "ToolCall", "ToolResult"),
     "core.values.identity": ("Binding",),
     "core.values.stream": ("Usage",),
-    "errors": (
-        "ActorsError",
-        "AskFailed",
-    ),
+    "errors": ("ActorsError", "AskFailed"),
     "runtime.handle": ("Session",),
     "runtime.once": ("run",),
     "runtime.runtime": ("Runtime",),
-    "runtime.subagents": (
-        "handoff",
-        "subagent",
-    ),
+    "runtime.subagents": ("handoff", "subagent"),
     "scheduler.executor": ("ToolFailure",),
-    "tools": (
-        "Tool",
-        "ToolContext",
-        "tool",
-    ),
-    "tools.toolsets": (
-        "LiveTools",
-        "ToolSource",
-    ),
+    "tools": ("Tool", "ToolContext", "tool"),
+    "tools.toolsets": ("LiveTools", "ToolSource"),
 }
 _SUBMODULES = (
     "config",

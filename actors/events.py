@@ -15,22 +15,45 @@
 from actors.core.policy.routing import SkippedMember
 from actors.core.schemas.repair import Repair
 from actors.core.stream_events.ask_events import (
+    ApprovalDecision,
     AskStartedEvent,
+    AwaitedCall,
+    CallEnd,
+    CallOutcome,
     CompleteEvent,
     ErrorEvent,
     FailoverEvent,
     MemberSkippedEvent,
+    PendingCall,
     TerminalEvent,
     TurnEndedEvent,
     TurnPausedEvent,
     TurnResumedEvent,
     TurnStartedEvent,
 )
-from actors.core.stream_events.event_json import event_json, sse_frame
-from actors.core.stream_events.event_schema import SCHEMA
-from actors.core.stream_events.events import OwnEvent, SessionEvent, SubagentEvent
-from actors.core.stream_events.results import ApprovalDecision, AwaitedCall, CallEnd, CallOutcome, PendingCall
+from actors.core.stream_events.event_json import SCHEMA, event_json, sse_frame
+from actors.core.stream_events.events import (
+    CompactedEvent,
+    ConfiguredEvent,
+    EventsLostEvent,
+    OwnEvent,
+    ResultsTrimmedEvent,
+    ResyncEvent,
+    RewoundEvent,
+    SessionClosedEvent,
+    SessionEvent,
+    SessionOpenedEvent,
+    SubagentEvent,
+    SwitchAppliedEvent,
+    SwitchFailedEvent,
+    SwitchQueuedEvent,
+    SwitchSupersededEvent,
+    ToolChangeDeferredEvent,
+)
 from actors.core.stream_events.round_events import (
+    ApprovalDecidedEvent,
+    ApprovalRequestedEvent,
+    CallRepairedEvent,
     FormatRequestedEvent,
     LaneRewrittenEvent,
     MessageEvent,
@@ -39,26 +62,6 @@ from actors.core.stream_events.round_events import (
     RequestSentEvent,
     TextEvent,
     ThinkingEvent,
-)
-from actors.core.stream_events.session_events import (
-    CompactedEvent,
-    ConfiguredEvent,
-    EventsLostEvent,
-    ResultsTrimmedEvent,
-    ResyncEvent,
-    RewoundEvent,
-    SessionClosedEvent,
-    SessionOpenedEvent,
-    SwitchAppliedEvent,
-    SwitchFailedEvent,
-    SwitchQueuedEvent,
-    SwitchSupersededEvent,
-    ToolChangeDeferredEvent,
-)
-from actors.core.stream_events.tool_events import (
-    ApprovalDecidedEvent,
-    ApprovalRequestedEvent,
-    CallRepairedEvent,
     ToolCallEvent,
     ToolFailedEvent,
     ToolProgressEvent,

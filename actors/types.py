@@ -10,7 +10,7 @@ Programs without type annotations do not need this module.
 from actors.core.data.jsonio import Json, JsonObject, JsonValue, Quoted
 from actors.core.data.segments import Segments
 from actors.core.schemas.arguments import ArgumentError
-from actors.core.stream_events.results import Approvals, CallResults
+from actors.core.stream_events.ask_events import Approvals, CallResults
 from actors.core.turn.batch import Approve, BoundArguments
 from actors.core.values.content import Block
 from actors.core.values.identity import CallId

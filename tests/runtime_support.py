@@ -23,8 +23,7 @@ from actors.core.history.compaction import Compaction
 from actors.core.log.call_events import ToolCallRecord
 from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import Closed, LogEvent
-from actors.core.session.lanes import Lanes
-from actors.core.session.rebuild import rebuild
+from actors.core.session.lanes import Lanes, rebuild
 from actors.core.session.state import SessionState
 from actors.core.stream_events.events import SessionEvent
 from actors.core.values.content import Message

@@ -18,17 +18,16 @@ from actors.cli.targets import load_tools, serve_target, with_servers
 from actors.config import Config
 from actors.core.settings.asking import AskSettings
 from actors.core.settings.spending import Budget
-from actors.core.stream_events.ask_events import FailoverEvent
-from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.results import AskResult
-from actors.core.stream_events.round_events import LaneRewrittenEvent
-from actors.core.stream_events.session_events import (
+from actors.core.stream_events.ask_events import AskResult, FailoverEvent
+from actors.core.stream_events.events import (
     ResyncEvent,
+    SessionEvent,
     SwitchAppliedEvent,
     SwitchFailedEvent,
     SwitchSupersededEvent,
 )
-from actors.core.turn.no_content import NO_CONTENT
+from actors.core.stream_events.round_events import LaneRewrittenEvent
+from actors.core.turn.answers import NO_CONTENT
 from actors.core.values.content import ToolCall
 from actors.errors import ConfigError, MissingKey
 from actors.provider import advice

@@ -20,7 +20,7 @@ from actors.errors import (
 )
 
 if TYPE_CHECKING:
-    from actors.core.stream_events.results import AskResult
+    from actors.core.stream_events.ask_events import AskResult
     from actors.core.values.progress import Cause
 
 

@@ -31,12 +31,16 @@ from actors.cli.screen import escape_controls, print_notice
 from actors.cli.terminal import Keyboard
 from actors.config import Config
 from actors.core.settings.asking import AskSettings
-from actors.core.stream_events.ask_events import CompleteEvent, ErrorEvent
+from actors.core.stream_events.ask_events import AskResult, CompleteEvent, ErrorEvent
 from actors.core.stream_events.event_json import event_json
 from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.results import AskResult
-from actors.core.stream_events.round_events import MessageEvent, RequestSentEvent, TextEvent, ThinkingEvent
-from actors.core.stream_events.round_text import RoundText
+from actors.core.stream_events.round_events import (
+    MessageEvent,
+    RequestSentEvent,
+    RoundText,
+    TextEvent,
+    ThinkingEvent,
+)
 from actors.runtime.handle import Session
 
 EXAMPLES = (

@@ -25,14 +25,12 @@ from actors.cli.screen import escape_controls, print_notice
 from actors.config import load
 from actors.core.session.export_file import import_logs
 from actors.core.session.publishing import Publisher
-from actors.core.settings.durations import parse_duration
 from actors.core.settings.labels import Scalar
+from actors.core.settings.values import parse_duration
 from actors.core.stream_events.ask_events import AskStartedEvent, CompleteEvent, ErrorEvent, TurnPausedEvent
 from actors.core.stream_events.event_json import event_json
-from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.round_events import MessageEvent
-from actors.core.stream_events.session_events import CompactedEvent, SwitchAppliedEvent
-from actors.core.stream_events.tool_events import ToolCallEvent, ToolResultsEvent
+from actors.core.stream_events.events import CompactedEvent, SessionEvent, SwitchAppliedEvent
+from actors.core.stream_events.round_events import MessageEvent, ToolCallEvent, ToolResultsEvent
 from actors.errors import ActorsError, ConfigError, JournalError, SessionUnknown
 from actors.journal.storage.directory import Page, RemainingData, StoredSession
 from actors.journal.storage.named import open_tables

@@ -15,8 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, Wr
 
 from actors.config.providers import PROVIDERS, Kind
 from actors.core.data.jsonio import is_object
-from actors.core.settings.durations import parse_duration
-from actors.core.settings.ranges import Range
+from actors.core.settings.values import Range, parse_duration
 from actors.errors import nearest
 
 F = TypeVar("F", bound=Struct)

@@ -36,7 +36,6 @@ from actors.core.dialects.dialect import Cache
 from actors.core.history.compaction import COMPACTION_RANGES, Compaction
 from actors.core.policy.routing import Policy
 from actors.core.schemas.repair import RepairMode
-from actors.core.settings.ranges import Range
 from actors.core.settings.spending import (
     BUDGET_RANGES,
     PRICE_RANGES,
@@ -46,7 +45,7 @@ from actors.core.settings.spending import (
     has_shared_limit,
 )
 from actors.core.settings.table import SETTINGS, out_of_range, setting_names
-from actors.core.settings.values import RequestSettings
+from actors.core.settings.values import Range, RequestSettings
 from actors.core.turn.guards import Repeats
 
 Thinking: TypeAlias = Literal["native", "drop", "text"]

@@ -16,9 +16,8 @@ from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 from uuid import uuid4
 
-from actors.core.stream_events.event_base import DurableEvent
+from actors.core.stream_events.ask_events import AskResult, DurableEvent
 from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.results import AskResult
 from actors.errors import ActorsError, ConfigError, HostUnavailable, JournalError, JournalUnavailable
 from actors.hosts.attempts import ensure_answered
 from actors.hosts.directory import HostDirectory, HostSearch

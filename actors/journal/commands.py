@@ -11,7 +11,7 @@ from typing import ClassVar, TypeAlias, TypeVar
 from actors.core.log.events import LogEvent
 from actors.core.session.publishing import Publisher
 from actors.core.stream_events.ask_events import CompleteEvent, ErrorEvent
-from actors.core.stream_events.sink import Sink
+from actors.core.stream_events.events import Sink
 from actors.errors import HostUnavailable, JournalError, SessionLeased
 from actors.journal.storage import PAGE, Claim, Entry, LogPage
 from actors.journal.storage.clock import ObservedClock

@@ -23,9 +23,8 @@ from actors.core.data.record import replace
 from actors.core.lanes.lane import Lane, Rendered
 from actors.core.ledger import NO_CALLS
 from actors.core.log.events import Configured, LogEvent, Opened, SwitchApplied
-from actors.core.session.lanes import Lanes, Rules
-from actors.core.session.rebuild import LogFold
-from actors.core.session.recovery import last_round, repeatable_calls
+from actors.core.session.lanes import Lanes, LogFold, Rules
+from actors.core.session.open_asks import last_round, repeatable_calls
 from actors.core.session.state import SessionState
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import Binding

@@ -13,9 +13,8 @@ A session without readers costs nothing. Readers are referenced weakly, so an ab
 from collections import deque
 from weakref import ref
 
-from actors.core.stream_events.event_base import DurableEvent
-from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.sink import Sink
+from actors.core.stream_events.ask_events import DurableEvent
+from actors.core.stream_events.events import SessionEvent, Sink
 from actors.journal.pages import ReadThrottle
 from actors.kernel.event_loop import Changes, event_loop
 

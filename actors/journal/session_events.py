@@ -13,10 +13,9 @@ from collections import deque
 from collections.abc import Callable
 
 from actors.core.log.events import Closed, LogEvent
-from actors.core.session.ask_start import AskStart
+from actors.core.session.open_asks import AskStart
 from actors.core.session.publishing import Publisher
-from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.session_events import ResyncEvent
+from actors.core.stream_events.events import ResyncEvent, SessionEvent
 from actors.errors import ActorsError, ActorStopped, ShuttingDown, UnknownSeq
 from actors.journal.commands import JournalCommand, ReadLog
 from actors.journal.pages import SLICE

@@ -16,7 +16,7 @@ import re
 from typing import TYPE_CHECKING
 
 from actors.adapters.failure import ACTIONS
-from actors.core.stream_events.results import AskResult
+from actors.core.stream_events.ask_events import AskResult
 from actors.core.values.identity import Binding
 from actors.core.values.progress import Attempt, Cause
 from actors.errors import AskFailed, ConfigError, nearest

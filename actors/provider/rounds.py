@@ -23,8 +23,8 @@ from actors.adapters.retry_after import seconds_until_quota
 from actors.core.data.segments import Segments
 from actors.core.settings.asking import Asked
 from actors.core.stats.measures import RequestCounts
+from actors.core.stream_events.events import Sink
 from actors.core.stream_events.round_events import RequestFailedEvent, TextEvent, ThinkingEvent
-from actors.core.stream_events.sink import Sink
 from actors.core.values.content import Message
 from actors.core.values.identity import Binding
 from actors.core.values.progress import Cause

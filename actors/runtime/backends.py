@@ -15,8 +15,8 @@ from actors.core.history.compaction import COMPACTION_RANGES, Compaction
 from actors.core.history.estimate import Calibrations
 from actors.core.render import RenderTarget
 from actors.core.session.lanes import Rules
-from actors.core.settings.ranges import check_fields
 from actors.core.settings.spending import Budget, Prices, combine_prices, shared_budgets
+from actors.core.settings.values import check_fields
 from actors.core.stats.stats import BackendStats
 from actors.core.transcript.transcript import Encoder
 from actors.core.values.identity import Binding

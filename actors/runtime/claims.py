@@ -18,7 +18,7 @@ import anyio
 from msgspec import Struct
 
 from actors.core.log.events import Closed, LogEvent, Opened
-from actors.core.session.recovery import needs_recovery
+from actors.core.session.open_asks import needs_recovery
 from actors.core.session.state import SessionState
 from actors.core.values.content import Message
 from actors.core.values.packed import pack

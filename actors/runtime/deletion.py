@@ -17,7 +17,7 @@ import anyio
 from msgspec import Struct
 
 from actors.core.log.events import LogEvent, Opened
-from actors.core.session.subagent_ids import split_id, started_calls, subagent_id
+from actors.core.session.state import split_id, started_calls, subagent_id
 from actors.core.values.identity import CallId
 from actors.errors import (
     ActorsError,

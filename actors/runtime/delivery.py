@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from actors.core.settings.asking import AskSettings, parse_settings
-from actors.core.stream_events.results import Approvals, AskResult, CallResults
-from actors.core.stream_events.sink import Sink
+from actors.core.stream_events.ask_events import Approvals, AskResult, CallResults
+from actors.core.stream_events.events import Sink
 from actors.core.values.content import Message, Text
 from actors.core.values.packed import pack
 from actors.errors import (

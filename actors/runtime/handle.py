@@ -14,8 +14,8 @@ from actors.core.ledger import Ledger
 from actors.core.session.state import SessionState
 from actors.core.settings.asking import AskSettings, parse_settings
 from actors.core.settings.labels import Scalar
+from actors.core.stream_events.ask_events import Approvals, AskResult, CallResults, PendingCall, SwitchOutcome
 from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.results import Approvals, AskResult, CallResults, PendingCall, SwitchOutcome
 from actors.core.values.content import ToolResult
 from actors.errors import (
     ConfigError,

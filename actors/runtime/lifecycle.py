@@ -18,11 +18,11 @@ from functools import partial
 
 import anyio
 
-from actors.core.session.awaiting import pending_calls
 from actors.core.session.lifecycle import LifecycleAction, LifecycleEvent, LifecycleState, step
+from actors.core.session.open_asks import pending_calls
 from actors.core.settings.spending import Used
-from actors.core.stream_events.results import PendingCall
-from actors.core.stream_events.sink import Sink
+from actors.core.stream_events.ask_events import PendingCall
+from actors.core.stream_events.events import Sink
 from actors.errors import (
     ActorFailed,
     ActorsError,

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from actors.core.turn.bounds import Bounds
+from actors.core.turn.turn import Bounds
 
 if TYPE_CHECKING:
     from actors.config.settings import RuntimeLimits

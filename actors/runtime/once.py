@@ -8,7 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from actors.core.settings.asking import AskSettings
-from actors.core.stream_events.results import AskResult
+from actors.core.stream_events.ask_events import AskResult
 from actors.core.turn.batch import Approve
 from actors.journal.storage.memory import MemoryStorage
 from actors.runtime.runtime import Runtime

@@ -24,8 +24,8 @@ from msgspec.structs import asdict
 from actors.core.data.record import replace
 from actors.core.history.history import History
 from actors.core.log.events import LogEvent, Opened
-from actors.core.session.rebuild import rebuild
-from actors.core.session.recovery import fork_log
+from actors.core.session.lanes import rebuild
+from actors.core.session.open_asks import fork_log
 from actors.core.settings.labels import read_only_metadata
 from actors.core.settings.spending import Budget
 from actors.core.values.content import Message, ToolCall

@@ -19,12 +19,12 @@ from msgspec import Struct
 
 from actors.core.data.record import replace
 from actors.core.session.lanes import Lanes
-from actors.core.session.recovery import needs_recovery
+from actors.core.session.open_asks import needs_recovery
 from actors.core.session.state import UNREAD, SessionState
 from actors.core.settings.labels import Scalar
 from actors.core.settings.spending import Used
 from actors.core.turn.batch import Approve
-from actors.core.turn.bounds import Bounds
+from actors.core.turn.turn import Bounds
 from actors.errors import (
     ActorFailed,
     ActorsError,

@@ -16,10 +16,10 @@ import anyio
 from msgspec import Struct, field
 
 from actors.core.log.events import LogEvent
-from actors.core.session.rebuild import rebuild
+from actors.core.session.lanes import rebuild
 from actors.core.stats.stats import LoopLag
-from actors.core.stream_events.results import AskResult
-from actors.core.turn.bounds import Bounds
+from actors.core.stream_events.ask_events import AskResult
+from actors.core.turn.turn import Bounds
 from actors.errors import (
     ActorsError,
     ActorStopped,

@@ -13,7 +13,7 @@ from dataclasses import replace
 from types import EllipsisType
 from typing import Any, Unpack
 
-from actors.core.turn.no_content import NO_CONTENT
+from actors.core.turn.answers import NO_CONTENT
 from actors.errors import ConfigError, SubagentFailed, ToolDefinitionError
 from actors.session.output import output_of
 from actors.tools import Tool, ToolContext, tool

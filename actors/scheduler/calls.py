@@ -16,7 +16,7 @@ from actors.core.data.jsonio import quote
 from actors.core.data.truncate import SizeLimits
 from actors.core.log.call_events import CallEvent, Failed, Returned, Started
 from actors.core.log.events import SubagentUsage
-from actors.core.stream_events.tool_events import ToolFailedEvent
+from actors.core.stream_events.round_events import ToolFailedEvent
 from actors.core.turn.batch import Approve, RunnableCall, denial
 from actors.core.turn.tool_output import is_large, split_output
 from actors.core.values.content import ToolCall

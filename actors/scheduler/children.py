@@ -14,10 +14,9 @@ import anyio
 from msgspec import Struct
 
 from actors.core.log.events import SubagentUsage
-from actors.core.session.subagent_ids import subagent_id
+from actors.core.session.state import subagent_id
 from actors.core.settings.spending import Used
-from actors.core.stream_events.events import SessionEvent, SubagentEvent
-from actors.core.stream_events.sink import Sink
+from actors.core.stream_events.events import SessionEvent, Sink, SubagentEvent
 from actors.core.values.identity import CallId
 from actors.errors import JournalError, SessionClosed, ShuttingDown
 from actors.kernel.tasks import Work

@@ -11,7 +11,7 @@ from actors.core.data.jsonio import sanitise
 from actors.core.history.history import NO_MESSAGES, History, with_ledger
 from actors.core.ledger import NO_CALLS, Ledger
 from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.tool_events import ToolProgressEvent
+from actors.core.stream_events.round_events import ToolProgressEvent
 from actors.core.values.content import ToolCall
 from actors.kernel.event_loop import event_loop
 from actors.scheduler.children import ParentCall, Subagents

@@ -24,7 +24,7 @@ from actors.core.ledger import Ledger
 from actors.core.log.call_events import Reason
 from actors.core.log.events import Closed, TurnEnded
 from actors.core.session.publishing import Publisher, interrupted_result
-from actors.core.stream_events.results import AskResult
+from actors.core.stream_events.ask_events import AskResult
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import CallId
 from actors.journal.log import Generation, LogWriter

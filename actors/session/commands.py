@@ -6,7 +6,7 @@
 from typing import ClassVar, TypeAlias
 
 from actors.core.session.state import SessionState
-from actors.core.stream_events.results import PendingCall, SwitchOutcome
+from actors.core.stream_events.ask_events import PendingCall, SwitchOutcome
 from actors.core.values.content import ToolCall
 from actors.errors import SessionError
 from actors.kernel import Command, Query

@@ -23,7 +23,7 @@ from actors.core.lanes.lane import Rendered
 from actors.core.ledger import Ledger
 from actors.core.log.events import Compacted, EpochBegan, ResultsTrimmed, RoundEnded, Short
 from actors.core.settings.values import ToolChoiceSetting
-from actors.core.turn.no_content import content_cut
+from actors.core.turn.answers import content_cut
 from actors.core.turn.turn import PARAMETER_REFUSALS
 from actors.core.values.identity import CallId
 from actors.core.values.progress import Cause

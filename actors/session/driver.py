@@ -24,9 +24,9 @@ from actors.core.settings.asking import Asked, forced_instruction
 from actors.core.settings.values import ToolChoice, ToolChoiceSetting
 from actors.core.turn import steps
 from actors.core.turn import turn as turns
-from actors.core.turn.bounds import Bounds
 from actors.core.turn.output import instruction
 from actors.core.turn.steps import AwaitStep, CloseStep, Outcome, Step
+from actors.core.turn.turn import Bounds
 from actors.core.values.content import Message, Text, ToolCall
 from actors.core.values.identity import Binding
 from actors.core.values.packed import Packed, pack, unpack

@@ -24,7 +24,7 @@ from actors.core.log.events import (
 from actors.core.policy.routing import resolve_switch
 from actors.core.session.publishing import NOBODY
 from actors.core.session.state import SessionState
-from actors.core.stream_events.results import AskResult, SwitchOutcome
+from actors.core.stream_events.ask_events import AskResult, SwitchOutcome
 from actors.core.values.stream import Usage
 from actors.errors import ActorsError, SessionError
 from actors.journal.log import LogWriter

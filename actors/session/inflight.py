@@ -22,9 +22,8 @@ from actors.core.session.publishing import AskFold
 from actors.core.session.state import SessionState
 from actors.core.settings.asking import Asked
 from actors.core.settings.spending import sum_costs
-from actors.core.stream_events.ask_events import MemberSkippedEvent
-from actors.core.stream_events.results import AskResult, PendingCall
-from actors.core.stream_events.sink import Sink
+from actors.core.stream_events.ask_events import AskResult, MemberSkippedEvent, PendingCall
+from actors.core.stream_events.events import Sink
 from actors.core.transcript.diagnostics import Report
 from actors.core.turn import steps
 from actors.core.turn.output import correction, describe_errors

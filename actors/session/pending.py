@@ -18,10 +18,8 @@ from actors.core.log.call_events import Failed, Returned
 from actors.core.log.events import AskKey, Verdict
 from actors.core.session.publishing import terminal_event
 from actors.core.settings.asking import Asked
-from actors.core.stream_events.ask_events import TerminalEvent
-from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.results import AskResult
-from actors.core.stream_events.sink import Sink
+from actors.core.stream_events.ask_events import AskResult, TerminalEvent
+from actors.core.stream_events.events import SessionEvent, Sink
 from actors.core.values.content import ToolResult
 from actors.core.values.identity import CallId
 from actors.core.values.packed import Packed

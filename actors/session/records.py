@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from actors.core.session.phases import Phase
 from actors.core.stats.measures import AskCounts, AskOutcome, SessionStage
-from actors.core.stream_events.results import AskResult, PendingCall
+from actors.core.stream_events.ask_events import AskResult, PendingCall
 from actors.errors import ActorsError
 from actors.telemetry import logger
 

@@ -27,8 +27,8 @@ from actors.core.render import attachment_names_since
 from actors.core.session.state import SessionState
 from actors.core.settings.asking import Asked
 from actors.core.settings.values import ToolChoiceSetting
+from actors.core.stream_events.events import Sink
 from actors.core.stream_events.round_events import RequestRenderedEvent
-from actors.core.stream_events.sink import Sink
 from actors.core.turn.steps import MediaRefused
 from actors.core.turn.turn import PARAMETER_REFUSALS
 from actors.core.values.progress import Cause, RefusalKind, RefusedRequest

@@ -18,8 +18,8 @@ from actors.core.data.truncate import SizeLimits
 from actors.core.ledger import Ledger
 from actors.core.log.call_events import Failed, Returned
 from actors.core.log.events import ApprovalDecided, TurnPaused, Verdict
-from actors.core.session.awaiting import approved_calls, pending_calls, publisher_at
-from actors.core.stream_events.results import ApprovalDecision, Approvals, CallResults, PendingCall
+from actors.core.session.open_asks import approved_calls, pending_calls, publisher_at
+from actors.core.stream_events.ask_events import ApprovalDecision, Approvals, CallResults, PendingCall
 from actors.core.turn.batch import denial
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import CallId

@@ -13,13 +13,13 @@ from contextvars import Context as Variables
 from contextvars import copy_context
 from typing import ClassVar, assert_never
 
-from actors.core.session import awaiting, phases
+from actors.core.session import open_asks, phases
 from actors.core.session.phases import Action, Phase, PhaseEvent
 from actors.core.session.publishing import Publisher, terminal_event
 from actors.core.session.state import SessionState
-from actors.core.stream_events.results import PendingCall
-from actors.core.stream_events.sink import Sink
-from actors.core.turn.bounds import Bounds
+from actors.core.stream_events.ask_events import PendingCall
+from actors.core.stream_events.events import Sink
+from actors.core.turn.turn import Bounds
 from actors.errors import ActorsError, SessionClosed, SessionError
 from actors.journal.log import Generation, LogWriter, Replay
 from actors.kernel import Actor, Context, Reply
@@ -73,8 +73,8 @@ class SessionActor(Actor[SessionCommand]):
             phases.initial_phase(is_closed=state.closed, is_open=False, is_awaiting=state.pause is not None)
         )
         if state.session:  # the id is empty until the log has been read
-            self.pending_calls = awaiting.pending_calls(state, state.ledger)
-        self._runs = awaiting.approved_calls(state, state.ledger)
+            self.pending_calls = open_asks.pending_calls(state, state.ledger)
+        self._runs = open_asks.approved_calls(state, state.ledger)
         self._is_recording = False
         self._ask: AskInFlight | None = None
         self._recovery: Recovery | None = None
@@ -120,7 +120,7 @@ class SessionActor(Actor[SessionCommand]):
         self._log.resume(state)
         self._ledger = SessionLedger(self._refs.ledger, state.ledger)
         self._active_config.retarget(state.target)
-        self.pending_calls = awaiting.pending_calls(state, state.ledger)
+        self.pending_calls = open_asks.pending_calls(state, state.ledger)
         is_open = not self._held.is_empty or state.bound is not None or pending.current is not None
         is_awaiting = state.pause is not None
         self._set_phase(
@@ -128,7 +128,7 @@ class SessionActor(Actor[SessionCommand]):
         )
         if self._phase == "recovering":
             if pending.current is not None:
-                publisher = awaiting.publisher_at(state, state.ledger, replay.round)
+                publisher = open_asks.publisher_at(state, state.ledger, replay.round)
                 self._generation.live.begin(pending.sink_for(pending.current.sink), publisher)
             self._recovery = Recovery(
                 self._log, self._refs, self._ledger, self._active_config, replay.seq, replay.repeatable
@@ -144,18 +144,18 @@ class SessionActor(Actor[SessionCommand]):
     def _continue_waiting_turn(self, replay: Replay) -> None:
         """Resume a waiting turn after a crash, unless a result or a decision is missing."""
         state, pending = replay.state, self._pending
-        self._runs = awaiting.approved_calls(state, state.ledger)
+        self._runs = open_asks.approved_calls(state, state.ledger)
         if not self.pending_calls and pending.current is None and pending.resolutions:
             # The last results were recorded before the crash, but the caller has not received a reply.
             pending.current = pending.resolutions.pop(0)
         current = pending.current
         if not self.pending_calls:
             sink, variables = (current.sink, current.variables) if current else (NoSink(), copy_context())
-            self._generation.live.begin(sink, awaiting.publisher_at(state, state.ledger))
+            self._generation.live.begin(sink, open_asks.publisher_at(state, state.ledger))
             self._continue_turn("complete", sink, variables)
         else:
             if pending.terminal is None:
-                pending.store_result(awaiting.paused_result(state, self.pending_calls), replay.seq)
+                pending.store_result(open_asks.paused_result(state, self.pending_calls), replay.seq)
             self._deliver_result()
         if self._phase == "awaiting":
             self._limit_queue()
@@ -312,12 +312,12 @@ class SessionActor(Actor[SessionCommand]):
     def _accept_resolution(self, resolve: Resolve, command: ResolutionRecorded) -> None:
         """Continue the turn if no call is pending. Otherwise, end the caller's stream with the pending calls."""
         if self._phase != "awaiting":
-            resolve.sink.put(terminal_event(awaiting.late_result(self._log.state), command.seq))
+            resolve.sink.put(terminal_event(open_asks.late_result(self._log.state), command.seq))
             return
         self.pending_calls, self._runs = command.pending_calls, command.runs
         if self.pending_calls:
             resolve.sink.put(
-                terminal_event(awaiting.paused_result(self._log.state, self.pending_calls), command.seq)
+                terminal_event(open_asks.paused_result(self._log.state, self.pending_calls), command.seq)
             )
         else:
             self._pending.current = resolve

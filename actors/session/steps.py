@@ -20,12 +20,11 @@ from actors.core.settings.asking import forced_instruction
 from actors.core.settings.values import ToolChoiceSetting
 from actors.core.transcript.diagnostics import Refusal, Report
 from actors.core.turn import steps
-from actors.core.turn.bounds import Bounds
-from actors.core.turn.broken_answer import interrupted_message
+from actors.core.turn.answers import content_cut, interrupted_message
 from actors.core.turn.guards import TurnGuard
-from actors.core.turn.no_content import content_cut
 from actors.core.turn.output import as_text, instruction
 from actors.core.turn.steps import CloseStep, Outcome
+from actors.core.turn.turn import Bounds
 from actors.core.values.content import Message, ToolCall
 from actors.core.values.identity import Binding
 from actors.core.values.packed import pack

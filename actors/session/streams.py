@@ -4,12 +4,9 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
-from actors.core.stream_events.ask_events import CompleteEvent, ErrorEvent
-from actors.core.stream_events.events import SessionEvent, is_droppable
-from actors.core.stream_events.results import AskResult
-from actors.core.stream_events.round_events import MessageEvent, TextEvent, ThinkingEvent
-from actors.core.stream_events.round_text import RoundText
-from actors.core.stream_events.session_events import ResyncEvent
+from actors.core.stream_events.ask_events import AskResult, CompleteEvent, ErrorEvent
+from actors.core.stream_events.events import ResyncEvent, SessionEvent, is_droppable
+from actors.core.stream_events.round_events import MessageEvent, RoundText, TextEvent, ThinkingEvent
 from actors.errors import ActorsError
 from actors.kernel import LostItems, Subscription
 from actors.kernel.event_loop import event_loop, wake

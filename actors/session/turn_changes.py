@@ -18,7 +18,7 @@ import anyio
 from actors.core.log.events import SwitchApplied
 from actors.core.policy.routing import resolve_switch
 from actors.core.settings.values import ToolChoice
-from actors.core.stream_events.session_events import ToolChangeDeferredEvent
+from actors.core.stream_events.events import ToolChangeDeferredEvent
 from actors.core.turn import steps
 from actors.core.values.content import Thinking
 from actors.errors import ActorsError

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from actors.core.log.events import ApprovalAsked, TurnEnded, TurnPaused, TurnStarted, TurnStatus
-from actors.core.session.awaiting import digest, paused_result, pending_calls
+from actors.core.session.open_asks import digest, paused_result, pending_calls
 from actors.core.turn.steps import AwaitStep, CloseStep
 from actors.core.values.identity import Binding
 from actors.core.values.progress import Attempt

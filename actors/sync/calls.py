@@ -10,9 +10,8 @@ from inspect import signature
 from typing import Generic, TypeAlias, TypeVar
 from weakref import finalize
 
-from actors.core.stream_events.ask_events import CompleteEvent, ErrorEvent
+from actors.core.stream_events.ask_events import AskResult, CompleteEvent, ErrorEvent
 from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.results import AskResult
 from actors.errors import ActorsError
 from actors.kernel.loop_thread import LoopThread
 from actors.runtime.handle import Session

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, Un
 
 from actors.core.settings.asking import AskSettings
 from actors.core.stats.stats import RuntimeStats
-from actors.core.stream_events.results import AskResult
+from actors.core.stream_events.ask_events import AskResult
 from actors.core.turn.batch import Approve
 from actors.errors import ConfigError
 from actors.kernel.loop_thread import Backend, LoopThread

@@ -7,8 +7,8 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
 from actors.core.settings.asking import AskSettings
 from actors.core.settings.labels import Scalar
+from actors.core.stream_events.ask_events import Approvals, AskResult, CallResults, PendingCall
 from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.results import Approvals, AskResult, CallResults, PendingCall
 from actors.runtime.handle import Session
 from actors.session.streams import AskStream
 from actors.session.user_input import UserInput

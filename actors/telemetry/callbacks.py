@@ -14,8 +14,7 @@ from actors.kernel.host_code import Listener
 from actors.telemetry import logger
 
 if TYPE_CHECKING:
-    from actors.core.stream_events.events import SessionEvent
-    from actors.core.stream_events.sink import Sink
+    from actors.core.stream_events.events import SessionEvent, Sink
     from actors.telemetry.otel import AskSpans, Tracing
 
 T = TypeVar("T")

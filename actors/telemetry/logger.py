@@ -31,7 +31,7 @@ from actors.telemetry.emission import (
 
 if TYPE_CHECKING:  # every package imports this module
     from actors.core.stats.stats import ReuseStats
-    from actors.core.stream_events.results import AskResult
+    from actors.core.stream_events.ask_events import AskResult
     from actors.core.transcript.diagnostics import Refusal
     from actors.core.values.identity import Binding
     from actors.core.values.progress import Cause

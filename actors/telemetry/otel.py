@@ -28,9 +28,14 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from actors.core.data.jsonio import JsonValue, dump
-from actors.core.stream_events.ask_events import AskStartedEvent, CompleteEvent, ErrorEvent, TurnEndedEvent
+from actors.core.stream_events.ask_events import (
+    AskResult,
+    AskStartedEvent,
+    CompleteEvent,
+    ErrorEvent,
+    TurnEndedEvent,
+)
 from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.results import AskResult
 from actors.core.stream_events.round_events import (
     LaneRewrittenEvent,
     MessageEvent,
@@ -38,8 +43,10 @@ from actors.core.stream_events.round_events import (
     RequestRenderedEvent,
     TextEvent,
     ThinkingEvent,
+    ToolCallEvent,
+    ToolFailedEvent,
+    ToolResultsEvent,
 )
-from actors.core.stream_events.tool_events import ToolCallEvent, ToolFailedEvent, ToolResultsEvent
 from actors.core.values.content import Block, Text, Thinking, ToolCall
 from actors.core.values.identity import Binding
 from actors.core.values.progress import Cause

@@ -30,7 +30,7 @@ from msgspec import Struct
 from actors.config import BackendSettings, Config, FileSettings, PoolSettings, load
 from actors.config.providers import kind_of
 from actors.core.dialects.profiles import dialect
-from actors.core.stream_events.results import AskResult
+from actors.core.stream_events.ask_events import AskResult
 from actors.core.turn.batch import Approve
 from actors.errors import ActorsError, ConfigError
 from actors.kernel.event_loop import running_loop

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 from actors.core.history.history import NO_MESSAGES, History
 from actors.core.settings.asking import AskSettings
+from actors.core.stream_events.ask_events import Approvals, AskResult, CallResults, SwitchOutcome
 from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.results import Approvals, AskResult, CallResults, SwitchOutcome
 from actors.core.values.content import Message
 from actors.errors import SessionError
 

@@ -8,11 +8,16 @@ from actors.cli.chat.view import ChatView
 from actors.cli.screen import Screen, align_columns
 from actors.cli.terminal import Terminal
 from actors.config import load
-from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.results import CallEnd, CallOutcome
-from actors.core.stream_events.round_events import MessageEvent, TextEvent, ThinkingEvent
-from actors.core.stream_events.session_events import SwitchAppliedEvent, SwitchFailedEvent
-from actors.core.stream_events.tool_events import ToolCallEvent, ToolProgressEvent, ToolResultsEvent
+from actors.core.stream_events.ask_events import CallEnd, CallOutcome
+from actors.core.stream_events.events import SessionEvent, SwitchAppliedEvent, SwitchFailedEvent
+from actors.core.stream_events.round_events import (
+    MessageEvent,
+    TextEvent,
+    ThinkingEvent,
+    ToolCallEvent,
+    ToolProgressEvent,
+    ToolResultsEvent,
+)
 from actors.core.values.content import Message, Text, Thinking
 from actors.core.values.identity import CallId
 

@@ -17,7 +17,7 @@ from actors.cli import main
 from actors.cli.exits import MEANING, Exit, exit_for_error, exit_for_result
 from actors.cli.parser import COMMANDS, Parser, parse, parser_for
 from actors.core.dialects.profiles import ALIASES, PROFILES
-from actors.core.stream_events.results import AskResult, AskStatus
+from actors.core.stream_events.ask_events import AskResult, AskStatus
 from actors.core.values.identity import Binding
 from actors.core.values.progress import Attempt, Cause
 from actors.core.values.stream import Usage

@@ -14,7 +14,7 @@ from actors.cli.run import AnswerPrinter, _has_input
 from actors.cli.targets import serve_target
 from actors.config.providers import PROVIDERS
 from actors.core.dialects.profiles import ALIASES, PROFILES, dialect
-from actors.core.stream_events.results import AskResult
+from actors.core.stream_events.ask_events import AskResult
 from actors.core.stream_events.round_events import MessageEvent, TextEvent, ThinkingEvent
 from actors.core.values.content import Message, Text, Thinking
 from actors.core.values.identity import Binding

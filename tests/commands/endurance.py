@@ -33,8 +33,7 @@ from trio._core._run import GLOBAL_RUN_CONTEXT
 from actors import Compaction, Runtime, tool
 from actors.config import BackendSettings, Config, FileSettings, RuntimeLimits
 from actors.core.data.segments import Segments
-from actors.core.stream_events.ask_events import CompleteEvent, ErrorEvent
-from actors.core.stream_events.results import AskResult
+from actors.core.stream_events.ask_events import AskResult, CompleteEvent, ErrorEvent
 from actors.errors import CompactionFailed, JournalUnavailable
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.runtime.handle import Session

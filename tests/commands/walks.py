@@ -41,11 +41,10 @@ from actors.core.log.events import (
     TurnEnded,
 )
 from actors.core.render import RenderTarget
-from actors.core.session.lanes import Lanes
-from actors.core.session.rebuild import rebuild
+from actors.core.session.lanes import Lanes, rebuild
 from actors.core.session.state import opening
 from actors.core.transcript.transcript import Encoder
-from actors.core.turn.broken_answer import interrupted_message
+from actors.core.turn.answers import interrupted_message
 from actors.core.values.content import Media, Message, Text, ToolCall
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.packed import pack

@@ -1,7 +1,7 @@
 """Check that publishing from the start of an ask gives the same events as publishing the complete log."""
 
 from actors.core.log.events import AskStarted, LogEvent, Opened, SwitchQueued, TurnEnded, TurnStarted
-from actors.core.session.ask_start import AskStart
+from actors.core.session.open_asks import AskStart
 from actors.core.session.publishing import NOBODY, Publisher
 from actors.core.stream_events.event_json import event_json
 from actors.core.values.content import Message, Text

@@ -16,7 +16,7 @@ from actors.core.lanes.lane import Rendered, advance, empty_lane
 from actors.core.ledger import Ledger
 from actors.core.log.events import AskStarted
 from actors.core.render import RenderTarget
-from actors.core.session.rebuild import rebuild
+from actors.core.session.lanes import rebuild
 from actors.core.session.state import opening
 from actors.core.transcript.transcript import Encoder
 from actors.core.values.content import Block, Media, Message, Text, ToolCall, ToolResult

@@ -15,7 +15,7 @@ from actors.core.log.events import (
     TurnPaused,
     TurnStarted,
 )
-from actors.core.session.recovery import needs_recovery, repeatable_calls
+from actors.core.session.open_asks import needs_recovery, repeatable_calls
 from actors.core.session.state import SessionState
 from actors.core.values.content import Message, Text, ToolCall
 from actors.core.values.identity import Binding, CallId

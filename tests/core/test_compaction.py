@@ -33,8 +33,8 @@ from actors.core.log.events import (
     RoundEnded,
     TurnStarted,
 )
-from actors.core.session.rebuild import rebuild
-from actors.core.settings.ranges import check_fields
+from actors.core.session.lanes import rebuild
+from actors.core.settings.values import check_fields
 from actors.core.values.content import Media, Message, ProviderState, Text, Thinking, ToolCall
 from actors.core.values.identity import Binding, CallId, mint
 from actors.core.values.packed import pack, unpack

@@ -19,8 +19,7 @@ from actors.core.ledger import Ledger
 from actors.core.log.call_events import Returned, Scheduled
 from actors.core.log.events import AskStarted, Compacted, LogEvent, Opened, RequestSent, RoundEnded
 from actors.core.render import STRIDE
-from actors.core.session.lanes import Lanes
-from actors.core.session.rebuild import rebuild
+from actors.core.session.lanes import Lanes, rebuild
 from actors.core.session.state import SessionState, opening
 from actors.core.values.content import Block, Message, ProviderState, Text, Thinking, ToolCall, ToolResult
 from actors.core.values.identity import Binding, CallId

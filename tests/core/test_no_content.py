@@ -5,8 +5,7 @@ import re
 import pytest
 
 from actors.core.data.jsonio import quote
-from actors.core.turn.no_content import content_cut
-from actors.core.turn.template_tokens import CALL_TOKENS, holds_call, without_reasoning
+from actors.core.turn.answers import CALL_TOKENS, content_cut, holds_call, without_reasoning
 from actors.core.values.content import Media, Message, ProviderBlock, ProviderState, Text, Thinking, ToolCall
 from actors.core.values.identity import Binding
 from tests.adapters.raw_calls import ABOUT_CALLS, RAW_CALLS

@@ -6,7 +6,7 @@ from hypothesis import given
 from actors.core.data.jsonio import Json, parse
 from actors.core.history.history import History
 from actors.core.log.call_events import ToolCallRecord
-from actors.core.normalize import attribute
+from actors.core.normalize import settle
 from actors.core.values.content import Block, Media, Message, Text, Thinking, ToolCall, ToolResult
 from actors.core.values.identity import RUNTIME, CallId
 from actors.core.values.intake import ReportBuilder
@@ -38,8 +38,7 @@ def tool(*blocks: Block) -> Message:
 
 def attributed(messages: list[Message]) -> list[Message]:
     return [
-        message
-        for _, message in attribute.attribute([("", message) for message in messages], ReportBuilder())
+        message for _, message in settle.attribute([("", message) for message in messages], ReportBuilder())
     ]
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from actors.core.data.jsonio import quote
 from actors.core.log.events import AskStarted, Configured, Opened, RoundEnded
-from actors.core.session.rebuild import rebuild
+from actors.core.session.lanes import rebuild
 from actors.core.values.content import Message, ProviderState, Text, Thinking
 from actors.core.values.identity import Binding
 from actors.core.values.packed import pack

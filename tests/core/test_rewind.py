@@ -20,8 +20,8 @@ from actors.core.log.events import (
     TurnEnded,
     TurnStarted,
 )
-from actors.core.session.order import order_violation
-from actors.core.session.rebuild import rebuild
+from actors.core.session.export_file import order_violation
+from actors.core.session.lanes import rebuild
 from actors.core.session.state import SessionState, opening
 from actors.core.values.content import Message, ProviderState, Text, Thinking, ToolCall
 from actors.core.values.identity import mint

@@ -29,8 +29,7 @@ from actors.core.log.events import (
     TurnStarted,
 )
 from actors.core.render import RenderTarget
-from actors.core.session.lanes import Lanes
-from actors.core.session.rebuild import rebuild
+from actors.core.session.lanes import Lanes, rebuild
 from actors.core.session.state import SessionState, opening
 from actors.core.transcript.transcript import Encoder
 from actors.core.values.content import Message, ProviderState, Text, Thinking, ToolCall, ToolResult

@@ -8,7 +8,7 @@ import pytest
 from msgspec import Struct
 
 from actors import events
-from actors.core.stream_events.event_schema import EVENT_TYPES
+from actors.core.stream_events.event_json import EVENT_TYPES
 from actors.events import (
     SCHEMA,
     SessionEvent,

@@ -6,7 +6,6 @@ from itertools import pairwise
 import pytest
 
 from actors.core.log.events import OmittedParameter
-from actors.core.turn.bounds import Bounds
 from actors.core.turn.steps import (
     Answered,
     AwaitStep,
@@ -31,7 +30,7 @@ from actors.core.turn.steps import (
     Stopped,
     TranscriptRefused,
 )
-from actors.core.turn.turn import turn
+from actors.core.turn.turn import Bounds, turn
 from actors.core.values.content import Message, Text, ToolCall
 from actors.core.values.progress import Cause
 from actors.core.values.stream import Usage

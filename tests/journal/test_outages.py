@@ -14,7 +14,7 @@ import anyio.lowlevel
 import pytest
 
 from actors import subagent
-from actors.core.stream_events.event_base import DurableEvent
+from actors.core.stream_events.ask_events import DurableEvent
 from actors.core.stream_events.events import SessionEvent
 from actors.errors import Fenced, JournalUnavailable, SessionClosed
 from actors.journal.storage import Appended, Entry

@@ -12,9 +12,8 @@ import pytest
 
 from actors import Runtime
 from actors.core.log.events import AskStarted, EventsLost
-from actors.core.stream_events.ask_events import AskStartedEvent
-from actors.core.stream_events.event_base import DurableEvent
-from actors.core.stream_events.session_events import EventsLostEvent
+from actors.core.stream_events.ask_events import AskStartedEvent, DurableEvent
+from actors.core.stream_events.events import EventsLostEvent
 from actors.errors import Fenced, JournalBehind, JournalUnavailable
 from actors.journal.commands import ReadLog
 from actors.journal.journal_actor import JournalActor

@@ -17,7 +17,7 @@ from actors.config.settings import JournalSettings
 from actors.core.data.jsonio import Json
 from actors.core.log.call_events import Failed, Returned
 from actors.core.log.events import LogEvent, Opened, TurnPaused, TurnStarted
-from actors.core.settings.durations import parse_duration
+from actors.core.settings.values import parse_duration
 from actors.core.values.identity import Binding, CallId
 from actors.errors import ConfigError, JournalDamaged, SessionLeased
 from actors.journal.storage import Entry, Storage

@@ -69,7 +69,7 @@ KNOW_VENDORS = (
         "core/dialects/narrow.py",
         "core/dialects/profiles.py",
         "core/transcript/projection.py",
-        "core/turn/template_tokens.py",
+        "core/turn/answers.py",
     ),
 )
 """Rooms and modules with differences between vendors or with users' names, and a parser of Google-style docstrings."""
@@ -115,14 +115,14 @@ def test_only_the_scheduler_records_how_a_call_ended() -> None:
     """The scheduler's batch and calls create the events, and only the scheduler sends them to the ledger.
 
     Other code only reads logs. A fork cannot know whether a running call completed, so it records that itself
-    (`actors.core.session.recovery`).
+    (`actors.core.session.open_asks`).
     """
     assert {f"{event.__module__}.{event.__name__}" for event in LogEvent.__args__} >= ENDS
     writers = {name for name, path in _rooms("testing/") if _created_ends(path)}
     assert writers == {
         "scheduler/calls.py",
         "core/turn/batch.py",
-        "core/session/recovery.py",
+        "core/session/open_asks.py",
         "scheduler/scheduler_actor.py",
     }
     reporters = {name for name, path in _rooms() if "actors.ledger.ledger_actor.Record" in _references(path)}

@@ -32,8 +32,8 @@ from actors import (
 from actors.core.data.jsonio import Json
 from actors.core.dialects.profiles import PROFILES
 from actors.core.log.call_events import ToolCallRecord
+from actors.core.stream_events.ask_events import SwitchOutcome
 from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.results import SwitchOutcome
 from actors.core.values.content import Block
 from actors.core.values.identity import CallId
 from actors.testing import Call, Say, Turn

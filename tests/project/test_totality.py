@@ -29,7 +29,7 @@ from actors.core.log import events
 from actors.core.log.call_events import Gap, Reason
 from actors.core.log.events import EpochReason, LogEvent
 from actors.core.models.rules import Family
-from actors.core.normalize.attribute import SAID_BY
+from actors.core.normalize.settle import SAID_BY
 from actors.core.render.choose import SYNTHETIC
 from actors.core.rulebook import PREFIXES
 from actors.core.stream_events.events import SessionEvent
@@ -105,7 +105,7 @@ FIRST_STOPS = {"openai_chat", "anthropic", "openai_compatible"}
 """The first dialect of the demo, and the generic one."""
 
 TABLES: dict[str, tuple[Names, Callable[[], Names]]] = {
-    "actors/core/normalize/attribute.py:SAID_BY": (member_names(Block), lambda: names(SAID_BY)),
+    "actors/core/normalize/settle.py:SAID_BY": (member_names(Block), lambda: names(SAID_BY)),
     "tests/generated/strategies.py:blocks": (
         member_names(Block),
         lambda: drawn_kinds(strategies.blocks(), 100),

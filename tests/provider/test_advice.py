@@ -5,7 +5,7 @@ import pytest
 from actors.config import BackendSettings, Config, FileSettings, PoolSettings
 from actors.config.settings import Auth
 from actors.core.data.record import replace
-from actors.core.stream_events.results import AskResult
+from actors.core.stream_events.ask_events import AskResult
 from actors.core.values.identity import Binding
 from actors.core.values.progress import Attempt, Cause
 from actors.core.values.stream import Usage

@@ -7,7 +7,7 @@ import pytest
 
 from actors.adapters.codec import decode
 from actors.core.dialects.profiles import GEMINI
-from actors.core.stream_events.results import AskResult
+from actors.core.stream_events.ask_events import AskResult
 from actors.core.values.content import Message
 from actors.provider.rounds import CONTINUATIONS
 from actors.strict.loopback import HttpRequest

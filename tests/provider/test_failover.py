@@ -13,8 +13,7 @@ import pytest
 from actors.config import BackendLimits, PoolSettings
 from actors.core.lanes.reproduction import RedactedRequest
 from actors.core.log.events import EpochBegan, TurnEnded
-from actors.core.stream_events.ask_events import CompleteEvent, ErrorEvent
-from actors.core.stream_events.results import SwitchOutcome
+from actors.core.stream_events.ask_events import CompleteEvent, ErrorEvent, SwitchOutcome
 from actors.core.stream_events.round_events import TextEvent
 from actors.provider import dumps
 from actors.provider.provider_actor import Counters

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from actors.config import PoolSettings
-from actors.core.stream_events.results import SwitchOutcome
+from actors.core.stream_events.ask_events import SwitchOutcome
 from actors.runtime.runtime import Runtime
 from actors.testing import OVERLOADED, Call, Say, Think, Turn
 from tests.runtime_support import (

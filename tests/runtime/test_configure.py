@@ -8,8 +8,7 @@ import pytest
 from actors import SwitchOutcome, tool
 from actors.config import PoolSettings
 from actors.core.log.events import AskStarted, Configured, EpochBegan, RequestSent
-from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.session_events import ConfiguredEvent
+from actors.core.stream_events.events import ConfiguredEvent, SessionEvent
 from actors.errors import ConfigError, ReentrantCall, SessionError, ToolDefinitionError
 from actors.runtime.handle import Session
 from actors.strict.server import LoopbackServer

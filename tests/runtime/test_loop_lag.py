@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from actors import Runtime, Session
 from actors.core.log.events import LogEvent
-from actors.core.session.rebuild import LogFold, rebuild
+from actors.core.session.lanes import LogFold, rebuild
 from actors.core.stats.stats import LoopLag
 from actors.journal.log import SLICE, fold_in_slices
 from actors.kernel.turnstile import WIDTH

@@ -7,7 +7,7 @@ import pytest
 
 from actors.core.data.chunked import item_count, up_to
 from actors.core.log.call_events import Started
-from actors.core.session.rebuild import LogFold
+from actors.core.session.lanes import LogFold
 from actors.errors import JournalBehind
 from actors.journal.storage import PAGE, LogPage
 from actors.journal.storage.memory import MemoryStorage
@@ -60,7 +60,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counts:
         made(*args)
 
     monkeypatch.setattr("actors.journal.log.LogFold", CountedFolding)
-    monkeypatch.setattr("actors.core.session.rebuild.LogFold", CountedFolding)
+    monkeypatch.setattr("actors.core.session.lanes.LogFold", CountedFolding)
     monkeypatch.setattr(Resolver, "__init__", create)
     return counted
 

@@ -32,7 +32,7 @@ from actors.core.log.events import (
 from actors.core.session.publishing import Publisher
 from actors.core.stream_events.ask_events import CompleteEvent, ErrorEvent
 from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.tool_events import ToolResultsEvent
+from actors.core.stream_events.round_events import ToolResultsEvent
 from actors.core.values.identity import CallId
 from actors.errors import JournalError, SessionError
 from actors.journal.journal_actor import JournalActor

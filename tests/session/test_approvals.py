@@ -15,9 +15,8 @@ from actors.config import RuntimeLimits
 from actors.core.data.jsonio import JsonValue
 from actors.core.log.call_events import Cancelled, Denied, Returned, Started
 from actors.core.log.events import ApprovalAsked, ApprovalDecided, TurnPaused, TurnResumed
-from actors.core.stream_events.ask_events import CompleteEvent
-from actors.core.stream_events.results import AskResult
-from actors.core.stream_events.tool_events import ApprovalRequestedEvent
+from actors.core.stream_events.ask_events import AskResult, CompleteEvent
+from actors.core.stream_events.round_events import ApprovalRequestedEvent
 from actors.core.values.identity import CallId
 from actors.errors import DecisionRefused, NotAwaited
 from actors.events import ApprovalDecision

@@ -11,8 +11,7 @@ import actors
 from actors.cli.exits import Exit, exit_for_error
 from actors.core.data.jsonio import Json
 from actors.core.log.call_events import Failed
-from actors.core.stream_events.ask_events import ErrorEvent
-from actors.core.stream_events.results import AskResult
+from actors.core.stream_events.ask_events import AskResult, ErrorEvent
 from actors.core.values.identity import CallId
 from actors.errors import AskFailed, ConfigError, OverBudget
 from actors.events import ApprovalDecision

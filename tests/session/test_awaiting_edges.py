@@ -9,8 +9,7 @@ from anyio import create_task_group, wait_all_tasks_blocked
 
 from actors.core.log.call_events import Returned
 from actors.core.log.events import TurnEnded, TurnPaused, TurnResumed, TurnStarted
-from actors.core.stream_events.ask_events import CompleteEvent
-from actors.core.stream_events.results import AskResult
+from actors.core.stream_events.ask_events import AskResult, CompleteEvent
 from actors.core.values.identity import CallId
 from actors.errors import SessionError
 from actors.journal.storage import Appended, Entry

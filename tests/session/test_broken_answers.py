@@ -6,7 +6,7 @@ import pytest
 
 from actors.core.stream_events.ask_events import ErrorEvent
 from actors.core.stream_events.round_events import TextEvent
-from actors.core.turn.broken_answer import INTERRUPTED, interrupted_message
+from actors.core.turn.answers import INTERRUPTED, interrupted_message
 from actors.core.values.content import Message, Text, Thinking
 from actors.strict.server import LoopbackServer
 from actors.testing import Disconnect, Say, Turn

@@ -11,7 +11,7 @@ from actors.config import Config, FileSettings
 from actors.core.log.call_events import Returned, Scheduled, Started
 from actors.core.log.events import TurnEnded, TurnStarted
 from actors.core.stream_events.ask_events import TurnEndedEvent
-from actors.core.stream_events.tool_events import ToolProgressEvent
+from actors.core.stream_events.round_events import ToolProgressEvent
 from actors.errors import SessionError
 from actors.strict.server import LoopbackServer
 from actors.testing import (

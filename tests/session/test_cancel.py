@@ -14,8 +14,7 @@ import pytest
 from actors.core.data.record import replace
 from actors.core.log.call_events import Returned, Scheduled
 from actors.core.log.events import AskStarted, Opened, RequestSent, RoundEnded, TurnEnded, TurnStarted
-from actors.core.stream_events.round_events import TextEvent
-from actors.core.stream_events.tool_events import ToolResultsEvent
+from actors.core.stream_events.round_events import TextEvent, ToolResultsEvent
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import Binding, CallId
 from actors.kernel import Query, Ref

@@ -11,9 +11,8 @@ import pytest
 
 from actors.core.log.call_events import Cancelled, Returned
 from actors.core.log.events import TurnEnded, TurnPaused, TurnResumed, TurnStarted
-from actors.core.stream_events.ask_events import CompleteEvent
-from actors.core.stream_events.results import AskResult, CallEnd, SwitchOutcome
-from actors.core.stream_events.tool_events import ToolResultsEvent
+from actors.core.stream_events.ask_events import AskResult, CallEnd, CompleteEvent, SwitchOutcome
+from actors.core.stream_events.round_events import ToolResultsEvent
 from actors.core.values.identity import CallId
 from actors.errors import NotAwaited, QueueFull
 from actors.journal.storage.sqlite import SqliteStorage

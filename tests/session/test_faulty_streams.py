@@ -8,8 +8,8 @@ from typing import NamedTuple
 import pytest
 
 from actors.config import BackendLimits, PoolSettings
+from actors.core.stream_events.ask_events import AskResult
 from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.results import AskResult
 from actors.strict.server import LoopbackServer
 from actors.testing import (
     ErrorInStream,

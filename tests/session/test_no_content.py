@@ -10,11 +10,10 @@ from actors import Budget, Session, Tool, ToolContext, handoff, subagent, tool
 from actors.config import PoolSettings
 from actors.core.log.events import FormatRequested, LogEvent, TurnStarted
 from actors.core.session.publishing import Publisher
-from actors.core.stream_events.ask_events import CompleteEvent, ErrorEvent
+from actors.core.stream_events.ask_events import AskResult, CompleteEvent, ErrorEvent
 from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.results import AskResult
 from actors.core.stream_events.round_events import MessageEvent
-from actors.core.turn.no_content import EMPTY, NUDGE, UNPARSED, UNPARSED_TOOLS_OFF
+from actors.core.turn.answers import EMPTY, NUDGE, UNPARSED, UNPARSED_TOOLS_OFF
 from actors.core.values.packed import unpack
 from actors.core.values.progress import Cause
 from actors.core.values.stream import Usage

@@ -6,7 +6,7 @@ from functools import partial
 import anyio
 import pytest
 
-from actors.core.stream_events.results import AskResult
+from actors.core.stream_events.ask_events import AskResult
 from actors.errors import QueueFull
 from actors.events import ApprovalDecision
 from actors.runtime.handle import Session

@@ -14,10 +14,9 @@ from actors.core.schemas.repair import Repair, RepairMode
 from actors.core.session.publishing import Publisher
 from actors.core.stats.event_counts import recount_events
 from actors.core.stats.stats import recount
-from actors.core.stream_events.ask_events import CompleteEvent
+from actors.core.stream_events.ask_events import AskResult, CompleteEvent
 from actors.core.stream_events.event_json import event_json
-from actors.core.stream_events.results import AskResult
-from actors.core.stream_events.tool_events import ApprovalRequestedEvent, CallRepairedEvent
+from actors.core.stream_events.round_events import ApprovalRequestedEvent, CallRepairedEvent
 from actors.errors import AskFailed, ConfigError
 from actors.events import ApprovalDecision
 from actors.runtime.handle import Session

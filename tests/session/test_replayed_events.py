@@ -13,13 +13,12 @@ from actors import Session, tool
 from actors.config import BackendLimits, PoolSettings, RuntimeLimits
 from actors.core.log.call_events import Cancelled
 from actors.core.log.events import LogEvent
-from actors.core.session.ask_start import AskStart
+from actors.core.session.open_asks import AskStart
 from actors.core.session.publishing import Publisher
-from actors.core.stream_events.event_base import DurableEvent
-from actors.core.stream_events.event_json import event_json, sse_frame
-from actors.core.stream_events.event_schema import SCHEMA
+from actors.core.stream_events.ask_events import DurableEvent
+from actors.core.stream_events.event_json import SCHEMA, event_json, sse_frame
 from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.tool_events import ToolCallEvent, ToolResultsEvent
+from actors.core.stream_events.round_events import ToolCallEvent, ToolResultsEvent
 from actors.runtime.runtime import Runtime
 from actors.strict.server import LoopbackServer
 from actors.testing import SERVER_ERROR, Call, Disconnect, Say, Stall, Status, Think, Turn

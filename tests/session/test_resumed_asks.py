@@ -11,8 +11,7 @@ from anyio.lowlevel import checkpoint
 from actors import Budget, Price, Runtime
 from actors.config import Config, FileSettings, PoolSettings
 from actors.core.log.events import ApprovalDecided, TurnEnded, TurnPaused
-from actors.core.stream_events.ask_events import CompleteEvent, TurnEndedEvent
-from actors.core.stream_events.event_base import DurableEvent
+from actors.core.stream_events.ask_events import CompleteEvent, DurableEvent, TurnEndedEvent
 from actors.core.stream_events.events import SessionEvent
 from actors.core.stream_events.round_events import TextEvent
 from actors.errors import SessionClosed, SessionError

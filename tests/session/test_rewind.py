@@ -13,8 +13,8 @@ from actors.config import RuntimeLimits
 from actors.core.history.compaction import Compaction
 from actors.core.log.events import EpochBegan, Rewound, TurnPaused
 from actors.core.settings.spending import Budget
-from actors.core.stream_events.results import AskResult
-from actors.core.stream_events.session_events import RewoundEvent
+from actors.core.stream_events.ask_events import AskResult
+from actors.core.stream_events.events import RewoundEvent
 from actors.core.values.identity import CallId
 from actors.errors import AskFailed, ConfigError, JournalUnavailable, OverBudget, QueueFull, SessionError
 from actors.journal.storage import Storage

@@ -8,8 +8,7 @@ import anyio.lowlevel
 import pytest
 
 from actors import Session, tool
-from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.session_events import ResyncEvent
+from actors.core.stream_events.events import ResyncEvent, SessionEvent
 from actors.errors import ReentrantCall, SessionClosed, UnknownSeq
 from actors.events import event_json
 from actors.journal import readers

@@ -6,13 +6,15 @@ import pytest
 
 from actors.core.log.call_events import Returned
 from actors.core.log.events import AskStarted, LogEvent, RequestSent, RoundEnded, TurnEnded
-from actors.core.stream_events.ask_events import CompleteEvent, ErrorEvent
-from actors.core.stream_events.event_base import DurableEvent
-from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.results import CallEnd
-from actors.core.stream_events.round_events import MessageEvent, TextEvent, ThinkingEvent
-from actors.core.stream_events.session_events import ResyncEvent
-from actors.core.stream_events.tool_events import ToolCallEvent, ToolResultsEvent
+from actors.core.stream_events.ask_events import CallEnd, CompleteEvent, DurableEvent, ErrorEvent
+from actors.core.stream_events.events import ResyncEvent, SessionEvent
+from actors.core.stream_events.round_events import (
+    MessageEvent,
+    TextEvent,
+    ThinkingEvent,
+    ToolCallEvent,
+    ToolResultsEvent,
+)
 from actors.errors import QueueFull
 from actors.session import streams
 from actors.testing import SERVER_ERROR, Call, Disconnect, Say, Stall, Think, Turn

@@ -8,10 +8,8 @@ import pytest
 
 from actors.config import PoolSettings
 from actors.core.log.events import SwitchApplied, SwitchFailed, SwitchQueued, SwitchSuperseded
-from actors.core.stream_events.event_base import DurableEvent
-from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.results import SwitchOutcome
-from actors.core.stream_events.session_events import SwitchAppliedEvent, SwitchFailedEvent
+from actors.core.stream_events.ask_events import DurableEvent, SwitchOutcome
+from actors.core.stream_events.events import SessionEvent, SwitchAppliedEvent, SwitchFailedEvent
 from actors.errors import ConfigError, ToolDefinitionError, UnknownTarget
 from actors.kernel import Command
 from actors.runtime.handle import Session

@@ -14,7 +14,7 @@ from actors import LiveTools, Runtime, ToolChoice, ToolSource, mcp, tool
 from actors.config import Config, FileSettings, load
 from actors.config.settings import PoolSettings
 from actors.core.log.events import Configured, EpochBegan
-from actors.core.stream_events.session_events import ToolChangeDeferredEvent
+from actors.core.stream_events.events import ToolChangeDeferredEvent
 from actors.errors import ToolDefinitionError
 from actors.journal.storage.memory import MemoryStorage
 from actors.strict.server import LoopbackServer

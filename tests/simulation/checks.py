@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 
 from actors.core.log.events import LogEvent
-from actors.core.stream_events.results import AskResult, SwitchOutcome
+from actors.core.stream_events.ask_events import AskResult, SwitchOutcome
 from actors.core.values.content import ToolResult
 from actors.runtime.runtime import Runtime
 from actors.strict.rules.base import Json

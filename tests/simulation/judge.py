@@ -4,7 +4,7 @@ import anyio
 
 from actors.core.data.record import replace
 from actors.core.log.codec import decode_event, encode_event
-from actors.core.session.rebuild import rebuild
+from actors.core.session.lanes import rebuild
 from actors.renderer.renderer_actor import AdoptedLanes
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime

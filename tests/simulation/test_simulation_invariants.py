@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from actors.core.data.jsonio import Json
 from actors.core.log import call_events, events
-from actors.core.stream_events.results import AskResult
+from actors.core.stream_events.ask_events import AskResult
 from actors.core.values.content import Message, Text, ToolCall
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.packed import pack

@@ -26,7 +26,7 @@ from mcp_types import Tool as Listed
 from actors import Runtime, ToolSource, mcp
 from actors.config import RuntimeLimits, load
 from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.tool_events import ToolProgressEvent
+from actors.core.stream_events.round_events import ToolProgressEvent
 from actors.core.values.content import Media
 from actors.core.values.identity import content_name
 from actors.errors import ConfigError, MissingKey, ToolDefinitionError, ToolsetFailed, UnknownTarget

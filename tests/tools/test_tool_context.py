@@ -16,7 +16,7 @@ from actors.core.data.jsonio import JsonValue
 from actors.core.history.history import History
 from actors.core.log.events import Opened
 from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.tool_events import ToolProgressEvent
+from actors.core.stream_events.round_events import ToolProgressEvent
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import CallId
 from actors.errors import ToolDefinitionError

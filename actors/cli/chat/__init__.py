@@ -28,9 +28,8 @@ from actors.cli.parser import Parser
 from actors.cli.screen import escape_controls, screen
 from actors.cli.terminal import Terminal
 from actors.core.log.events import Verdict
-from actors.core.stream_events.ask_events import CompleteEvent, ErrorEvent
+from actors.core.stream_events.ask_events import ApprovalDecision, CompleteEvent, ErrorEvent, PendingCall
 from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.results import ApprovalDecision, PendingCall
 from actors.errors import ActorsError
 
 EXAMPLES = (

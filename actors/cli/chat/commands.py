@@ -15,7 +15,7 @@ from actors.cli.terminal import Terminal
 from actors.config import Config
 from actors.core.settings.asking import AskSettings
 from actors.core.settings.spending import sum_costs
-from actors.core.stream_events.results import AskResult
+from actors.core.stream_events.ask_events import AskResult
 from actors.core.values.content import (
     Code,
     Media,

@@ -16,12 +16,17 @@ from actors.cli.terminal import Terminal
 from actors.config import Config
 from actors.core.data.jsonio import JsonRefused, JsonValue, parse
 from actors.core.ledger import Ledger
-from actors.core.stream_events.ask_events import CompleteEvent, ErrorEvent
+from actors.core.stream_events.ask_events import AskResult, CompleteEvent, ErrorEvent
 from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.results import AskResult
-from actors.core.stream_events.round_events import MessageEvent, TextEvent, ThinkingEvent
-from actors.core.stream_events.round_text import RoundText
-from actors.core.stream_events.tool_events import ToolCallEvent, ToolProgressEvent, ToolResultsEvent
+from actors.core.stream_events.round_events import (
+    MessageEvent,
+    RoundText,
+    TextEvent,
+    ThinkingEvent,
+    ToolCallEvent,
+    ToolProgressEvent,
+    ToolResultsEvent,
+)
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import CallId
 

@@ -20,7 +20,7 @@ from actors.cli.shape import call_number
 from actors.core.ledger import Ledger
 from actors.core.log.call_events import ToolCallRecord
 from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.tool_events import ToolCallEvent
+from actors.core.stream_events.round_events import ToolCallEvent
 from actors.core.values.identity import CallId, mint
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime

@@ -6,12 +6,9 @@ from dataclasses import dataclass, field
 
 from actors.cli.screen import Screen, Style, escape_controls, one_line
 from actors.cli.shape import CallLabels, call_number, shape, split_unchanged
-from actors.core.stream_events.ask_events import CompleteEvent, ErrorEvent, FailoverEvent
-from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.results import CallEnd
-from actors.core.stream_events.round_events import MessageEvent, RequestRenderedEvent
-from actors.core.stream_events.session_events import SwitchAppliedEvent, SwitchFailedEvent
-from actors.core.stream_events.tool_events import ToolResultsEvent
+from actors.core.stream_events.ask_events import CallEnd, CompleteEvent, ErrorEvent, FailoverEvent
+from actors.core.stream_events.events import SessionEvent, SwitchAppliedEvent, SwitchFailedEvent
+from actors.core.stream_events.round_events import MessageEvent, RequestRenderedEvent, ToolResultsEvent
 from actors.core.transcript.diagnostics import Report
 from actors.core.values.content import (
     Code,

@@ -26,7 +26,7 @@ from actors.core.history.history import History, is_removed, shortened_results
 from actors.core.ledger import Ledger
 from actors.core.log.call_events import ToolCallRecord
 from actors.core.log.events import Short
-from actors.core.settings.ranges import Range, is_number, text_range, whole_range, word_range
+from actors.core.settings.values import Range, is_number, text_range, whole_range, word_range
 from actors.core.values.content import Media, Message, Text
 from actors.core.values.identity import RUNTIME, CallId, mint, number_of
 from actors.core.values.packed import Packed, pack

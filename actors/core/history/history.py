@@ -18,7 +18,7 @@ from actors.core.ledger import NO_CALLS, Ledger
 from actors.core.log.call_events import ToolCallRecord
 from actors.core.log.events import Short
 from actors.core.normalize import import_transcript, normalize
-from actors.core.normalize.attribute import PositionedMessage
+from actors.core.normalize.settle import PositionedMessage
 from actors.core.values.content import Message, ToolResult
 from actors.core.values.identity import CallId
 from actors.core.values.intake import ImportReport, ReportBuilder

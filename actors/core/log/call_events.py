@@ -8,7 +8,6 @@ from typing import Literal, TypeAlias
 
 from actors.core.data.jsonio import Json
 from actors.core.data.record import StoredRecord, from_fields
-from actors.core.log.event_base import EventBase
 from actors.core.schemas.repair import Repair
 from actors.core.values.content import Media, Status, ToolResult
 from actors.core.values.identity import CallId
@@ -17,17 +16,22 @@ Reason: TypeAlias = Literal[
     "cancelled", "interrupted", "never_started", "outcome_unknown", "compacted", "denied", "lost"
 ]
 """The reason for a synthetic result. The list is closed."""
-
 # Reasons that leave it unknown whether the call took effect.
 _UNKNOWN: frozenset[str] = frozenset({"lost", "outcome_unknown"})
-
 Gap: TypeAlias = Reason | Literal["running"]
 """The reason why a call has no result. `running` is derived from the ledger and occurs in no event."""
-
 Effects: TypeAlias = Literal["pure", "idempotent", "once"]
 """The side effects of a tool. A `pure` tool has none. With an `idempotent` tool, repeating a call with the same
 idempotency key has no further effect. With a `once` tool, a call must not be repeated.
 """
+
+
+def _snake_case(name: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
+
+
+class EventBase(StoredRecord, frozen=True, tag=_snake_case):
+    """The base of all log events. In the log, the type of an event is its class name in snake case."""
 
 
 class CallEventBase(EventBase, frozen=True):

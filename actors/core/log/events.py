@@ -26,8 +26,7 @@ from typing import Final, Literal, TypeAlias
 
 from actors.core.data.jsonio import JsonObject
 from actors.core.data.record import StoredRecord
-from actors.core.log.call_events import CallEvent, Reason, ToolCallRecord
-from actors.core.log.event_base import EventBase
+from actors.core.log.call_events import CallEvent, EventBase, Reason, ToolCallRecord
 from actors.core.schemas.repair import Repair
 from actors.core.settings.asking import Asked
 from actors.core.settings.labels import Metadata

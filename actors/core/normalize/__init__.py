@@ -2,10 +2,8 @@
 
 A normal history has only the roles user and assistant. Tool calls are in assistant messages, each with a unique id and
 a JSON object as arguments. The history contains no results: the ledger contains the completion of every call. Rendering
-and the log rely on this, so all repairs are in this package and run once:
-
-    attribute   move every block to a message of its own role
-    settle      give every call a unique id and every result its call; unmatched results become text
+and the log rely on this, so all repairs are in this package and run once. `settle` moves every block to a message of
+its own role, and gives every call a unique id. `pairing` gives every result its call; unmatched results become text.
 
 Every `History` that is built from messages is normalized here, whether they come from `from_wire`, `open`, a compaction
 or the host program.
@@ -15,8 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from actors.core.ledger import NO_CALLS, Ledger
-from actors.core.normalize.attribute import PositionedMessage, is_attributed
-from actors.core.normalize.settle import Normalizer
+from actors.core.normalize.settle import Normalizer, PositionedMessage, is_attributed
 from actors.core.values.content import Message
 from actors.core.values.intake import ImportReport, ReportBuilder
 

@@ -18,8 +18,7 @@ from msgspec import Struct
 
 from actors.core.data.jsonio import JsonRefused, JsonValue, dump, parse, sanitise
 from actors.core.schemas.json_schema import is_schema, subschema_entries
-from actors.core.schemas.schema_cost import SchemaCost, schema_nodes
-from actors.core.schemas.unchecked_patterns import patterns_of, without_patterns
+from actors.core.schemas.schema_cost import SchemaCost, patterns_of, schema_nodes, without_patterns
 from actors.errors import ToolDefinitionError, nearest
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Measure the cost of validation with a JSON Schema, for any value and for a specific value.
+"""Measure the cost of validation with a JSON Schema, and remove patterns that need a backtracking engine.
 
 In:  a schema as strict JSON, with references only into itself, and optionally a value.
 Out: the number of schema nodes that the validator may visit.
@@ -7,21 +7,30 @@ References can multiply the size of a schema without bound, so the size is measu
 this measure, a cycle counts once, because the value determines how often the validator follows it. When the validator
 lists errors, it does not cache results: a recursive schema that reaches a child in two ways doubles the work at each
 level. So this work is counted before the errors are listed.
+
+The linear engine cannot run patterns with lookarounds and backreferences. Without a pattern, a schema accepts more
+values. Inside a `not` or an `if`, this would make the outer schema accept fewer values. So these keywords are removed
+completely, and a `oneOf` becomes an `anyOf`. The result accepts every value that the original schema accepts.
 """
 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from actors.core.data.jsonio import JsonValue, resolve_pointer
+from actors.core.schemas.json_schema import Policy, Schema, SchemaRewriter
 
 MAX_EXPANDED = 100_000  # schema nodes; a node counts once for each path of references to it
 MAX_EXPANDED_DEPTH = 160  # depth of nested nodes, including nodes reached by references
 MAX_EXPLAINED = 4_000  # (schema node, value) pairs, each counted as often as the validator visits it
-
 _UNEVALUATED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
 _SAME = frozenset({"not", "if", "then", "else", "propertyNames"})
 _SAME_EACH = frozenset({"allOf", "anyOf", "oneOf", "dependentSchemas", "dependencies"})
 _EACH = frozenset({"additionalProperties", "additionalItems", "contains", *_UNEVALUATED})
+_COUNTED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
+"""Keywords that apply to the properties or items that no other keyword matched. They are removed, because the other
+keywords match fewer properties and items without the patterns.
+"""
+_CHANGED = frozenset({"$ref", *_COUNTED})
 
 
 def schema_nodes(value: JsonValue) -> Iterator[dict[str, JsonValue]]:
@@ -155,3 +164,69 @@ def _child_values(value: JsonValue) -> Iterable[JsonValue]:
     if isinstance(value, dict):
         return value.values()
     return value if isinstance(value, list) else ()
+
+
+def without_patterns(
+    schema: dict[str, Any], patterns: frozenset[str]
+) -> dict[str, Any]:  # Any: see `patterns_of`
+    """Return a schema without the given patterns. It accepts every value that the original schema accepts."""
+    return _PatternRemover(patterns).schema(schema)
+
+
+class _PatternRemover(SchemaRewriter):
+    """Removes the given patterns, and the keywords that depend on them."""
+
+    def __init__(self, patterns: frozenset[str]) -> None:
+        super().__init__()
+        self._patterns = patterns
+
+    def schema(self, given: Schema) -> Schema:
+        gone = _unsafe_keywords(given, self._patterns)
+        return super().schema({keyword: value for keyword, value in given.items() if keyword not in gone})
+
+    def policy(self, keyword: str, value: JsonValue) -> Policy:
+        return "drop" if keyword == "pattern" and value in self._patterns else "keep"
+
+    def value(self, keyword: str, value: JsonValue, given: Schema) -> JsonValue:
+        if keyword == "patternProperties" and type(value) is dict:
+            value = {pattern: inner for pattern, inner in value.items() if pattern not in self._patterns}
+        return super().value(keyword, value, given)
+
+    def finish(self, made: Schema, given: Schema) -> Schema:
+        if "oneOf" in made and _may_accept_more(given["oneOf"], self._patterns):
+            arms = made.get("allOf")
+            made["allOf"] = [*(arms if type(arms) is list else ()), {"anyOf": made.pop("oneOf")}]
+        return made
+
+
+def _unsafe_keywords(
+    schema: dict[str, Any], patterns: frozenset[str]
+) -> frozenset[str]:  # Any: see `patterns_of`
+    """Return the keywords that could make a schema accept fewer values after the patterns are removed."""
+    by_key: JsonValue = schema.get("patternProperties")
+    affected = {
+        "not": _may_accept_more(schema.get("not"), patterns),
+        "if": _may_accept_more(schema.get("if"), patterns),
+        "maxContains": _may_accept_more(schema.get("contains"), patterns),
+        "additionalProperties": isinstance(by_key, dict) and not patterns.isdisjoint(by_key),
+    }
+    return _COUNTED.union(keyword for keyword, is_affected in affected.items() if is_affected)
+
+
+def _may_accept_more(value: JsonValue, patterns: frozenset[str]) -> bool:
+    """Return True if removing the patterns from a schema, or from a list of schemas, may make it accept more values.
+
+    The result is also True for a schema with a reference, because the reference may lead to a pattern.
+    """
+    inner = value if isinstance(value, list) else [value]
+    return any(
+        not _CHANGED.isdisjoint(node) or patterns.intersection(patterns_of(node))
+        for part in inner
+        for node in schema_nodes(part)
+    )
+
+
+def patterns_of(schema: dict[str, Any]) -> list[str]:  # Any: `JsonValue` would need casts
+    """Return the regular expressions of one schema, without those in its subschemas."""
+    pattern, by_key = schema.get("pattern"), schema.get("patternProperties")
+    return [*([pattern] if isinstance(pattern, str) else ()), *(by_key if isinstance(by_key, dict) else ())]

@@ -1,7 +1,8 @@
-"""Compute the lanes of a session from the events of its log.
+"""Compute the lanes of a session from the events of its log, and rebuild the session from a complete log.
 
-A lane is the transcript that the session has sent to one binding. The renderer actor owns a session's lanes.
-`actors.core.session.rebuild` computes them from a log, with the encoders of the adapters.
+A lane is the transcript that the session has sent to one binding. The renderer actor owns a session's lanes. The
+encoders of the adapters compute them from a log. The rebuilt lanes equal the original ones byte by byte.
+`actors.journal.log` rebuilds sessions page by page; hosts and tests rebuild logs that are in memory.
 
 At each `RequestSent` event, the lane of the request grows by the messages that were new at that time. At each
 `EpochBegan` event, a lane starts over. Three changes make a lane's next request begin an epoch: a compaction, a rewind,
@@ -9,7 +10,7 @@ and a `Configured` event. A `Configured` event does so only in lanes that bind r
 tools.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TypeAlias
 
@@ -29,9 +30,10 @@ from actors.core.lanes.lane import (
 )
 from actors.core.ledger import Ledger
 from actors.core.log import events
+from actors.core.log.call_events import CallEvent, CallEventBase
 from actors.core.log.events import EpochBegan, EpochReason, LogEvent, RequestSent
 from actors.core.render import RenderTarget
-from actors.core.session.state import SessionState
+from actors.core.session.state import UNREAD, SessionState
 from actors.core.transcript.transcript import Encoder
 from actors.core.values.identity import Binding
 
@@ -41,8 +43,6 @@ WHY: Mapping[EpochReason, str] = {
     "rewind": "the history was rewound",
 }
 """The reasons for which the next request may begin an epoch, as text for people."""
-
-
 Rules: TypeAlias = Callable[[Binding], tuple[Dialect, Encoder, RenderTarget]]
 """Returns the dialect, encoder and render target of a binding. Every call must return the same values."""
 
@@ -304,3 +304,39 @@ def _remaining_count(count: int, event: events.Compacted) -> int:
     The summary counts as one message.
     """
     return count if count <= event.start else event.start + 1 + count - min(event.stop, count)
+
+
+class LogFold:
+    """The state and the lanes of a session, computed from its log part by part.
+
+    Call events are applied to the ledger in groups, before each request, because only requests read the ledger.
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        self._state, self._lanes = UNREAD, Lanes(rules)
+        self._happened: list[CallEvent] = []
+
+    def add(self, log: Iterable[LogEvent]) -> None:
+        """Apply the next events of the log."""
+        state, lanes, happened = self._state, self._lanes, self._happened
+        for event in log:
+            if isinstance(event, CallEventBase):
+                happened.append(event)
+                continue
+            if isinstance(event, RequestSent):
+                state = state.with_call_events(happened)
+                happened = []
+            before, state = state, state.apply(event)
+            lanes.apply(event, before, state)
+        self._state, self._happened = state, happened
+
+    def result(self) -> tuple[SessionState, Lanes]:
+        """Return the state and the lanes after the events added so far."""
+        return self._state.with_call_events(self._happened), self._lanes
+
+
+def rebuild(log: Iterable[LogEvent], rules: Rules) -> tuple[SessionState, Lanes]:
+    """Return the state and the lanes of a session, given its complete log."""
+    folding = LogFold(rules)
+    folding.add(log)
+    return folding.result()

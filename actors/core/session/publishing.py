@@ -39,48 +39,44 @@ from actors.core.log.events import (
     TurnPaused,
 )
 from actors.core.stream_events.ask_events import (
+    AskResult,
     AskStartedEvent,
+    AskStatus,
+    AwaitedCall,
+    CallEnd,
+    CallOutcome,
     CompleteEvent,
     ErrorEvent,
     FailoverEvent,
+    PendingCall,
     TerminalEvent,
     TurnEndedEvent,
     TurnPausedEvent,
     TurnResumedEvent,
     TurnStartedEvent,
 )
-from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.results import (
-    AskResult,
-    AskStatus,
-    AwaitedCall,
-    CallEnd,
-    CallOutcome,
-    PendingCall,
-)
-from actors.core.stream_events.round_events import (
-    FormatRequestedEvent,
-    LaneRewrittenEvent,
-    MessageEvent,
-    RequestSentEvent,
-)
-from actors.core.stream_events.session_events import (
+from actors.core.stream_events.events import (
     CompactedEvent,
     ConfiguredEvent,
     EventsLostEvent,
     ResultsTrimmedEvent,
     RewoundEvent,
     SessionClosedEvent,
+    SessionEvent,
     SessionOpenedEvent,
     SwitchAppliedEvent,
     SwitchFailedEvent,
     SwitchQueuedEvent,
     SwitchSupersededEvent,
 )
-from actors.core.stream_events.tool_events import (
+from actors.core.stream_events.round_events import (
     ApprovalDecidedEvent,
     ApprovalRequestedEvent,
     CallRepairedEvent,
+    FormatRequestedEvent,
+    LaneRewrittenEvent,
+    MessageEvent,
+    RequestSentEvent,
     ToolCallEvent,
     ToolResultsEvent,
 )

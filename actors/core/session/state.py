@@ -1,13 +1,17 @@
 """Compute the state of a session from the events of its log.
 
 The state changes in the same way when an event is written and when a log is read. A session that is rebuilt from its
-log therefore equals the session that wrote the log. `actors.core.session.lanes` computes the lanes,
-and `actors.core.session.rebuild` reads complete logs.
+log therefore equals the session that wrote the log. `actors.core.session.lanes` computes the lanes, and reads complete
+logs.
 
 Call events change only the ledger, and other events change only other fields. The order between these two groups
 therefore does not matter. The only exception is `RequestSent`, which seals synthetic results in the ledger.
+
+The id of a subagent's session is built from its parent's id, the call and a number. The scheduler uses these ids for
+the sessions that tools open. Deleting a session finds its subagents by these ids.
 """
 
+import re
 from collections.abc import Sequence
 from math import inf
 
@@ -27,12 +31,16 @@ from actors.core.history.history import (
 from actors.core.history.turn_ends import NO_TURN_ENDS, TurnEnd, TurnEnds
 from actors.core.ledger import NO_CALLS, Ledger, closed_record
 from actors.core.log import events
-from actors.core.log.call_events import CallEvent, CallEventBase, Scheduled
+from actors.core.log.call_events import CallEvent, CallEventBase, Scheduled, Started
 from actors.core.log.events import EpochBegan, LogEvent, RequestSent
 from actors.core.settings.asking import Asked
 from actors.core.settings.spending import Budget, Used
-from actors.core.values.identity import RUNTIME, Binding, number_of
+from actors.core.values.identity import RUNTIME, Binding, CallId, number_of
 from actors.core.values.packed import Packed, size_of
+
+LONGEST_ID = 64
+"""The maximum length of a session id, in characters."""
+_SUFFIX = re.compile(r"(-c\d+)(?:-\d+)?$")
 
 
 class Pause(StoredRecord, frozen=True):
@@ -338,3 +346,25 @@ def opening(session: str, target: str, history: History) -> events.Opened:
 
 UNREAD = SessionState()
 """The state of a session before the first event of its log."""
+
+
+def subagent_id(session: str, call_id: CallId, number: int) -> str:
+    """Return the id of the `number`th session that a call opens, counted from 1. The first id omits the number."""
+    return build_id(session, f"-c{number_of(call_id)}", number)
+
+
+def build_id(session: str, call: str, number: int) -> str:
+    """Return a subagent's id, given the parent's id and a call such as `-c7`. A long parent id is truncated."""
+    suffix = call + (f"-{number}" if number > 1 else "")
+    return session[: LONGEST_ID - len(suffix)] + suffix
+
+
+def split_id(session: str) -> tuple[str, str]:
+    """Split a subagent's id into its parent's part and its call, such as `-c7`. The call is empty for any other id."""
+    found = _SUFFIX.search(session)
+    return (session, "") if found is None else (session[: found.start()], found[1])
+
+
+def started_calls(log: Sequence[LogEvent]) -> tuple[CallId, ...]:
+    """Return the ids of the calls that started, without repetitions. Other calls cannot have opened a session."""
+    return tuple(dict.fromkeys(event.call_id for event in log if isinstance(event, Started)))

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Final, Literal, TypeAlias
 
 from actors.core.data.record import StoredRecord, replace
-from actors.core.settings.ranges import (
+from actors.core.settings.values import (
     Range,
     check_fields,
     number_range,

@@ -16,15 +16,19 @@ from msgspec import Struct
 from actors.core.models.facts import EFFORTS
 from actors.core.models.rules import Family
 from actors.core.schemas.repair import MODES
-from actors.core.settings.ranges import (
+from actors.core.settings.values import (
+    AskMode,
+    ChoiceWord,
+    Display,
     Range,
+    ToolChoice,
+    Verbosity,
     number_range,
     positive_range,
     text_range,
     whole_range,
     word_range,
 )
-from actors.core.settings.values import AskMode, ChoiceWord, Display, ToolChoice, Verbosity
 from actors.errors import nearest
 
 Scope: TypeAlias = Literal["ask", "backend"]

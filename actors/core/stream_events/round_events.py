@@ -1,14 +1,26 @@
-"""Define the stream events of a round: its request, and the model's answer in fragments and as a complete message."""
+"""Define the stream events of a round: its request, the model's answer, and the tool calls from the call to the result.
+
+The answer arrives in fragments and as a complete message. `Session.stream_text` and the command line assemble the text
+of an answer from these events, so that every character appears exactly once. Deltas may have gaps.
+"""
 
 from typing import ClassVar, Literal
 
 from msgspec import field
 
-from actors.core.log.events import EpochReason
-from actors.core.stream_events.event_base import RoundEventBase, StreamEvent, TurnEventBase
+from actors.core.data.jsonio import JsonValue
+from actors.core.log.events import EpochReason, Verdict
+from actors.core.schemas.repair import Repair
+from actors.core.stream_events.ask_events import (
+    CallEnd,
+    PendingCall,
+    RoundEventBase,
+    StreamEvent,
+    TurnEventBase,
+)
 from actors.core.transcript.diagnostics import Report
 from actors.core.values.content import Message
-from actors.core.values.identity import Binding
+from actors.core.values.identity import Binding, CallId
 from actors.core.values.progress import Cause
 from actors.core.values.stream import Cut, Usage
 
@@ -150,3 +162,140 @@ class LaneRewrittenEvent(TurnEventBase, frozen=True):
     binding: Binding
     reason: EpochReason
     detail: str = ""
+
+
+class ToolCallEvent(RoundEventBase, frozen=True):
+    """The model called a tool.
+
+    Args:
+        call_id: The canonical id of the call.
+        name: The tool's name, as the model wrote it.
+        arguments: The complete arguments, as the model sent them, not validated yet.
+        more: True if another event with the same `seq` follows.
+    """
+
+    type: ClassVar[Literal["tool_call"]] = "tool_call"
+    call_id: CallId
+    name: str
+    arguments: dict[str, JsonValue]
+    more: bool = False
+
+
+class CallRepairedEvent(RoundEventBase, frozen=True):
+    """A call's invalid arguments were repaired, because they had one valid interpretation. The call then runs.
+
+    Args:
+        call_id: The canonical id of the call.
+        name: The tool's name.
+        repaired: The kind and the path of each repair.
+    """
+
+    type: ClassVar[Literal["call_repaired"]] = "call_repaired"
+    call_id: CallId
+    name: str
+    repaired: tuple[Repair, ...]
+
+
+class ToolProgressEvent(StreamEvent, frozen=True):
+    """A running tool reported its progress. Ephemeral.
+
+    Args:
+        turn, round: Numbers of the turn, and of the round in this turn, from 1.
+        call_id: The canonical id of the call.
+        name: The tool's name.
+        message: The tool's description of its progress, shortened to 500 characters.
+        fraction: The completed part of the work, from 0 to 1; None if the tool reported no fraction.
+    """
+
+    type: ClassVar[Literal["tool_progress"]] = "tool_progress"
+    turn: int
+    round: int
+    call_id: CallId
+    name: str
+    message: str
+    fraction: float | None = None
+
+
+class ToolFailedEvent(StreamEvent, frozen=True):
+    """A tool raised an exception or timed out. Ephemeral.
+
+    Args:
+        turn, round: Numbers of the turn, and of the round in this turn, from 1.
+        call_id: The canonical id of the call.
+        error: The class of the exception.
+    """
+
+    type: ClassVar[Literal["tool_failed"]] = "tool_failed"
+    turn: int
+    round: int
+    call_id: CallId
+    error: str
+
+
+class ToolResultsEvent(RoundEventBase, frozen=True):
+    """All calls of the model's message have ended.
+
+    Args:
+        results: The outcomes of the calls, in call order.
+        repeated: Number of calls that repeat an earlier call and have the same result.
+    """
+
+    type: ClassVar[Literal["tool_results"]] = "tool_results"
+    results: tuple[CallEnd, ...]
+    repeated: int = 0
+
+
+class ApprovalRequestedEvent(RoundEventBase, frozen=True):
+    """A call waits for approval.
+
+    Args:
+        pending: The call and its arguments, with a digest that the caller's decision should contain.
+    """
+
+    type: ClassVar[Literal["approval_requested"]] = "approval_requested"
+    pending: PendingCall
+
+
+class ApprovalDecidedEvent(RoundEventBase, frozen=True):
+    """A call was approved or denied.
+
+    Args:
+        verdict: The decision: `allow` or `deny`.
+        pending: The call; None if the log no longer contains the call.
+    """
+
+    type: ClassVar[Literal["approval_decided"]] = "approval_decided"
+    verdict: Verdict
+    pending: PendingCall | None = None
+
+
+class RoundText:
+    """Assembles the text of each round, even if deltas were missed.
+
+    A gap is recognised by the offsets of the deltas. After a gap, the remaining deltas of the round are ignored, and
+    the missing text comes from the complete message at the end of the round.
+    """
+
+    def __init__(self) -> None:
+        self._returned = ""
+        self._next = 0
+        self._gap = False
+
+    def add_delta(self, event: TextEvent | ThinkingEvent) -> str:
+        """Return the text to show for this delta. Return "" for thinking and after a gap."""
+        self._gap = self._gap or event.offset != self._next
+        self._next = event.offset + len(event.text)
+        if isinstance(event, ThinkingEvent) or self._gap:
+            return ""
+        self._returned += event.text
+        return event.text
+
+    def end_round(self, text: str, *, broken: bool) -> str:
+        """End the round, and return the part of its text that `add_delta` has not returned.
+
+        `text` is the complete text of the message, and `broken` is True if the answer broke off. The result is empty if
+        the answer broke off and no delta was missed.
+        """
+        returned, gap = self._returned, self._gap
+        self._returned, self._next, self._gap = "", 0, False
+        return text[len(returned) :] if text.startswith(returned) and (gap or not broken) else ""

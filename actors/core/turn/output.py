@@ -17,7 +17,7 @@ from msgspec import Struct
 from actors.core.data.jsonio import Json, JsonValue, parse
 from actors.core.schemas.arguments import ArgumentError
 from actors.core.schemas.repair import RepairKind, RepairMode, read_json
-from actors.core.turn.template_tokens import without_reasoning
+from actors.core.turn.answers import without_reasoning
 from actors.core.values.content import Block, Message, Text, ToolCall
 
 OUTPUT_TOOL: Final = "give_final_answer"

@@ -47,7 +47,7 @@ provider names, and all of them the third time.
 Rounds and corrections are bounded. The model gets one more request, with tools off, for a final text (U-06, U-13) in
 three cases: at the last round, after `max_corrections` consecutive rounds in which every call was refused for its
 arguments, and when calls repeat without progress. An answer without the required format is corrected up to
-`max_corrections` times, in extra rounds. An answer without content (`actors.core.turn.no_content`) is retried once:
+`max_corrections` times, in extra rounds. An answer without content (`actors.core.turn.answers`) is retried once:
 after tool results with a note for the model, otherwise with the same request. If the next answer has no content either,
 the turn is complete if it ran tools, and fails otherwise; the answer's `cut` gives the reason. A model that accepts no
 forced tool choice is instructed to call the tool, and is corrected once if it does not.
@@ -56,13 +56,15 @@ forced tool choice is instructed to call the tool, and is corrected once if it d
 from collections.abc import Generator
 from typing import Any, Final, Literal
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from actors.core.log.events import OmittedParameter, TurnStatus
-from actors.core.settings.asking import forced_instruction
+from actors.core.schemas.repair import RepairMode
+from actors.core.settings.asking import Asked, forced_instruction
 from actors.core.settings.values import ToolChoice, ToolChoiceSetting
-from actors.core.turn.bounds import Bounds
-from actors.core.turn.no_content import EMPTY, NUDGE, unparsed_note
+from actors.core.turn.answers import EMPTY, NUDGE, unparsed_note
+from actors.core.turn.guards import Repeats, parse_repeats
 from actors.core.turn.steps import (
     Answered,
     AwaitStep,
@@ -93,11 +95,53 @@ from actors.core.values.progress import Cause, TurnProgress
 
 SHRINKS: Final = 3
 """Maximum number of compactions of the history for one request that is too long."""
-
 PARAMETER_REFUSALS: Final = 3
 """Maximum number of times that a request is sent again without the parameters that the provider rejected."""
 MEDIA_REFUSALS: Final = 3
 """Maximum number of times that a request is sent again without the attachments that the provider rejected."""
+
+
+class Bounds(Struct, frozen=True):
+    """The limits of one turn, and its policies for invalid and repeated calls.
+
+    Args:
+        max_rounds: Number of requests after which the model must write a final text.
+        max_corrections: Maximum number of consecutive rounds in which every call is refused. Also the maximum number of
+            corrections of an answer's format.
+        has_format: True if the answer has a required format.
+        max_tool_corrections, on_repeat: See `actors.core.turn.guards`.
+        forced: The forced tool choice, if the model receives it as an instruction because it accepts no such setting;
+            None otherwise.
+        repair: The rule for interpreting malformed arguments and answers.
+    """
+
+    max_rounds: int = 25
+    max_corrections: int = 3
+    has_format: bool = False
+    max_tool_corrections: int = 5
+    on_repeat: Repeats = "warn"
+    forced: ToolChoiceSetting | None = None
+    repair: RepairMode = "unambiguous"
+
+    def with_repeats(self, on_repeat: str | None) -> "Bounds":
+        """Return these bounds with another policy for repeated calls. `None` keeps the policy.
+
+        Raises:
+            ConfigError: The policy is unknown.
+        """
+        return self if on_repeat is None else replace(self, on_repeat=parse_repeats(on_repeat))
+
+    def for_ask(self, asked: Asked | None) -> "Bounds":
+        """Return these bounds with the settings of an ask. An ask with `tool_choice="none"` has one round."""
+        if asked is None:
+            return self
+        return replace(
+            self,
+            max_rounds=1 if asked.tool_choice == "none" else asked.max_rounds or self.max_rounds,
+            max_corrections=self.max_corrections if asked.max_corrections is None else asked.max_corrections,
+            has_format=asked.output is not None,
+            repair=asked.repair or self.repair,
+        )
 
 
 def turn(bounds: Bounds, paused_at: AwaitStep | None = None, malformed: int = 0) -> Generator[Step, Outcome]:

@@ -13,7 +13,7 @@ import anyio
 
 from actors.core.data.jsonio import JsonValue
 from actors.core.log.events import Verdict
-from actors.core.stream_events.results import ApprovalDecision, AskResult, PendingCall
+from actors.core.stream_events.ask_events import ApprovalDecision, AskResult, PendingCall
 from actors.errors import ActorsError, DecisionRefused, NotAwaited
 from actors.runtime.handle import Session
 from actors.testing.simulation.observer import Problems

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from actors.core.log import events
 from actors.core.log.events import LogEvent
-from actors.core.stream_events.results import AskResult, SwitchOutcome
+from actors.core.stream_events.ask_events import AskResult, SwitchOutcome
 from actors.core.values.content import ToolResult
 from actors.core.values.packed import unpack
 from actors.journal.storage import Appended, Durability, Entry

@@ -11,11 +11,9 @@ import anyio
 from anyio.abc import TaskGroup
 
 from actors.core.data.jsonio import JsonValue
-from actors.core.stream_events.ask_events import CompleteEvent, ErrorEvent
-from actors.core.stream_events.events import SessionEvent
-from actors.core.stream_events.results import AskResult
+from actors.core.stream_events.ask_events import AskResult, CompleteEvent, ErrorEvent
+from actors.core.stream_events.events import ResyncEvent, SessionEvent
 from actors.core.stream_events.round_events import MessageEvent, TextEvent
-from actors.core.stream_events.session_events import ResyncEvent
 from actors.errors import (
     ActorsError,
     ConfigError,

@@ -8,7 +8,7 @@ import anyio
 from msgspec import Struct
 
 from actors import AskResult
-from actors.core.stream_events.session_events import EventsLostEvent
+from actors.core.stream_events.events import EventsLostEvent
 from actors.errors import Fenced, JournalBehind, JournalUnavailable, NotAwaited, SessionClosed
 from actors.runtime.handle import Session
 from tests.commands.killing.host import line

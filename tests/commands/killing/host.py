@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from actors import Runtime
 from actors.core.data.jsonio import dump
-from actors.core.stream_events.event_base import DurableEvent
+from actors.core.stream_events.ask_events import DurableEvent
 from actors.core.stream_events.event_json import event_json
 from actors.core.stream_events.events import SessionEvent
 from actors.journal.storage import Durability

@@ -7,7 +7,7 @@ counted, so that a run without a feature is visible.
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from actors.core.stream_events.results import AskResult
+from actors.core.stream_events.ask_events import AskResult
 from actors.testing.simulation.plan import FeatureLookup
 from tests.simulation.invariants.answers import AnswerForms
 from tests.simulation.invariants.arguments import ToolArguments

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from actors.core.log import events
-from actors.core.stream_events.results import AskResult
+from actors.core.stream_events.ask_events import AskResult
 from actors.core.values.packed import unpack
 from actors.testing.simulation.forms import FORMS
 from actors.testing.simulation.plan import FeatureLookup

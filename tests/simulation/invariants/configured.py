@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from actors.core.log import events
-from actors.core.stream_events.results import SwitchOutcome
+from actors.core.stream_events.ask_events import SwitchOutcome
 from actors.testing.simulation.observer import Problems
 from actors.testing.simulation.plan import AT_TIMES, OF_A_TOOLSET
 from actors.testing.simulation.saying import tool_mark

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from actors.core.log import events
-from actors.core.stream_events.results import AskResult
+from actors.core.stream_events.ask_events import AskResult
 from tests.simulation.witness import Witness
 
 WITHOUT_CONTENT = ("empty", "unparsed")

@@ -38,7 +38,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "asking: tools run although they are turned off",
-        "actors/core/turn/bounds.py:Bounds.for_ask",
+        "actors/core/turn/turn.py:Bounds.for_ask",
         '1 if asked.tool_choice == "none" else asked.max_rounds or self.max_rounds',
         "asked.max_rounds or self.max_rounds",
         (SETTINGS,),

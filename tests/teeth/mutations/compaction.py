@@ -258,7 +258,7 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: a fork shows trimmed results in full",
-        "actors/core/session/recovery.py:fork_log",
+        "actors/core/session/open_asks.py:fork_log",
         "type(each) is not Closed",
         'type(each).__name__ not in ("Closed", "Shortened")',
         (f"{ELSEWHERE}::test_a_compacted_history_is_unchanged_in_forks_and_imports",),

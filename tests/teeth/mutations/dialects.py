@@ -225,7 +225,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "request: a token limit of zero is accepted",
-        "actors/core/settings/ranges.py:_is_whole_number",
+        "actors/core/settings/values.py:_is_whole_number",
         "type(value) is int and least <= value <= most",
         "type(value) is int",
         ("tests/adapters/test_encode.py",),

@@ -85,7 +85,7 @@ MUTATIONS = (
     ),
     Mutation(
         "failed asks: a cut text runs into the note",
-        "actors/core/turn/broken_answer.py:interrupted_message",
+        "actors/core/turn/answers.py:interrupted_message",
         'text and not text.endswith("\\n")',
         "False",
         (

@@ -74,7 +74,7 @@ MUTATIONS = (
     ),
     Mutation(
         "waking: the ledger receives call events after the request that seals them",
-        "actors/core/session/rebuild.py:LogFold.add",
+        "actors/core/session/lanes.py:LogFold.add",
         """
         state = state.with_call_events(happened)
         happened = []

@@ -42,7 +42,7 @@ MUTATIONS = (
     ),
     Mutation(
         "ranges: a program may pass a value outside of its range",
-        "actors/core/settings/ranges.py:check_fields",
+        "actors/core/settings/values.py:check_fields",
         "not allowed.accepts(value)",
         "False",
         (

@@ -59,7 +59,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "repair: the setting of an ask is ignored",
-        "actors/core/turn/bounds.py:Bounds.for_ask",
+        "actors/core/turn/turn.py:Bounds.for_ask",
         "asked.repair or self.repair",
         "self.repair",
         (f"{HERE}::test_strict_mode_rejects_arguments_that_could_be_repaired",),
@@ -80,7 +80,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "repair: a waiting call is shown with its original arguments",
-        "actors/core/session/awaiting.py:pending_calls",
+        "actors/core/session/open_asks.py:pending_calls",
         "_calls_as_scheduled(state, ledger)",
         "_last_calls(state)",
         (

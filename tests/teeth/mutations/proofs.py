@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 JOURNAL, SQLITE = "actors/journal/journal_actor.py", "actors/journal/storage/sqlite/connection.py"
-RECOVERY, RECOVERY_RULES = "actors/session/child_tasks.py", "actors/core/session/recovery.py"
+RECOVERY, RECOVERY_RULES = "actors/session/child_tasks.py", "actors/core/session/open_asks.py"
 FENCING, SIGNALS = ("tests/commands/test_fencing.py",), ("tests/commands/test_signals.py",)
 ENDURANCE = ("tests/commands/test_endurance.py",)
 CLOCKS = ("tests/project/test_clocks.py",)

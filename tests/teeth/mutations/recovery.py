@@ -2,7 +2,7 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-RECOVERY_RULES, RECOVERY = "actors/core/session/recovery.py", "actors/session/child_tasks.py"
+RECOVERY_RULES, RECOVERY = "actors/core/session/open_asks.py", "actors/session/child_tasks.py"
 AGAIN, CORE = "tests/runtime/test_run_again.py", "tests/core/test_closing.py"
 RESUME, CARRIED = "tests/runtime/test_resume.py", "tests/runtime/test_carried_sessions.py"
 

@@ -33,14 +33,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "normalize: a call keeps its original role",
-        "actors/core/normalize/attribute.py:SAID_BY",
+        "actors/core/normalize/settle.py:SAID_BY",
         '("assistant",)',
         '("assistant", "user", "tool")',
         (NORMALIZATION,),
     ),
     Mutation(
         "normalize: a result keeps its original role",
-        "actors/core/normalize/attribute.py:SAID_BY",
+        "actors/core/normalize/settle.py:SAID_BY",
         '("tool",)',
         '("tool", "user", "assistant")',
         (NORMALIZATION,),

@@ -82,7 +82,7 @@ MUTATIONS = (
     ),
     Mutation(
         "rewinding: a foreign log is rewound to any turn",
-        "actors/core/session/order.py:_rewind_violation",
+        "actors/core/session/export_file.py:_rewind_violation",
         "end_of(state.ends, turn) is None",
         "False",
         (f"{CORE}::test_a_rewind_event_is_accepted_only_with_a_valid_position",),

@@ -43,7 +43,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: edited arguments are only in the log",
-        "actors/core/session/awaiting.py:with_edits",
+        "actors/core/session/open_asks.py:with_edits",
         "call if decision.arguments is None else call.with_arguments(decision.arguments)",
         "call",
         SEEDS,

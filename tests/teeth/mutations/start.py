@@ -69,7 +69,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/telemetry/logger.py:islice",
         "from itertools import islice, zip_longest",
         """
-        from actors.core.stream_events.results import AskResult
+        from actors.core.stream_events.ask_events import AskResult
         from itertools import islice, zip_longest
         """,
         (IMPORTED,),

@@ -35,7 +35,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "streams: a resumed turn does not report the results of its batch",
-        "actors/core/session/awaiting.py:publisher_at",
+        "actors/core/session/open_asks.py:publisher_at",
         "Publisher(0, state.turns, round_number, ask, batch)",
         "Publisher(0, state.turns, round_number, ask)",
         (WAITS,),

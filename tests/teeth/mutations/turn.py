@@ -128,7 +128,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "approvals: the call runs with the model's arguments",
-        "actors/core/session/awaiting.py:with_edits",
+        "actors/core/session/open_asks.py:with_edits",
         "call if decision.arguments is None else call.with_arguments(decision.arguments)",
         "call",
         (f"{APPROVALS}::test_edited_arguments_are_validated_and_passed_to_the_call",),

@@ -1,16 +1,25 @@
-"""Find chat-template tokens in the text of an answer. They mark tool calls and reasoning.
+"""Detect defects of an answer: no content for the caller, tool calls as text, or an interruption.
 
-`actors.core.turn.no_content` and `actors.core.turn.output` use this module.
+The turn (`actors.core.turn.turn`) retries an answer without content with the notes that this module defines.
 
-In:  the text of an answer.
-Out: whether it contains a tool call that the host did not parse; the text without tokens and reasoning.
+In:  the complete message of a model, and whether the request declared tools.
+Out: the answer's `cut`, as in `AskResult.incomplete` and the log; the note to send to the model.
 
-A self-hosted model writes its calls between tokens of its chat template. A host without the matching parser returns the
-calls as text. This module detects these calls but never parses them: a call written as text must not run, because the
-text may quote a document or another model.
+    empty      neither text nor a call: nothing, only reasoning, or only chat-template tokens
+    unparsed   a tool call as text, between chat-template tokens
 
-Only exact tokens count. A token in a fenced block, in inline code or in quotes is a quotation and does not count. If a
-token is a plain word in brackets, the text after it must look like a call.
+Images, documents and the output of a provider's own tools are content. The history does not contain empty answers, for
+two reasons: most providers reject an assistant message without content (ALL-11, KIM-04), and some reject reasoning
+without a following item (OAR-03).
+
+A self-hosted model writes its calls and reasoning between tokens of its chat template. A host without the matching
+parser returns the calls as text. This module detects these calls but never parses them: a call written as text must not
+run, because the text may quote a document or another model. Only exact tokens count. A token in a fenced block, in
+inline code or in quotes is a quotation and does not count. If a token is a plain word in brackets, the text after it
+must look like a call.
+
+When a request fails, the session marks the part of the answer that it keeps, so that it is not mistaken for a complete
+answer later.
 """
 
 import re
@@ -18,9 +27,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from actors.core.data.jsonio import parse_object
+from actors.core.values.content import Block, Message, ProviderBlock, Text, Thinking
+from actors.core.values.stream import Cut
 
 _NAME = r"[\w.:-]+"
-
 CALL_TOKENS: Final[Mapping[str, tuple[str, ...]]] = {
     # Source: huggingface.co/moonshotai/Kimi-K2-Instruct, tool_call_guidance.md. vLLM accepts the singular form too.
     "kimi": (r"<\|tool_calls?_section_(?:begin|end)\|>", r"<\|tool_call_(?:begin|argument_begin|end)\|>"),
@@ -62,23 +72,19 @@ CALL_TOKENS: Final[Mapping[str, tuple[str, ...]]] = {
     "gigachat": (r"<\|function_call\|>",),
 }
 """Regular expressions for the tokens around tool calls, by model family."""
-
 _CALL = re.compile("|".join(token for family in CALL_TOKENS.values() for token in family))
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»"}
-
 _FENCED = re.compile(
     r"^[ \t>]*+(?:[-*+] |\d+[.)] )?[ \t]*+(`{3,}(?=[^`\n]*$)|~{3,})[^\n]*(?:\n.*?)??(?:\n[ \t>]*\1|\Z)",
     re.DOTALL | re.MULTILINE,
 )
 _TICKS = re.compile(r"`+")
-
 _REASONING = re.compile(
     r"\s*(?:<think>.*?(?:</think>|\Z)|\[THINK\].*?(?:\[/THINK\]|\Z)|(?:<\|start\|>assistant\s*)?"
     r"<\|channel\|>analysis<\|message\|>.*?(?:<\|end\|>|\Z))",
     re.DOTALL,
 )
 """Reasoning that a host did not remove from the text: of DeepSeek, Qwen and GLM; of Magistral; in harmony format."""
-
 _TOKEN = re.compile(
     r"<\|start_header_id\|>assistant<\|end_header_id\|>"
     r"|<\|(?:im_start|start)\|>assistant|<start_of_turn>model|<\|im_assistant\|>assistant"
@@ -87,6 +93,26 @@ _TOKEN = re.compile(
     r"|<\|\w{1,40}\|>|<｜[\w▁]{1,40}｜>|</?s>|<(?:eos|bos|pad|unk)>|\[(?:/?INST|BOS|EOS|EOT)\]"
 )
 """A token that is not text of the model, together with the role or channel that follows the token."""
+EMPTY: Final = "the answer was empty: it had neither text nor a tool call"
+"""The reason that is reported when a request is retried after an empty answer."""
+NO_CONTENT: Final[Mapping[Cut | None, str]] = {
+    "empty": EMPTY,
+    "unparsed": "the answer holds a tool call as text, which was not run",
+}
+"""The reason that is reported for an answer without content, by its cut."""
+NUDGE: Final = "Your last answer was empty. Go on: answer in words, or call a tool if you need one."
+"""The note sent after an empty answer to tool results. Repeating the request alone would give the same answer."""
+UNPARSED: Final = (
+    "Your last answer holds a tool call as text, with the tokens of a chat template. It was not parsed, and nothing "
+    "was run. Call a tool in the way that this interface has for it, or answer in words."
+)
+UNPARSED_TOOLS_OFF: Final = (
+    "Your last answer holds a tool call as text. It was not parsed, and nothing was run. No tool can be called any "
+    "more: answer in words."
+)
+_INVISIBLE: Final = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff"))
+"""Characters without width. `str.strip` does not remove them."""
+INTERRUPTED: Final = "[This answer was interrupted.]"
 
 
 def holds_call(text: str) -> bool:
@@ -136,3 +162,46 @@ def _without_inline_code(text: str) -> str:
             at, place = runs[closing][1], closing
         place += 1
     return "".join((*kept, text[at:]))
+
+
+def content_cut(message: Message, *, has_tools: bool) -> Cut | None:
+    """Return the reason why an answer has no content (`empty` or `unparsed`); None if the answer has content.
+
+    `has_tools` is True if the request declared tools.
+    """
+    if message.calls:
+        return None
+    text = message.text
+    if has_tools and holds_call(text):
+        return "unparsed"
+    if any(map(_is_content, message.blocks)):
+        return None
+    said = without_reasoning(text)
+    if has_tools:  # without tools, the answer may be about the token itself, so the token counts as content
+        said = without_tokens(said)
+    return None if said.translate(_INVISIBLE).strip() else "empty"
+
+
+def _is_content(block: Block) -> bool:
+    """Return True if the block is content other than text.
+
+    An annotation of text by the provider (a mark) is not content.
+    """
+    if isinstance(block, ProviderBlock):
+        return block.seal.kind != "mark"
+    return not isinstance(block, Text | Thinking)
+
+
+def unparsed_note(*, tools_off: bool) -> str:
+    """Return the note for a model that wrote a tool call as text."""
+    return UNPARSED_TOOLS_OFF if tools_off else UNPARSED
+
+
+def interrupted_message(partial: Message) -> Message:
+    """Return the message with the note appended.
+
+    The note begins with a blank line, because some providers and `Message.text` join text blocks without a separator.
+    """
+    text = partial.text
+    gap = "\n\n" if text and not text.endswith("\n") else ""
+    return Message("assistant", (*partial.blocks, Text(gap + INTERRUPTED)), partial.turn, partial.origin)
