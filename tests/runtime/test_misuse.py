@@ -195,8 +195,12 @@ async def test_a_tools_argument_that_is_not_a_list_of_tools_is_rejected(
         ({"approve": True}, "approve= must be a function that takes a tool call, not True"),
         ({"budget": {"rounds": 3}}, "budget= must be a Budget, not dict"),
         ({"budget": Budget(tokens=-1)}, "budget= has tokens=-1"),
+        (
+            {"budget": Budget(rounds=2**64)},
+            "budget= has rounds=an integer of 65 bits, but rounds must be at most",
+        ),
     ],
-    ids=["id", "tenant", "approve", "budget", "tokens"],
+    ids=["id", "tenant", "approve", "budget", "tokens", "rounds"],
 )
 async def test_invalid_options_of_open_raise_config_errors(options: Any, says: str) -> None:  # Any: as above
     async with runtime_with(a=openai()) as runtime:

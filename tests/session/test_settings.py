@@ -141,6 +141,10 @@ EFFORT_LEVELS = "none, minimal, low, medium, high, xhigh, max"
         ),
         ({"timeout": 0}, "timeout is 0, but must be a number of seconds above 0, or None"),
         ({"max_corrections": -1}, "max_corrections is -1, but must be a whole number of at least 0, or None"),
+        (
+            {"max_tokens": 10**5000},
+            "max_tokens is an integer of 16610 bits, but must be at most 9223372036854775807, or None",
+        ),
         ({"max_token": 3}, "An ask has no setting 'max_token'; did you mean 'max_tokens'?"),
     ],
 )

@@ -139,6 +139,10 @@ def test_the_log_stores_only_the_settings_that_were_passed() -> None:
     assert stored == {"seed": 3, "metadata": [["team", "blue"]], "timeout": 9.0}
 
 
+LONE = {"stop": ("x", "\ud800"), "user": "\ud800", "metadata": {"a": "\ud800"}, "effort": "\ud800"}
+"""Values that cannot be encoded as UTF-8."""
+
+
 @pytest.mark.parametrize(
     ("setting", "value", "words"),
     [
@@ -154,6 +158,8 @@ def test_the_log_stores_only_the_settings_that_were_passed() -> None:
         ("metadata", {"a": 1}, "a mapping of at most 16 names to strings of at most 512 characters, or None"),
         ("temperature", 10**400, "a finite number of at least 0, or None"),
         ("timeout", float("inf"), "a number of seconds above 0, or None"),
+        ("max_tokens", 2**63, "at most 9223372036854775807, or None"),
+        *[(name, value, "valid Unicode, without lone surrogates, or None") for name, value in LONE.items()],
     ],
 )
 def test_a_value_out_of_range_is_rejected_with_the_range_in_words(

@@ -22,6 +22,7 @@ from actors.core.settings.values import (
     ToolChoice,
     ToolChoiceSetting,
     Verbosity,
+    show_value,
 )
 from actors.errors import ConfigError, nearest
 
@@ -153,7 +154,7 @@ def parse_settings(settings: Mapping[str, object], output: Json | None = None) -
         if name not in _NAMES:
             raise ConfigError(f"An ask has no setting {name!r}; {_suggest_setting(name)}")
         if (allowed := out_of_range(name, value)) is not None:
-            raise ConfigError(f"{name} is {value!r}, but must be {allowed}")
+            raise ConfigError(f"{name} is {show_value(value)}, but must be {allowed}")
     return Asked(**{name: stored_value(name, value) for name, value in settings.items()}, output=output)
 
 

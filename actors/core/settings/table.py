@@ -64,14 +64,14 @@ class Setting(Struct, frozen=True, kw_only=True):
 
 
 def out_of_range(name: str, value: object) -> str | None:
-    """Return a description of a setting's range if `value` is outside of it; None if the value is accepted.
+    """Return a description of the accepted values if `value` is not accepted; None if it is.
 
     The value None is always accepted.
     """
-    if value is None or (allowed := SETTINGS[name].range).accepts(value):
+    if value is None or (requirement := SETTINGS[name].range.unmet_requirement(value)) is None:
         return None
     close = nearest(value, EFFORTS) if name == "effort" and type(value) is str else None
-    return f"{allowed.description}, or None" + (f"; did you mean {close!r}?" if close else "")
+    return f"{requirement}, or None" + (f"; did you mean {close!r}?" if close else "")
 
 
 def stored_value(name: str, value: Any) -> Any:  # Any: each setting has its own type

@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeAlias, TypeGuard, TypeVar, get_args, get_ty
 from msgspec import Struct
 from msgspec.structs import replace
 
+from actors.core.data.jsonio import INT_MAX, sanitise
 from actors.core.data.record import StoredRecord
 from actors.errors import ConfigError
 
@@ -109,6 +110,27 @@ class Range(Struct, frozen=True):
     accepts: Callable[[object], bool]
     store: Callable[[Any], Any] = lambda value: value  # Any: each setting has its own type
 
+    def unmet_requirement(self, value: object) -> str | None:
+        """Return what a value must be, if it is outside of the range or cannot be stored in a log; otherwise None."""
+        return _storage_requirement(self.store(value)) if self.accepts(value) else self.description
+
+
+def _storage_requirement(value: Any) -> str | None:  # Any: each setting has its own type
+    """Return what a value in its stored form must be, if a log cannot store it; otherwise None."""
+    if isinstance(value, tuple):
+        parts: tuple[object, ...] = value
+        return next(filter(None, map(_storage_requirement, parts)), None)
+    if isinstance(value, str) and sanitise(value) != value:
+        return "valid Unicode, without lone surrogates"
+    return f"at most {INT_MAX}" if isinstance(value, int) and value > INT_MAX else None
+
+
+def show_value(value: object) -> str:
+    """Return a value for an error message. Python does not convert huge integers to decimal digits."""
+    if isinstance(value, int) and abs(value) > INT_MAX:
+        return f"an integer of {value.bit_length()} bits"
+    return repr(value)
+
 
 def _is_whole_number(value: object, least: int = 1, most: float = inf) -> bool:
     return type(value) is int and least <= value <= most
@@ -167,9 +189,11 @@ def check_fields(struct: S, ranges: Mapping[str, Range], owner: str) -> S:
         value, is_optional = getattr(struct, name), name in optional_fields(type(struct))
         if value is None and is_optional:
             continue
-        if not allowed.accepts(value):
+        if (requirement := allowed.unmet_requirement(value)) is not None:
             more = ", or None" if is_optional else ""
-            raise ConfigError(f"{owner} has {name}={value!r}, but {name} must be {allowed.description}{more}")
+            raise ConfigError(
+                f"{owner} has {name}={show_value(value)}, but {name} must be {requirement}{more}"
+            )
         fields[name] = allowed.store(value)
     return replace(struct, **fields)
 

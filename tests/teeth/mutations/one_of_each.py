@@ -41,9 +41,18 @@ MUTATIONS = (
         ("tests/config/test_config.py",),
     ),
     Mutation(
+        "ranges: a program may pass a value that a log cannot store",
+        "actors/core/settings/values.py:Range.unmet_requirement",
+        "_storage_requirement(self.store(value)) if self.accepts(value) else self.description",
+        "None if self.accepts(value) else self.description",
+        (
+            "tests/session/test_settings_table.py::test_a_value_out_of_range_is_rejected_with_the_range_in_words",
+        ),
+    ),
+    Mutation(
         "ranges: a program may pass a value outside of its range",
         "actors/core/settings/values.py:check_fields",
-        "not allowed.accepts(value)",
+        "(requirement := allowed.unmet_requirement(value)) is not None",
         "False",
         (
             "tests/core/test_compaction.py::test_the_error_for_an_invalid_compaction_setting_names_the_setting",
