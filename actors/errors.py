@@ -10,11 +10,11 @@
     │   ├── Overloaded              too many requests wait for the backend
     │   ├── CircuitOpen             recent requests all failed, so no request is sent for now
     │   ├── CredentialFailed        credentials could not be obtained
-    │   └── StreamFault             the stream broke off after status 200; decoders raise its subclass
-    │                               `actors.adapters.failure.AnswerFault` with the classification
+    │   └── StreamFault             the stream broke off after status 200
     ├── ConfigError                 the configuration or an argument is invalid
     │   ├── UnknownTarget           no such backend, pool or provider
     │   ├── MissingKey              a credential is missing
+    │   ├── InvalidIdentifier       a session id or a key has an invalid form
     │   └── ToolDefinitionError     a tool's definition is invalid
     ├── MediaError                  an image or a document cannot be read
     ├── TranscriptError             a transcript file or value cannot be read
@@ -28,6 +28,7 @@
     │   ├── NotAwaited              no turn waits for this call, or for this kind of answer
     │   ├── DecisionRefused         an approval decision does not match its call
     │   ├── SessionClosed           the session or its runtime is closed
+    │   │   └── SessionClosedForGood    the session was closed by its program, and cannot be resumed
     │   ├── SessionExists           the session id is in use
     │   ├── SessionUnknown          the session id has no log
     │   ├── SessionLeased           another host owns the session
@@ -48,8 +49,7 @@
     │   ├── JournalDamaged          a record is missing or damaged
     │   ├── JournalBehind           acknowledged events are missing, after a failover or a restored copy
     │   └── Fenced                  another writer owns the session
-    └── KernelError                 an actor could not be reached; a full mailbox raises its subclass
-        │                           `actors.kernel.MailboxFull`, which is an `anyio.WouldBlock` too
+    └── KernelError                 an actor could not be reached; another subclass is `actors.kernel.MailboxFull`
         ├── ActorStopped            the receiver has stopped
         ├── ActorFailed             the receiver's handler raised
         ├── AskTimeout              no reply before the deadline
@@ -81,6 +81,7 @@ __all__ = [  # without `ActorsError` and `AskFailed`, which `actors` exports
     "Fenced",
     "HostDraining",
     "HostUnavailable",
+    "InvalidIdentifier",
     "JournalBehind",
     "JournalDamaged",
     "JournalError",
@@ -100,6 +101,7 @@ __all__ = [  # without `ActorsError` and `AskFailed`, which `actors` exports
     "RenderingFault",
     "ResourceBusy",
     "SessionClosed",
+    "SessionClosedForGood",
     "SessionError",
     "SessionExists",
     "SessionLeased",
@@ -171,8 +173,7 @@ class ProviderError(ActorsError):
 
     def __init__(self, message: str, *, status: int | None = None, retry_after: float | None = None) -> None:
         super().__init__(message)
-        self.status = status
-        self.retry_after = retry_after
+        self.status, self.retry_after = status, retry_after
 
 
 class ProviderFailed(ProviderError):
@@ -207,6 +208,10 @@ class MissingKey(ConfigError):
     """The environment variable for a credential is not set."""
 
 
+class InvalidIdentifier(ConfigError):
+    """The id of a session, or the key of an ask, has an invalid form. Often, a client of the program has chosen it."""
+
+
 class ToolDefinitionError(ConfigError):
     """A tool's definition is invalid: its schema is unusable, its name is taken, or the session has too many tools."""
 
@@ -216,10 +221,7 @@ class MediaError(ActorsError):
 
 
 class TranscriptError(ActorsError):
-    """A transcript in a provider's format cannot be read.
-
-    If only some messages are invalid, the transcript is imported, and the report lists diagnostics.
-    """
+    """A transcript cannot be read. If only some of its messages are invalid, it is imported, with a report of them."""
 
 
 class AskFailed(ActorsError):
@@ -285,14 +287,15 @@ class NotAwaited(SessionError):
 
 
 class DecisionRefused(SessionError):
-    """A decision about a tool call was rejected.
-
-    Its type is invalid, its `digest` does not match the call, or its replacement arguments are invalid.
-    """
+    """A decision about a tool call was rejected: its type, its `digest` or its replacement arguments are invalid."""
 
 
 class SessionClosed(SessionError):
     """The session or its runtime has ended."""
+
+
+class SessionClosedForGood(SessionClosed):
+    """The session was closed by `Session.close`, so no host can resume it. Its log can be read and forked."""
 
 
 class SessionExists(SessionError):
@@ -315,9 +318,7 @@ class SessionLeased(SessionError):
 
     def __init__(self, message: str, *, host: str = "", seconds: float = 0.0, address: str = "") -> None:
         super().__init__(message)
-        self.host = host
-        self.seconds = seconds
-        self.address = address
+        self.host, self.seconds, self.address = host, seconds, address
 
 
 class HostUnavailable(SessionError):
@@ -428,8 +429,7 @@ class JournalDamaged(JournalError):
 
     def __init__(self, message: str, *, session: str = "", number: int = 0) -> None:
         super().__init__(message)
-        self.session = session
-        self.number = number
+        self.session, self.number = session, number
 
 
 class JournalBehind(JournalError):

@@ -18,19 +18,25 @@ from msgspec import Struct
 from actors.errors import (
     ActorsError,
     AskFailed,
+    DecisionRefused,
     HostUnavailable,
+    InvalidIdentifier,
     JournalBehind,
     KernelError,
     KeyReused,
+    MediaError,
     NotAwaited,
     OverBudget,
     QueueFull,
     RequestLost,
     SessionClosed,
+    SessionClosedForGood,
     SessionExists,
     SessionLeased,
     SessionUnknown,
     TooManySessions,
+    TranscriptError,
+    UnknownSeq,
 )
 from actors.hosts.race import Interrupted, run_unless
 from actors.hosts.routing import Rejection, rejection_of
@@ -85,10 +91,16 @@ MISDIRECTED = 421
 """The status of a request that reached a host which does not own the session."""
 _STATUSES: tuple[tuple[type[ActorsError], int], ...] = (
     (SessionLeased, MISDIRECTED),
+    (InvalidIdentifier, 400),
+    (MediaError, 400),
+    (TranscriptError, 400),
     (SessionUnknown, 404),
+    (UnknownSeq, 404),
     (SessionExists, 409),
     (KeyReused, 409),
     (NotAwaited, 409),
+    (DecisionRefused, 409),
+    (SessionClosedForGood, 410),
     (AskFailed, 502),
     (RequestLost, 502),
     (QueueFull, 429),

@@ -18,7 +18,8 @@ a host that does not own the session names the owner. A session without an owner
     lost         (the host did not answer a request      another host, as for unreachable; a request that `LOST` hosts
                  that was sent)                          have lost is given up, because it may be why they end
 
-All other errors are answers, which a router returns to its client.
+All other errors are answers, which a router returns to its client. One of them is `SessionClosedForGood`, because no
+host can serve such a session.
 
 A host that was unreachable is excluded for a bounded time. A request tries each host once without a delay. Before each
 further attempt at the same host, the request waits, so hosts that name each other as the owner cause no busy loop.
@@ -41,6 +42,7 @@ from actors.errors import (
     JournalUnavailable,
     RequestLost,
     SessionClosed,
+    SessionClosedForGood,
     SessionLeased,
     ShuttingDown,
     TooManySessions,
@@ -123,7 +125,7 @@ def rejection_of(error: BaseException) -> Rejection | None:
         return Rejection("leased", error, error.address)
     if isinstance(error, ShuttingDown | TooManySessions | JournalUnavailable):
         return Rejection("refused", error)
-    if isinstance(error, SessionClosed | Fenced):
+    if isinstance(error, SessionClosed | Fenced) and not isinstance(error, SessionClosedForGood):
         return Rejection("ended", error)
     return None
 

@@ -27,6 +27,7 @@ from actors.errors import (
     ConfigError,
     JournalDamaged,
     SessionClosed,
+    SessionClosedForGood,
     SessionExists,
     SessionLeased,
     SessionUnknown,
@@ -274,7 +275,7 @@ async def resumable_replay(host: SessionHost, session: str) -> tuple[Opened, Rep
     Raises:
         SessionUnknown: The session has no log.
         JournalDamaged: The first event of the log is not `opened`.
-        SessionClosed: The session was closed for good.
+        SessionClosedForGood: The session was closed for good.
         JournalError: The log cannot be read.
     """
     replay = await read_replay(host.journal, session, host.backends.rules)
@@ -285,7 +286,7 @@ async def resumable_replay(host: SessionHost, session: str) -> tuple[Opened, Rep
             f"The log of session {session!r} does not begin with an 'opened' event", session=session, number=1
         )
     if replay.state.closed:
-        raise SessionClosed(f"Session {session!r} was closed for good; fork it, or open another")
+        raise SessionClosedForGood(f"Session {session!r} was closed for good; fork it, or open another")
     return replay.opened, replay
 
 

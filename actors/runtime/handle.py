@@ -138,6 +138,7 @@ class Session(SessionCaller):
             ConfigError: A setting is unknown, has an invalid value, or forces a tool that the session does not have;
                 `output` has no JSON Schema; both a message and `results` or `approvals` were passed, or none of the
                 three; or settings were passed together with `results` or `approvals`.
+            InvalidIdentifier: The key does not have 1 to 200 printable characters.
             KeyReused: The key belongs to an ask with a different message or a different `output`.
             NotAwaited: A call in `results` is not an external call of this session, or waits for approval; or a call in
                 `approvals` does not wait for a decision. Nothing is recorded.

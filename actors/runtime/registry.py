@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 import anyio
 from msgspec import Struct
 
-from actors.errors import ConfigError, SessionExists, TooManySessions
+from actors.errors import InvalidIdentifier, SessionExists, TooManySessions
 from actors.runtime.handle import Session
 from actors.runtime.handles import OpenSessions
 from actors.runtime.residency import HostedSession
@@ -108,7 +108,7 @@ class SessionRegistry:
         """Reserve an id for a session to be opened, and return it. If `requested_id` is None, generate one.
 
         Raises:
-            ConfigError: The id is invalid.
+            InvalidIdentifier: The id is invalid.
             SessionExists: The session is open, or is being opened or deleted.
         """
         if requested_id is None:
@@ -116,7 +116,7 @@ class SessionRegistry:
             requested_id = f"session-{self._drawn}{self._suffix}"
         name: object = requested_id  # callers may pass any object
         if not (isinstance(name, str) and SESSION_ID.fullmatch(name)):
-            raise ConfigError(
+            raise InvalidIdentifier(
                 f"Session id {str(requested_id)[:80]!r} is invalid; use 1 to 64 letters, digits, '_' or '-'"
             )
         if self.is_taken(requested_id):

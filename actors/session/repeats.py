@@ -26,7 +26,15 @@ from actors.core.stream_events.events import SessionEvent
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import content_name
 from actors.core.values.packed import Packed
-from actors.errors import ActorsError, ConfigError, JournalBehind, KeyReused, QueueFull, SessionError
+from actors.errors import (
+    ActorsError,
+    ConfigError,
+    InvalidIdentifier,
+    JournalBehind,
+    KeyReused,
+    QueueFull,
+    SessionError,
+)
 from actors.journal.commands import JournalCommand
 from actors.journal.pages import missing_ask_error, read_ask
 from actors.kernel import Context, Ref
@@ -48,13 +56,14 @@ def ask_key(name: str, message: Packed, ask_settings: Asked | None) -> AskKey:
     The digest ignores other settings, so a caller may repeat an ask with a shorter timeout.
 
     Raises:
-        ConfigError: The key is not a string of 1 to 200 printable characters.
+        ConfigError: The key is not a string.
+        InvalidIdentifier: The key does not have 1 to 200 printable characters.
     """
     given: object = name  # a caller may pass any value
     if not isinstance(given, str):
         raise ConfigError(f"key= takes a string, not {type(given).__name__}")
     if not 0 < len(given) <= MAX_LENGTH or not given.isprintable():
-        raise ConfigError(f"key= takes 1 to {MAX_LENGTH} printable characters, not {given[:40]!r}")
+        raise InvalidIdentifier(f"key= takes 1 to {MAX_LENGTH} printable characters, not {given[:40]!r}")
     schema = b"" if ask_settings is None or ask_settings.output is None else bytes(ask_settings.output)
     parts = (message,) if isinstance(message, bytes) else (message[0], *map(str.encode, message[1]))
     return AskKey(name, content_name(b"\0".join((*parts, _canonical_json(schema))))[:16])

@@ -20,19 +20,25 @@ from actors.errors import (
     ActorsError,
     AskFailed,
     ConfigError,
+    DecisionRefused,
     HostDraining,
     HostUnavailable,
+    InvalidIdentifier,
     JournalBehind,
     JournalUnavailable,
     KeyReused,
+    MediaError,
     NotAwaited,
     QueueFull,
     RequestLost,
     SessionClosed,
+    SessionClosedForGood,
     SessionLeased,
     SessionUnknown,
     ShuttingDown,
     TooManySessions,
+    TranscriptError,
+    UnknownSeq,
 )
 from actors.hosts import ASGIApp, ASGIMessage, Receive, Scope, Send, SessionRouter, error_response
 from actors.hosts.asgi import (
@@ -354,6 +360,12 @@ async def test_other_errors_are_answers() -> None:
         RequestLost("x"): 502,
         JournalBehind("x"): 503,
         ConfigError("x"): 500,
+        InvalidIdentifier("x"): 400,
+        MediaError("x"): 400,
+        TranscriptError("x"): 400,
+        UnknownSeq("x"): 404,
+        DecisionRefused("x"): 409,
+        SessionClosedForGood("x"): 410,
     }
     for error, status in statuses.items():
         assert rejection_of(error) is None

@@ -72,7 +72,7 @@ async def use_an_invalid_name(server: WebServer) -> None:
     """Use an invalid conversation name: even a stream is refused, and the server raises nothing."""
     for method, path, body in (("POST", "text", {"text": "Talk"}), ("GET", "events", None)):
         async with server.request(method, f"/conversations/-/{path}", body) as response:
-            assert response.status == 500
+            assert response.status == 400
             assert "is invalid" in await response.rest()
 
 

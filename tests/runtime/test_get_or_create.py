@@ -11,7 +11,14 @@ import pytest
 from actors import Runtime
 from actors.config import RuntimeLimits
 from actors.core.log.events import Closed
-from actors.errors import ConfigError, JournalUnavailable, SessionClosed, SessionExists, TooManySessions
+from actors.errors import (
+    ConfigError,
+    JournalUnavailable,
+    SessionClosed,
+    SessionClosedForGood,
+    SessionExists,
+    TooManySessions,
+)
 from actors.journal.storage import Appended, Entry, Storage
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.runtime import session_actors
@@ -95,7 +102,7 @@ async def test_a_resumed_session_keeps_the_target_and_prompt_of_its_log(tmp_path
         with pytest.raises(SessionExists, match="another tenant"):
             await runtime.open("a", id="one", tenant="other", resume=True)
         await session.close()
-        with pytest.raises(SessionClosed, match="closed for good"):
+        with pytest.raises(SessionClosedForGood, match="closed for good"):
             await runtime.open("a", id="one", resume=True)
 
 

@@ -32,8 +32,9 @@ from actors.core.stream_events.ask_events import CompleteEvent
 from actors.core.values.identity import CallId
 from actors.errors import (
     ConfigError,
+    InvalidIdentifier,
     JournalDamaged,
-    SessionClosed,
+    SessionClosedForGood,
     SessionExists,
     SessionLeased,
     SessionUnknown,
@@ -335,10 +336,10 @@ async def test_a_session_that_cannot_be_resumed_raises_a_short_error() -> None:
         session = await runtime.open("a", id="trip")
         with pytest.raises(SessionExists, match="is already open"):
             await runtime.resume("trip")
-        with pytest.raises(ConfigError, match="is invalid"):
+        with pytest.raises(InvalidIdentifier, match="is invalid"):
             await runtime.resume("../trip")
         await session.close()
-        with pytest.raises(SessionClosed, match="closed for good"):
+        with pytest.raises(SessionClosedForGood, match="closed for good"):
             await runtime.resume("trip")
         copy_log([TurnEnded(1, "complete")], storage, "odd")
         with pytest.raises(JournalDamaged, match="does not begin"):

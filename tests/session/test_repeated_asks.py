@@ -18,7 +18,7 @@ from actors import Runtime, Session, tool
 from actors.config import Config, FileSettings
 from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import AskStarted, LogEvent, RequestSent, TurnEnded
-from actors.errors import ConfigError, KeyReused, QueueFull, SessionClosed
+from actors.errors import ConfigError, InvalidIdentifier, KeyReused, QueueFull, SessionClosed
 from actors.events import ApprovalDecision, CompleteEvent
 from actors.journal.storage import Entry, Storage
 from actors.journal.storage.memory import MemoryStorage
@@ -457,10 +457,13 @@ async def test_an_ask_key_cannot_be_reused_for_another_message() -> None:
         assert len(bodies(server)) == 1
 
 
-@pytest.mark.parametrize("key", ["", "k" * 201, "a\nb", 5])
-async def test_an_ask_key_must_be_a_short_printable_string(key: str) -> None:
+@pytest.mark.parametrize(
+    ("key", "error"),
+    [("", InvalidIdentifier), ("k" * 201, InvalidIdentifier), ("a\nb", InvalidIdentifier), (5, ConfigError)],
+)
+async def test_an_ask_key_must_be_a_short_printable_string(key: str, error: type[ConfigError]) -> None:
     async with scripted("openai_chat") as (_, _, session):
-        with pytest.raises(ConfigError, match="key= takes "):
+        with pytest.raises(error, match="key= takes "):
             await session.ask("Where?", key=key)
 
 

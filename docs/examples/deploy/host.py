@@ -10,8 +10,9 @@ from fastapi.responses import JSONResponse, RedirectResponse
 from pydantic import BaseModel
 from server import Server, drain, notify
 
-from actors import ActorsError, AskFailed, Runtime
-from actors.errors import ConfigError, SessionLeased
+from actors import ActorsError, Runtime
+from actors.errors import SessionLeased
+from actors.hosts import error_response
 
 app = FastAPI()
 Name = Annotated[str, Path(pattern="^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$")]  # other ids get status 422
@@ -40,10 +41,11 @@ async def ask(name: Name, message: Message) -> JSONResponse:
 
 
 @app.exception_handler(ActorsError)
-async def error_response(request: Request, error: ActorsError) -> Response:
+async def fail(request: Request, error: ActorsError) -> Response:
     if isinstance(error, SessionLeased) and error.address:
         return RedirectResponse(error.address + request.url.path, 307)  # to the owner, with the same body
-    return JSONResponse({"error": str(error)}, 500 if isinstance(error, AskFailed | ConfigError) else 503)
+    response = error_response(error)
+    return JSONResponse({"error": str(error)}, response.status, {**response.headers})
 
 
 async def main() -> None:

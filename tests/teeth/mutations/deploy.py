@@ -24,7 +24,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "deploy: a redirect to the owner of a session loses the message",
-        f"{HOST}:error_response",
+        f"{HOST}:fail",
         "307",
         "303",
         (TERMINATED,),

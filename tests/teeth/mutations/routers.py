@@ -415,6 +415,20 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{REJECTIONS}::test_a_cancelled_ask_is_repeated_only_if_its_session_leaves",),
     ),
     Mutation(
+        "host router: a session that was closed for good is searched at other hosts",
+        "actors/hosts/routing.py:rejection_of",
+        "isinstance(error, SessionClosed | Fenced) and not isinstance(error, SessionClosedForGood)",
+        "isinstance(error, SessionClosed | Fenced)",
+        (f"{REJECTIONS}::test_other_errors_are_answers",),
+    ),
+    Mutation(
+        "host router: an invalid id is a failure of the server",
+        "actors/hosts/asgi.py:_STATUSES",
+        "(InvalidIdentifier, 400)",
+        "(InvalidIdentifier, 500)",
+        (f"{REJECTIONS}::test_other_errors_are_answers",),
+    ),
+    Mutation(
         "host router: a client is asked to repeat a failed ask with its key",
         "actors/hosts/asgi.py:_STATUSES",
         "(AskFailed, 502)",
