@@ -12,9 +12,11 @@ no actor of the session waits for the reader. While writes are pending, a reader
 from collections import deque
 from collections.abc import Callable
 
+from actors.core.data.jsonio import INT_MAX
 from actors.core.log.events import Closed, LogEvent
 from actors.core.session.open_asks import AskStart
 from actors.core.session.publishing import Publisher
+from actors.core.settings.values import show_value
 from actors.core.stream_events.events import ResyncEvent, SessionEvent
 from actors.errors import ActorsError, ActorStopped, ShuttingDown, UnknownSeq
 from actors.journal.commands import JournalCommand, ReadLog
@@ -107,9 +109,9 @@ class SessionEvents:
         The subscription comes first, so that no event is missed. If the storage loses events in between, both steps are
         repeated.
         """
-        if type(self._after) is not int or self._after < 0:
+        if type(self._after) is not int or not 0 <= self._after <= INT_MAX:
             raise UnknownSeq(
-                f"after= must be the number of an event, or 0 for all events, not {self._after!r}"
+                f"after= must be the number of an event, or 0 for all events, not {show_value(self._after):.80}"
             )
         while True:
             following = self._readers.subscribe(self._session)

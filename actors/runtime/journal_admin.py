@@ -48,6 +48,7 @@ from actors.runtime.validation import (
     check_limit,
     check_types,
     checked_session_id,
+    checked_tenant_filter,
     seconds_since_1970,
 )
 
@@ -116,7 +117,8 @@ class JournalAdmin:
             JournalError: The journal cannot be read.
         """
         host = self._host()
-        check_types(tenant=tenant, state=state, after=after)
+        tenant = checked_tenant_filter(tenant)
+        check_types(state=state, after=after)
         check_limit(limit)
         which = SessionFilter(tenant, state, checked_title(title), checked_metadata(metadata))
         return await host.journal.ask(ListSessions("", which, limit, after))
@@ -272,7 +274,8 @@ class JournalAdmin:
             raise ConfigError(
                 "delete() needs ids, tenant= or older_than=; without a condition, it would delete all sessions"
             )
-        check_types(tenant=tenant, older_than=older_than, dry_run=dry_run)
+        tenant = checked_tenant_filter(tenant)
+        check_types(older_than=older_than, dry_run=dry_run)
         names = [checked_session_id(each) for each in ids]
         before = await self._cutoff_time(older_than)
         if dry_run:

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from msgspec import Struct
 
+from actors.core.data.jsonio import sanitise
 from actors.core.history.compaction import Compaction
 from actors.core.settings.labels import Metadata, Scalar, checked_metadata, checked_title
 from actors.core.settings.spending import Budget, checked_budget, checked_tenant
+from actors.core.settings.values import is_number
 from actors.core.turn.guards import Repeats
 from actors.errors import ConfigError
 from actors.journal.storage.directory import State
@@ -58,7 +60,12 @@ def _is_integer(value: object) -> bool:
 
 def _is_page(value: Any) -> bool:  # Any: callers may pass any value
     page: tuple[object, ...] = value
-    return isinstance(value, tuple) and len(page) == 2 and _is_number(page[0]) and isinstance(page[1], str)
+    return isinstance(value, tuple) and len(page) == 2 and is_number(page[0]) and _is_storable_string(page[1])
+
+
+def _is_storable_string(value: object) -> bool:
+    """Return True for a string that every storage accepts: valid Unicode without NUL."""
+    return isinstance(value, str) and "\0" not in value and sanitise(value) == value
 
 
 def _is_number(value: object) -> bool:
@@ -147,10 +154,26 @@ def check_limit(limit: object) -> None:
 
 
 def checked_session_id(value: object) -> str:
-    """Check that a session id is a string, and return it. Raises `ConfigError` otherwise."""
+    """Return the id of a session that a caller looks up. The session may not exist.
+
+    Raises:
+        ConfigError: The id is not a string, or is a string that a storage does not accept.
+    """
     if not isinstance(value, str):
         raise ConfigError(f"A session id must be a string, not {type(value).__name__}")
+    if not _is_storable_string(value):
+        raise ConfigError(f"Session id {value[:80]!r} is invalid; use 1 to 64 letters, digits, '_' or '-'")
     return value
+
+
+def checked_tenant_filter(tenant: str | None) -> str | None:
+    """Return the tenant whose sessions a caller looks up, or None for the sessions of all tenants.
+
+    Raises:
+        ConfigError: `tenant` is not a string, or not the name of a tenant.
+    """
+    check_types(tenant=tenant)
+    return None if tenant is None else checked_tenant(tenant)
 
 
 def seconds_since_1970(time: datetime | None) -> float | None:

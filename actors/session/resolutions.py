@@ -145,7 +145,8 @@ def build_host_call(
         raise SessionError(
             f"arguments of call_tool() must be a mapping of names to values, not {type(given).__name__}"
         )
-    tool = tools.get(name)
+    asked: object = name  # callers may pass any value
+    tool = tools.get(asked) if isinstance(asked, str) else None
     if tool is None or tool.is_external:
         why = "the tool is external" if tool else f"the session's tools are {', '.join(tools) or 'none'}"
         raise SessionError(f"Session {session!r} cannot run tool {str(name)[:80]!r}: {why}")

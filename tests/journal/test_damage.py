@@ -173,6 +173,15 @@ def test_a_flipped_bit_in_the_last_records_never_yields_wrong_data(
     assert refused > (end - begin) * 0.8
 
 
+def test_a_name_that_cannot_be_encoded_is_not_reported_as_damage(tmp_path: Path) -> None:
+    storage = SqliteStorage(tmp_path / "sessions.db")
+    begin(storage, "one")
+    for ask in (storage.find, storage.read, storage.claim, storage.delete):
+        with pytest.raises(UnicodeEncodeError):
+            ask("\ud800")
+    storage.close()
+
+
 def test_errors_about_damage_contain_no_journal_content(tmp_path: Path) -> None:
     secret, change = "the user's private text", "UPDATE session SET target = CAST(? AS TEXT)"
     storage = SqliteStorage(damaged_journal(tmp_path / "sessions.db", change, b"\xff" + secret.encode()))

@@ -20,6 +20,7 @@ from actors.errors import (
     SessionError,
     ToolDefinitionError,
     TranscriptError,
+    UnknownSeq,
 )
 from actors.events import ApprovalDecision
 from actors.journal.storage import Storage
@@ -262,6 +263,23 @@ def _invalid_calls(runtime: Any) -> dict[str, Callable[[], Any]]:  # Any: an inv
         "A session id must be a string, not bytes": lambda: runtime.journal.delete(b"one"),
         "A session id must be a string, not list": lambda: runtime.resume([]),
         "A session id must be a string, not dict": lambda: runtime.session({}),
+        r"Session id '\ud800' is invalid": lambda: runtime.journal.get("\ud800"),
+        r"Session id '\udc80' is invalid": lambda: runtime.journal.export("\udc80"),
+        r"Session id 'a\ud800' is invalid": lambda: runtime.journal.fork("a\ud800"),
+        r"Session id 'a\x00' is invalid": lambda: runtime.journal.get("a\0"),
+        r"Session id 'a\x00b' is invalid": lambda: delete("a\0b"),
+        r"tenant= must be a string of at most 64 printable characters, not '\ud800'": lambda: delete(
+            tenant="\ud800"
+        ),
+        r"tenant= must be a string of at most 64 printable characters, not 'a\x00'": lambda: (
+            runtime.journal.list(tenant="a\0")
+        ),
+        "after= takes a StoredSession.page, or None, not tuple": lambda: runtime.journal.list(
+            after=(1.0, "\ud800")
+        ),
+        "The file is not UTF-8: surrogates not allowed at byte 1": lambda: runtime.journal.import_session(
+            "{\ud800"
+        ),
         "messages= takes a list of Message objects, not int": lambda: runtime.open("a", messages=3),
         "metadata['n'] must be a string of at most 512 characters, a bool, a finite float or a 64-bit int, but the "
         "number is out of range": lambda: runtime.open("a", metadata={"n": 2**64}),
@@ -300,8 +318,24 @@ async def test_invalid_arguments_of_journal_methods_are_rejected(
             with pytest.raises((ConfigError, TranscriptError)) as refused:
                 await ask()
             assert str(refused.value).startswith(says)
+            assert runtime.stats().is_ready
         assert await session.history() == before
         assert [each.id for each in await runtime.journal.list()] == ["one"]
+
+
+@pytest.mark.parametrize("name", [3, [], {}, "\ud800"])
+async def test_call_tool_takes_the_name_of_a_tool(name: Any) -> None:  # Any: as above
+    async with scripted("openai_chat", tools=[pay]) as (_, _, session):
+        with pytest.raises(SessionError, match=r"cannot run tool .*: the session's tools are pay"):
+            await session.call_tool(name)
+
+
+@pytest.mark.parametrize("after", [-1, 10**20, 10**5000, "1", None, True, 1.0], ids=range(7))
+async def test_events_take_the_number_of_an_event(after: Any, tmp_path: Path) -> None:  # Any: as above
+    async with runtime_with(a=openai(), storage=SqliteStorage(tmp_path / "sessions.db")) as runtime:
+        session = await runtime.open("a")
+        with pytest.raises(UnknownSeq, match="after= must be the number of an event"):
+            await anext(session.events(after))
 
 
 @pytest.mark.parametrize("given", ["euros", 5, [("euros", 5)]])

@@ -191,8 +191,11 @@ def _decode_file(content: bytes | str) -> str:
     if not isinstance(content, str | bytes | bytearray):
         raise TranscriptError(f"An exported session must be bytes or a string, not {type(content).__name__}")
     try:
-        return content if isinstance(content, str) else content.decode()
-    except UnicodeDecodeError as error:
+        if isinstance(content, bytes | bytearray):
+            return content.decode()
+        content.encode()  # fails if the string contains lone surrogates
+        return content
+    except (UnicodeDecodeError, UnicodeEncodeError) as error:
         raise TranscriptError(f"The file is not UTF-8: {error.reason} at byte {error.start}") from None
 
 

@@ -28,6 +28,27 @@ _LOG = "tests/journal/test_write_ahead_log.py"
 
 MUTATIONS = (
     Mutation(
+        "sqlite: a name that cannot be encoded counts as damage",
+        "actors/journal/storage/sqlite/faults.py:translate_errors",
+        "UnicodeDecodeError",
+        "UnicodeError",
+        ("tests/journal/test_damage.py::test_a_name_that_cannot_be_encoded_is_not_reported_as_damage",),
+    ),
+    Mutation(
+        "journal: a caller may look up an id that no storage accepts",
+        "actors/runtime/validation.py:checked_session_id",
+        "not _is_storable_string(value)",
+        "False",
+        ("tests/runtime/test_misuse.py::test_invalid_arguments_of_journal_methods_are_rejected",),
+    ),
+    Mutation(
+        "journal: a caller may look up a tenant that no storage accepts",
+        "actors/runtime/validation.py:checked_tenant_filter",
+        "None if tenant is None else checked_tenant(tenant)",
+        "tenant",
+        ("tests/runtime/test_misuse.py::test_invalid_arguments_of_journal_methods_are_rejected",),
+    ),
+    Mutation(
         "storage: a read-only copy is checked only if an index can be created beside it",
         f"{CHECK}:JournalFile._address",
         "f\"{self._path.as_uri()}?{('immutable=1' if is_fixed else 'mode=ro')}\"",

@@ -60,7 +60,7 @@ def translate_errors(path: str) -> Generator[None]:
                 "or see `actors sessions fsck`"
             ) from error
         raise JournalDamaged(f"{path}: {error}; restore a copy, or see `actors sessions fsck`") from error
-    except UnicodeError as error:  # SQLite's error message contains a corrupt name, which cannot be decoded
+    except UnicodeDecodeError as error:  # SQLite's error message contains a corrupt name
         raise JournalDamaged(
             f"{path}: its schema is corrupt; restore a copy, or see `actors sessions fsck`"
         ) from error
