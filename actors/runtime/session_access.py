@@ -215,7 +215,7 @@ class SessionAccess(SessionMovement):
             return await opener.open(id, new, config)
         if id is None:
             raise ConfigError("resume=True needs id=, the id of the session to open or resume")
-        return await opener.open_or_resume(id, new, config)
+        return await opener.open_or_resume(checked_session_id(id), new, config)
 
     @opens_session
     async def resume(

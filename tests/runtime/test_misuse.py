@@ -192,6 +192,7 @@ async def test_a_tools_argument_that_is_not_a_list_of_tools_is_rejected(
     ("options", "says"),
     [
         ({"id": 3}, "Session id '3' is invalid"),
+        ({"id": [], "resume": True}, "A session id must be a string, not list"),
         ({"tenant": None}, "tenant= must be a string of at most 64 printable characters, not 'None'"),
         ({"approve": True}, "approve= must be a function that takes a tool call, not True"),
         ({"budget": {"rounds": 3}}, "budget= must be a Budget, not dict"),
@@ -201,7 +202,7 @@ async def test_a_tools_argument_that_is_not_a_list_of_tools_is_rejected(
             "budget= has rounds=an integer of 65 bits, but rounds must be at most",
         ),
     ],
-    ids=["id", "tenant", "approve", "budget", "tokens", "rounds"],
+    ids=["id", "resume", "tenant", "approve", "budget", "tokens", "rounds"],
 )
 async def test_invalid_options_of_open_raise_config_errors(options: Any, says: str) -> None:  # Any: as above
     async with runtime_with(a=openai()) as runtime:

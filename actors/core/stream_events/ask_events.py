@@ -157,7 +157,8 @@ class AskResult(Struct, Generic[Value], frozen=True):
         attempts: Every turn of the ask and every retried request, in order.
         rounds: The number of rounds in all turns.
         usage: The tokens of all rounds together.
-        error: One line that explains why the ask is not complete; empty for a complete ask.
+        error: One line that explains why the ask is not complete. For a complete ask, it is empty, unless the calls of
+            the model's last message did not run because the limit of rounds was reached.
         finish_reason: The provider's finish reason; None if the last round has no answer.
         incomplete: The reason why the last answer is incomplete although the ask is `complete`: `length` (a token limit
             or a full context window), `filter` (a filter or a refusal), `paused` (the model would continue on request),
