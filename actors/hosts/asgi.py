@@ -270,8 +270,12 @@ def error_response(error: ActorsError) -> ErrorResponse:
     true, the client can repeat the request with a new key. The status of `RequestLost` is 502 too, because a repetition
     may end further hosts.
     """
+    return _response(error, rejection_of(error))
+
+
+def _response(error: ActorsError, rejection: Rejection | None) -> ErrorResponse:
     headers = dict[str, str]()
-    if (rejection := rejection_of(error)) is not None:
+    if rejection is not None:
         headers[REJECTION.decode()] = rejection.kind
         if rejection.owner.isascii() and rejection.owner.isprintable():
             headers[OWNER.decode()] = rejection.owner
@@ -331,23 +335,23 @@ class MarkedResponse(TrackedResponse):
         await super().send(message)
 
 
-def error_messages(error: ActorsError, *, is_final: bool) -> Sequence[ASGIMessage]:
-    """Return the ASGI messages of a response for an error.
-
-    Args:
-        error: The error.
-        is_final: True if the client receives the response, False if another router does. A response to a client
-            contains no address of a host.
-    """
+def error_messages(error: ActorsError) -> Sequence[ASGIMessage]:
+    """Return the ASGI messages of a client's response for an error. They contain no address of a host."""
     response = error_response(error)
-    status = 503 if is_final and response.status == MISDIRECTED else response.status
-    own = {REJECTION.decode(), OWNER.decode()} if is_final else set[str]()
-    headers = {**response.headers, **({"retry-after": RETRY_AFTER} if status == 503 else {})}
-    raw = [(name.encode(), value.encode("latin-1")) for name, value in headers.items() if name not in own]
-    text = str(error)
-    if is_final and status == 503:
-        text = SESSION_ENDED if isinstance(error, SessionClosed) else NO_HOST
-    return json_messages(status, {"error": text}, raw)
+    if response.status not in (MISDIRECTED, 503):  # so it is no rejection
+        return json_messages(response.status, {"error": str(error)}, _raw(response.headers))
+    text = SESSION_ENDED if isinstance(error, SessionClosed) else NO_HOST
+    return json_messages(503, {"error": text}, [(b"retry-after", RETRY_AFTER.encode())])
+
+
+def rejection_messages(rejection: Rejection) -> Sequence[ASGIMessage]:
+    """Return the ASGI messages of a rejection, for the router that has forwarded the request."""
+    response = _response(rejection.error, rejection)
+    return json_messages(response.status, {"error": str(rejection.error)}, _raw(response.headers))
+
+
+def _raw(headers: Mapping[str, str]) -> RawHeaders:
+    return [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
 
 
 def json_messages(status: int, value: object, headers: RawHeaders) -> Sequence[ASGIMessage]:

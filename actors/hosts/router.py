@@ -30,6 +30,7 @@ from actors.hosts.asgi import (
     is_forwarded,
     json_messages,
     read_request,
+    rejection_messages,
     run_while_connected,
 )
 from actors.hosts.attempts import Forwarder, run_app
@@ -115,7 +116,7 @@ class SessionRouter:
         except anyio.get_cancelled_exc_class():
             if self._is_leaving() and not response.is_started:
                 with anyio.CancelScope(shield=True):
-                    await _send_all(response.send, error_messages(_left_error(), is_final=True))
+                    await _send_all(response.send, error_messages(_left_error()))
             raise
 
     async def _answer_forwarded(
@@ -132,7 +133,7 @@ class SessionRouter:
                     await _send_all(response.send, json_messages(500, {"error": "Internal Server Error"}, []))
                 raise
             if rejection is not None:
-                await _send_all(response.send, error_messages(rejection.error, is_final=False))
+                await _send_all(response.send, rejection_messages(rejection))
 
     async def _read_request(
         self, session: str, scope: Scope, receive: Receive, send: Send
@@ -266,7 +267,7 @@ class _RequestRouter:
                 address = await search.next_address()
             except ActorsError as error:
                 _log_given_up(session, error)
-                await _send_all(send, error_messages(error, is_final=True))
+                await _send_all(send, error_messages(error))
                 return
             rejection = await self._answer_at(address, request, receive, send)
             if rejection is None:

@@ -48,6 +48,7 @@ from actors.hosts.asgi import (
     error_messages,
     read_request,
     rejection_in,
+    rejection_messages,
 )
 from actors.hosts.attempts import HELD, ensure_answered, run_app
 from actors.hosts.routing import Rejection, rejection_of
@@ -302,6 +303,27 @@ async def test_an_error_of_the_application_is_marked_as_the_answer_of_the_router
     assert (b"actors-host", b"1") in client.messages[0]["headers"]
 
 
+@pytest.mark.parametrize("answers", [False, True])
+@pytest.mark.parametrize("name", ERRORS)
+async def test_the_rejection_of_a_forwarded_request_reaches_its_router(name: str, answers: bool) -> None:
+    """The application raises the error, or answers it, as an error handler does."""
+    error, kind, _ = ERRORS[name]
+
+    async def app(_: Scope, receive: Receive, send: Send) -> None:
+        if not answers:
+            raise error
+        response = error_response(error)
+        headers = [(name.encode(), value.encode()) for name, value in response.headers.items()]
+        await send({"type": "http.response.start", "status": response.status, "headers": headers})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    router, client = SessionRouter(app, lambda scope: "one"), Client({"type": "http.request"})
+    await router(scope(headers=[(b"actors-forwards", b"1")]), client.receive, client.send)
+    rejection = rejection_in(client.messages[0]["headers"], "one", "")
+    assert rejection is not None
+    assert (rejection.kind, rejection.owner) == (kind, OWNER if kind == "leased" else "")
+
+
 async def test_a_host_that_has_left_rejects_forwarded_requests() -> None:
     async def app(_: Scope, receive: Receive, send: Send) -> None:
         await runtime.open("openai:gpt-5.2", resume=True, id="one")
@@ -385,16 +407,16 @@ def test_a_failed_ask_is_not_to_be_repeated_with_its_key(can_retry: bool) -> Non
 
 async def test_the_final_answer_names_no_other_host_and_may_be_repeated_later() -> None:
     error = SessionLeased(f"Session 'one' belongs to the host at {OWNER}", address=OWNER)
-    begin, body = error_messages(error, is_final=True)
+    begin, body = error_messages(error)
     assert begin["status"] == 503
     headers = dict(begin["headers"])
     assert headers[b"retry-after"] == b"1"
     assert not {b"actors-owner", b"actors-rejection"} & {*headers}
     assert OWNER not in body["body"].decode()
     assert "repeat it, with its Idempotency-Key" in json.loads(body["body"])["error"]
-    _, body = error_messages(SessionClosed(f"Session 'one' has ended at {OWNER}"), is_final=True)
+    _, body = error_messages(SessionClosed(f"Session 'one' has ended at {OWNER}"))
     assert json.loads(body["body"]) == {"error": "The session ended during the request"}
-    begin, _ = error_messages(error, is_final=False)
+    begin, _ = rejection_messages(Rejection("leased", error, OWNER))
     found = rejection_in(begin["headers"], "one", "http://a")
     assert found is not None
     assert (begin["status"], found.kind, found.owner) == (421, "leased", OWNER)

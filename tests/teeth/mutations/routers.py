@@ -438,8 +438,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "host router: a client learns the addresses of the hosts",
         "actors/hosts/asgi.py:error_messages",
-        "name not in own",
-        "True",
+        "[(b'retry-after', RETRY_AFTER.encode())]",
+        "_raw({**response.headers, 'retry-after': RETRY_AFTER})",
         (f"{REJECTIONS}::test_the_final_answer_names_no_other_host_and_may_be_repeated_later",),
     ),
     Mutation(
@@ -597,6 +597,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         "[value for name, value in self.headers if name == CLIENTS]",
         "list[bytes]()",
         (f"{ROUTED}::test_a_forwarded_request_has_the_key_and_the_address_of_the_client",),
+    ),
+    Mutation(
+        "host router: a forwarded request is refused without a rejection",
+        f"{ROUTER}:SessionRouter._answer_forwarded",
+        "rejection_messages(rejection)",
+        "error_messages(rejection.error)",
+        (f"{REJECTIONS}::test_the_rejection_of_a_forwarded_request_reaches_its_router",),
     ),
     Mutation(
         "host router: the final answer contains the address of a host",
