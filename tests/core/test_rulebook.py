@@ -1,14 +1,19 @@
 """Check that the generated reference pages match their data."""
 
+import json
+import re
 import runpy
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import pytest
 
 from actors.core.dialects.profiles import PROFILES
+from actors.core.models.facts import ModelFacts
 from actors.core.models.table import ROWS
 from actors.core.rulebook import FAULTS, PREFIXES, RULES
+from actors.events import SCHEMA
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -44,11 +49,22 @@ def test_the_page_of_the_settings_is_up_to_date() -> None:
     assert page == generator["page"](), "run python .ci/settings.py"
 
 
-def test_the_page_of_the_models_has_every_row_of_the_table() -> None:
+def test_the_page_of_the_models_has_every_field_and_every_row_of_the_table() -> None:
     generator = runpy.run_path(str(ROOT / ".ci" / "models.py"))
     page = (ROOT / "docs" / "reference" / "models.md").read_text(encoding="utf-8")
     assert page == generator["page"](), "run python .ci/models.py"
+    fields = re.findall(r"^\| `(\w+)` \| .+ \| .+ \|$", page.partition("## Rows")[0], re.MULTILINE)
+    assert fields == [*ModelFacts.__struct_fields__]
     assert all(f"`{row.sample[0]}`" in page for row in ROWS)
+
+
+def test_the_page_of_the_events_and_their_schema_are_up_to_date_and_its_examples_are_valid() -> None:
+    generator = runpy.run_path(str(ROOT / ".ci" / "events.py"))
+    pages: dict[Path, str] = generator["pages"]()
+    assert {path: path.read_text(encoding="utf-8") for path in pages} == pages, "run python .ci/events.py"
+    examples = [line for line in "".join(pages.values()).splitlines() if line.startswith('{"v"')]
+    assert examples
+    assert all(jsonschema_rs.is_valid(SCHEMA, json.loads(example)) for example in examples)
 
 
 def test_each_rule_that_the_checker_enforces_has_a_fault_class_that_can_be_raised() -> None:

@@ -623,6 +623,22 @@ def test_sync_run_asks_one_question_and_leaves_nothing_behind() -> None:
             sync.run("nobody:nothing", "Who am I?", environ=environ)
 
 
+@pytest.mark.parametrize(
+    ("owner", "blocking", "names"),
+    [
+        (actors.Runtime, sync.BlockingRuntime, ("open", "resume", "claim")),
+        (actors.Session, sync.BlockingSession, ("switch", "cancel", "close")),
+    ],
+)
+def test_a_blocking_method_has_the_summary_of_its_async_method_and_refers_to_it(
+    owner: type, blocking: type, names: tuple[str, ...]
+) -> None:
+    for name in names:
+        summary, _, reference = getattr(blocking, name).__doc__.partition("\n\n")
+        assert summary == getattr(owner, name).__doc__.partition("\n")[0]
+        assert f"`actors.{owner.__name__}.{name}`" in reference
+
+
 def test_sync_run_passes_every_parameter_to_the_async_run(monkeypatch: pytest.MonkeyPatch) -> None:
     parameters = signature(actors.run).parameters
     assert signature(sync.run).parameters == parameters
