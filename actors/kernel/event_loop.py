@@ -85,6 +85,66 @@ class TrioWaiter:
         return trio.lowlevel.Abort.SUCCEEDED
 
 
+class TrioTurns:
+    """Calls functions at trio's next turn, in order, in a system task that is parked between the turns.
+
+    trio's own `run_sync_soon`, here `soon`, works in every thread, because it wakes the loop through a socket. With it,
+    a call takes twice as long. It remains for the end of the run, when trio starts no more system tasks.
+    """
+
+    __slots__ = ("_due", "_ends", "_is_running", "_parked", "_soon")
+
+    def __init__(self, soon: Callable[[Callable[[], None]], object]) -> None:
+        self._soon = soon
+        self._due: list[Callable[[], None]] = []
+        self._parked: trio.lowlevel.Task | None = None
+        self._is_running = self._ends = False
+
+    def call_next(self, work: Callable[[], None]) -> None:
+        """Call `work` at the next turn. It must not raise."""
+        self._due.append(work)
+        self._ends = False
+        if self._is_running:
+            self._wake()
+            return
+        try:
+            sys.modules["trio"].lowlevel.spawn_system_task(self._run, name="turns", context=Context())
+            self._is_running = True
+        except RuntimeError:  # trio's run is ending
+            self._soon(self._call_due)
+
+    def rest(self) -> None:
+        """End the task when no work is due. `call_next` starts another task."""
+        self._ends = True
+        self._wake()
+
+    def _wake(self) -> None:
+        task, self._parked = self._parked, None
+        if task is not None:
+            sys.modules["trio"].lowlevel.reschedule(task)
+
+    async def _run(self) -> None:
+        lowlevel = sys.modules["trio"].lowlevel
+        while self._due or not self._ends:
+            if not self._due:
+                self._parked = lowlevel.current_task()
+                await lowlevel.wait_task_rescheduled(self._abort)
+            self._call_due()
+            if self._due:  # added by this work, so it is due one turn later
+                await lowlevel.cancel_shielded_checkpoint()
+        self._is_running = False
+
+    def _call_due(self) -> None:
+        due, self._due = self._due, []
+        for work in due:
+            work()
+
+    def _abort(self, _raise_cancel: object) -> "trio.lowlevel.Abort":
+        self._parked, self._is_running = None, False  # later work needs another task
+        abort: trio.lowlevel.Abort = sys.modules["trio"].lowlevel.Abort.SUCCEEDED
+        return abort
+
+
 def wake(waiter: Waiter | None, value: object = None) -> None:
     """Wake the task that awaits `waiter`. This has no effect if `waiter` is None or done."""
     if waiter is not None and not waiter.done():
@@ -100,6 +160,7 @@ class EventLoop(Struct, frozen=True):
         now: Returns the time of the loop's clock in seconds, as `anyio.current_time` does. May be called in any thread.
         task: Returns the running task.
         next: Calls a function at the loop's next turn.
+        rest: Ends the task that `next` needs on trio, once no function is due. A system that ends calls it.
         soon: Like `next`, but may be called from any thread and from a finalizer. Costs more than `next`.
         spawn: Starts a native task with a coroutine that must not raise. The task is not awaited, and is
             garbage-collected unless the caller keeps a reference to it.
@@ -113,6 +174,7 @@ class EventLoop(Struct, frozen=True):
     now: Callable[[], float]
     task: Callable[[], object]
     next: Callable[[Callable[[], None]], object]
+    rest: Callable[[], None]
     soon: Callable[[Callable[[], None]], object]
     spawn: Callable[[Coroutine[Any, Any, None], str, Context], object]  # Any: seen by the event loop only
     uncancel: Callable[[], None]
@@ -188,6 +250,7 @@ def _asyncio_interface(loop: "asyncio.AbstractEventLoop") -> EventLoop:
         now=loop.time,
         task=asyncio.current_task,
         next=loop.call_soon,
+        rest=lambda: None,
         soon=loop.call_soon_threadsafe,
         # without the loop's task factory, which may start tasks eagerly
         spawn=lambda coroutine, name, context: asyncio.Task(coroutine, name=name, context=context),
@@ -207,12 +270,14 @@ def _uncancel() -> None:
 def _trio_interface(token: "trio.lowlevel.TrioToken") -> EventLoop:
     import trio
 
+    turns = TrioTurns(token.run_sync_soon)
     return EventLoop(
         waiter=TrioWaiter,
         scope=trio.CancelScope,
         now=trio.lowlevel.current_clock().current_time,
         task=trio.lowlevel.current_task,
-        next=partial(_call_at_next_turn, Context(), token.run_sync_soon),
+        next=turns.call_next,
+        rest=turns.rest,
         soon=token.run_sync_soon,
         spawn=lambda coroutine, name, context: trio.lowlevel.spawn_system_task(
             lambda: coroutine, name=name, context=context
@@ -221,24 +286,6 @@ def _trio_interface(token: "trio.lowlevel.TrioToken") -> EventLoop:
         cancelled=trio.Cancelled,
         protect=trio.lowlevel.enable_ki_protection,
     )
-
-
-def _call_at_next_turn(
-    variables: Context, soon: Callable[[Callable[[], None]], object], work: Callable[[], None]
-) -> None:
-    """Call `work` at trio's next turn, in a system task with these context variables.
-
-    trio's own `run_sync_soon`, here `soon`, works in every thread, because it wakes the loop through a socket. Its four
-    system calls take twice as long as the task.
-    """
-    try:
-        sys.modules["trio"].lowlevel.spawn_system_task(_call, work, name="next turn", context=variables)
-    except RuntimeError:  # trio's run is ending, and starts no more system tasks
-        soon(work)
-
-
-async def _call(work: Callable[[], None]) -> None:
-    work()
 
 
 def reset_after_fork(reset: Callable[[], None]) -> None:

@@ -183,6 +183,7 @@ class SystemHost:
             is_empty = False
             with anyio.CancelScope(shield=True):
                 is_empty = await self._end_everything(self)
+            self._loop.rest()
             if not is_empty:
                 # let the caller continue; on trio, exiting the context waits for the remaining foreign code
                 self._on_end(None)
