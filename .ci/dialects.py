@@ -18,8 +18,8 @@ from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings, ToolSpec
 from actors.config.providers import PROVIDERS, Provider
 from actors.core.data.jsonio import Json, quote
+from actors.core.data.persistent import Segments
 from actors.core.data.record import replace
-from actors.core.data.segments import Segments
 from actors.core.dialects.dialect import ChatDialect, Dialect, ResponsesDialect
 from actors.core.dialects.profiles import PROFILES
 from actors.core.history.history import History

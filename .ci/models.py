@@ -12,8 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from actors.core.models.facts import ModelFacts
-from actors.core.models.row import ModelRow
+from actors.core.models.facts import ModelFacts, ModelRow
 from actors.core.models.table import ROWS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "models.md"

@@ -54,8 +54,7 @@ from actors.core.dialects.dialect import (
 )
 from actors.core.dialects.profiles import dialect
 from actors.core.history.history import History, from_transcript
-from actors.core.lanes.lane import Lane, Rendered, advance, empty_lane
-from actors.core.lanes.preview import Preview
+from actors.core.lanes.lane import Lane, Preview, Rendered, advance, empty_lane
 from actors.core.lanes.reproduction import RedactedRequest
 from actors.core.ledger import Ledger
 from actors.core.log.call_events import ToolCallRecord

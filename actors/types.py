@@ -8,7 +8,7 @@ Programs without type annotations do not need this module.
 """
 
 from actors.core.data.jsonio import Json, JsonObject, JsonValue, Quoted
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.core.schemas.arguments import ArgumentError
 from actors.core.stream_events.ask_events import Approvals, CallResults
 from actors.core.turn.batch import Approve, BoundArguments

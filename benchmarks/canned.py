@@ -8,7 +8,7 @@ import json
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.transport import Response, Timeouts
 
 CALLS = 5

@@ -20,7 +20,7 @@ import anyio
 
 from actors.config import Config
 from actors.config.settings import BackendLimits, BackendSettings, FileSettings, RuntimeLimits
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
 from actors.transport import HttpTransport, Response, Timeouts

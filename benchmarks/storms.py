@@ -21,7 +21,7 @@ import anyio
 
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Request
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.core.dialects.profiles import dialect
 from actors.core.values.identity import Binding
 from actors.kernel import Ref, System

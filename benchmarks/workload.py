@@ -13,7 +13,7 @@ from random import Random
 from actors.adapters.adapter import Adapter, adapter
 from actors.adapters.request import Settings
 from actors.core.data.jsonio import JsonValue, dump, quote
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.core.dialects.profiles import dialect
 from actors.core.history.history import History, extend
 from actors.core.lanes.lane import Lane, Rendered, advance, empty_lane

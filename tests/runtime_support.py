@@ -16,8 +16,8 @@ import anyio.lowlevel
 
 from actors.config import BackendLimits, BackendSettings, Config, FileSettings, PoolSettings, RuntimeLimits
 from actors.config.providers import kind_of
+from actors.core.data.persistent import Segments
 from actors.core.data.record import replace
-from actors.core.data.segments import Segments
 from actors.core.dialects.profiles import dialect
 from actors.core.history.compaction import Compaction
 from actors.core.log.call_events import ToolCallRecord

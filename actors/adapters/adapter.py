@@ -14,7 +14,7 @@ from actors.adapters.marks import add_marks, routing_keys
 from actors.adapters.request import Request, Settings
 from actors.adapters.request_head import RequestHead
 from actors.adapters.settings import fit_settings
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.narrow import for_model
 from actors.core.transcript.transcript import NO_FACTS, Encoder, TranscriptFacts

@@ -38,7 +38,7 @@ from actors.adapters.wire import Long, as_array, as_object, as_string
 from actors.core.data.jsonio import quote, sanitise
 from actors.core.data.record import replace
 from actors.core.dialects.dialect import Dialect
-from actors.core.transcript.projection import tool_name
+from actors.core.transcript.transcript import tool_name
 from actors.core.values.content import Media, Message, ProviderState
 from actors.core.values.identity import Binding, mint
 from actors.core.values.stream import ArgumentsDelta, CallDone, CallStarted, Cut, Finish, StreamEvent, Usage

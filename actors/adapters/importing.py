@@ -38,7 +38,7 @@ from actors.core.dialects.profiles import (
     dialect,
 )
 from actors.core.models.rules import Family
-from actors.core.transcript.projection import flat_name
+from actors.core.transcript.transcript import flat_name
 from actors.core.values.content import Message
 from actors.core.values.identity import Binding
 from actors.core.values.intake import NameCounter, ReportBuilder

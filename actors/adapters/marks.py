@@ -13,7 +13,7 @@ from functools import lru_cache
 from actors.adapters.request import Settings
 from actors.adapters.request_head import Wire, write_json
 from actors.core.data.jsonio import quote
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.core.dialects.dialect import Cache, Dialect
 from actors.core.transcript.transcript import TranscriptFacts
 

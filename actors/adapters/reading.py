@@ -13,7 +13,7 @@ from actors.adapters.wire import WireObject, as_plain_data
 from actors.core.data.ingest import ingest
 from actors.core.data.jsonio import Json, is_object, parse_object, quote, sanitise
 from actors.core.data.record import from_fields
-from actors.core.transcript.projection import flat_name
+from actors.core.transcript.transcript import flat_name
 from actors.core.values.content import (
     Block,
     Media,

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import fields
 
 from actors.core.data.jsonio import Json, quote
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.core.dialects.dialect import Cache
 from actors.core.settings.table import out_of_range
 from actors.core.settings.values import Mode, RequestSettings, ToolChoiceSetting

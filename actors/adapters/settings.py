@@ -5,7 +5,7 @@ Out: the settings that the dialect accepts, the wire names of tools and property
 
 A setting that the dialect does not accept is omitted and reported as a loss, so that a preview shows it. A tool whose
 name the dialect rejects gets a different name, which is used in the transcript as well
-(`actors.core.transcript.projection.tool_name`). Schemas are rewritten if necessary (`actors.adapters.schemas.host`).
+(`actors.core.transcript.transcript.tool_name`). Schemas are rewritten if necessary (`actors.adapters.schemas.host`).
 
 A parameter that the provider rejected (`Settings.omitted`) has one of these names:
 
@@ -38,7 +38,7 @@ from actors.core.models.facts import Permission
 from actors.core.schemas.property_keys import PLAIN_KEYS
 from actors.core.settings.table import REQUEST_SETTINGS, SETTINGS
 from actors.core.settings.values import Mode, ToolChoice, ToolChoiceSetting
-from actors.core.transcript.projection import flat_name, local_name, tool_name
+from actors.core.transcript.transcript import flat_name, local_name, tool_name
 from actors.core.values.identity import content_name
 from actors.errors import ConfigError
 

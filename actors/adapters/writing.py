@@ -8,7 +8,7 @@ both cases, appending to the transcript never changes earlier bytes.
 from collections.abc import Mapping
 from typing import ClassVar
 
-from actors.core.data.segments import SHARED
+from actors.core.data.persistent import SHARED
 from actors.core.dialects.dialect import Dialect
 from actors.core.models.rules import Role
 from actors.core.transcript.transcript import Writer

@@ -29,7 +29,7 @@ from actors.cli.parser import Parser
 from actors.cli.screen import ColorOption, escape_controls, screen
 from actors.config import Backend, Config, load
 from actors.config.providers import PROVIDERS
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.core.log.events import LogEvent, RequestSent
 from actors.core.policy.learned import models_entry
 from actors.core.values.identity import Binding

@@ -35,7 +35,7 @@ from actors.core.dialects.dialect import AnthropicDialect, ChatDialect, Dialect,
 from actors.core.dialects.profiles import ALIASES, PROFILES, dialect
 from actors.core.models.facts import EFFORTS, ModelFacts, Overrides, override_facts
 from actors.core.models.rules import KeywordOnlyRecord
-from actors.core.transcript.projection import mint, tool_name
+from actors.core.transcript.transcript import mint, tool_name
 from actors.core.values.identity import CallId
 from actors.errors import nearest
 

@@ -16,7 +16,7 @@ from typing import ClassVar, Self, TypeAlias
 from msgspec import Struct
 
 from actors.core.data.jsonio import Json
-from actors.core.data.persistent_map import NOTHING, PersistentMap
+from actors.core.data.persistent import NOTHING, PersistentMap
 from actors.core.data.record import ConstructorMeta, from_fields, reduce_fields, replace
 from actors.core.log.call_events import (
     CallEvent,

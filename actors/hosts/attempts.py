@@ -16,7 +16,7 @@ from functools import partial
 
 import anyio
 
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.core.stream_events.ask_events import AskResult
 from actors.errors import ConfigError, HostUnavailable, ProviderFailed, SessionClosed
 from actors.hosts.asgi import (

@@ -180,7 +180,7 @@ def request_url(binding: Binding, config: "Config") -> str:
     """Return the complete URL to which a binding's requests are sent."""
     from actors.adapters.adapter import adapter
     from actors.adapters.request import Settings
-    from actors.core.data.segments import Segments
+    from actors.core.data.persistent import Segments
 
     request = adapter(config.dialect(binding.dialect)).request(Segments(), Settings(model=binding.model))
     return binding.endpoint.rstrip("/") + request.path

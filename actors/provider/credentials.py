@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 
 __all__ = ["Credentials", "Headers", "Keys", "OutgoingRequest", "query_secrets", "with_query"]
 

@@ -20,7 +20,7 @@ from actors.adapters.adapter import Adapter
 from actors.adapters.failure import ACTIONS, BACKEND_KINDS, AnswerFault, Failure, Kind
 from actors.adapters.request import Request
 from actors.adapters.retry_after import seconds_until_quota
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.core.settings.asking import Asked
 from actors.core.stats.measures import RequestCounts
 from actors.core.stream_events.events import Sink

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, Unpack, overload
 from actors.core.data.jsonio import JsonValue
 from actors.core.history.compaction import CompactionResult
 from actors.core.history.history import History, with_ledger
-from actors.core.lanes.preview import Preview
+from actors.core.lanes.lane import Preview
 from actors.core.ledger import Ledger
 from actors.core.session.state import SessionState
 from actors.core.settings.asking import AskSettings, parse_settings

@@ -5,14 +5,14 @@ A change that is requested during an ask gets the reply `queued` immediately. `a
 and the latest configuration change after the ask has ended and before the caller gets the result. A turn that waits for
 its caller has not ended.
 
-A rewind is queued like an ask, but sends no request and begins no turn. `actors.core.history.turn_ends` finds the turns
+A rewind is queued like an ask, but sends no request and begins no turn. `actors.core.history.history` finds the turns
 to which a history can be rewound. The log and the ledger keep the removed messages and calls, so the numbers of removed
 turns and calls are not reused.
 """
 
 from typing import Any
 
-from actors.core.history.turn_ends import end_of, unreachable_reason
+from actors.core.history.history import end_of, unreachable_reason
 from actors.core.log.events import (
     Configured,
     Rewound,

@@ -19,8 +19,7 @@ from msgspec import Struct
 from actors.adapters.failure import Failure
 from actors.adapters.request import Request, Settings
 from actors.core.history.history import History
-from actors.core.lanes.lane import Rendered, results_to_seal
-from actors.core.lanes.preview import Preview
+from actors.core.lanes.lane import Preview, Rendered, results_to_seal
 from actors.core.ledger import Ledger
 from actors.core.log.events import EpochBegan, OmittedParameter, RequestSent
 from actors.core.render import attachment_names_since

@@ -23,7 +23,7 @@ from actors.config import load
 from actors.config.backend import Backend
 from actors.config.providers import PROVIDERS
 from actors.core.data.jsonio import dump, is_array
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.errors import ConfigError
 from actors.kernel.loop_thread import LoopThread
 from actors.runtime.runtime import Runtime

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.kernel.event_loop import event_loop
 from actors.kernel.tasks import Tasks
 from actors.transport.contract import ForwardedRequest, Origin, Response, Timeouts, parse_target

@@ -24,7 +24,7 @@ import anyio.abc
 import h11
 from anyio.streams.tls import TLSAttribute
 
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.kernel.event_loop import event_loop
 from actors.kernel.turnstile import turnstile
 

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.errors import ConfigError
 
 PORTS = {"http": 80, "https": 443}

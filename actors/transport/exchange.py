@@ -16,7 +16,7 @@ import anyio
 import anyio.abc
 import h11
 
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.errors import ConfigError, ProviderFailed
 from actors.transport.connection import (
     SMALL,

@@ -10,8 +10,8 @@ from actors.adapters.adapter import adapter
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.check import check
 from actors.core.data.jsonio import Json, dump, quote
+from actors.core.data.persistent import Segments
 from actors.core.data.record import replace
-from actors.core.data.segments import Segments
 from actors.core.dialects.profiles import BEDROCK
 from actors.core.models.rules import Role
 from actors.core.transcript.transcript import TranscriptFacts

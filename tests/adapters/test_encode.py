@@ -11,7 +11,7 @@ from actors import Message, Text, ToolCall, ToolResult
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings, ToolSpec
 from actors.core.data.jsonio import Json, quote
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.core.ledger import Ledger
 from actors.core.values.content import Media, ProviderState, Thinking
 from actors.core.values.identity import Binding

@@ -11,8 +11,8 @@ from actors.adapters.adapter import adapter
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.adapters.schemas.gemini import project_schema
 from actors.core.data.jsonio import Json, dump, quote
+from actors.core.data.persistent import Segments
 from actors.core.data.record import replace
-from actors.core.data.segments import Segments
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import GEMINI, GEMINI_2, VERTEX
 from actors.core.history.history import History

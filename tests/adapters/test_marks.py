@@ -10,8 +10,8 @@ from actors.adapters.adapter import adapter
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.check import check
 from actors.core.data.jsonio import Json
+from actors.core.data.persistent import PAGE, SHARED
 from actors.core.data.record import replace
-from actors.core.data.segments import PAGE, SHARED
 from actors.core.dialects.dialect import lane_key
 from actors.core.dialects.profiles import PROFILES, dialect
 from actors.core.lanes.lane import Rendered

@@ -12,7 +12,7 @@ from actors.adapters.adapter import adapter
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.adapters.schemas.rooted import flatten_root
 from actors.core.data.jsonio import Json, JsonValue, dump, parse
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.core.dialects.dialect import Dialect
 from actors.core.schemas.arguments import compile_schema
 from actors.core.values.content import Message, Text

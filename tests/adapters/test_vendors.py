@@ -13,8 +13,8 @@ from actors.adapters.failure import AnswerFault
 from actors.adapters.request import Settings, ToolSpec
 from actors.core.data.ingest import ingest
 from actors.core.data.jsonio import Json, quote
+from actors.core.data.persistent import Segments
 from actors.core.data.record import replace
-from actors.core.data.segments import Segments
 from actors.core.dialects.dialect import ChatTurns
 from actors.core.dialects.profiles import MISTRAL as MISTRAL_PROFILE
 from actors.core.dialects.profiles import OPENAI_CHAT

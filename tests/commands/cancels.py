@@ -24,7 +24,7 @@ import anyio
 import anyio.lowlevel
 
 from actors.config import BackendLimits, Config, FileSettings, RuntimeLimits
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.journal.storage import Appended, Entry
 from actors.journal.storage.memory import MemoryStorage
 from actors.runtime.handle import Session

@@ -32,7 +32,7 @@ from trio._core._run import GLOBAL_RUN_CONTEXT
 
 from actors import Compaction, Runtime, tool
 from actors.config import BackendSettings, Config, FileSettings, RuntimeLimits
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.core.stream_events.ask_events import AskResult, CompleteEvent, ErrorEvent
 from actors.errors import CompactionFailed, JournalUnavailable
 from actors.journal.storage.sqlite import SqliteStorage

@@ -19,7 +19,7 @@ from actors.config import Config
 from actors.config.providers import kind_of
 from actors.config.settings import BackendSettings, FileSettings
 from actors.core.dialects.profiles import dialect
-from actors.core.models.row import ModelRow
+from actors.core.models.facts import ModelRow
 from actors.core.models.table import ROWS
 from actors.errors import ConfigError
 from actors.testing import serve, standin, strict_server

@@ -33,7 +33,7 @@ import anyio.to_thread
 from actors import Runtime
 from actors.config import load
 from actors.core.data.jsonio import dump
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.testing import Call, OpenAIServer, Turn, serve
 from actors.tools import Tool
 from actors.transport import HttpTransport, Response, Timeouts, Transport

@@ -24,8 +24,7 @@ from actors.core.data.jsonio import Json, quote
 from actors.core.data.record import replace as with_fields
 from actors.core.dialects.dialect import Dialect, lane_key
 from actors.core.dialects.profiles import PROFILES, dialect
-from actors.core.history.history import History
-from actors.core.history.turn_ends import end_of
+from actors.core.history.history import History, end_of
 from actors.core.lanes.lane import Rendered
 from actors.core.log.call_events import Cancelled, Denied, Failed, Refused, Returned, Scheduled, Started
 from actors.core.log.codec import decode_event, encode_event

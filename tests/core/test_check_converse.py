@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from actors.core.check import check, check_fragment, finish_check, initial_state
 from actors.core.dialects.profiles import BEDROCK
-from actors.core.transcript.projection import Projection
-from actors.core.transcript.transcript import RenderState
+from actors.core.transcript.transcript import Projection, RenderState
 from actors.core.values.content import Media, Message, Text, ToolCall
 from actors.transcripts import dialect
 from tests.core.recorded import record_walk

@@ -381,7 +381,7 @@ def test_the_request_checker_reports_faults_of_any_bytes_without_an_exception(
 def test_the_request_checker_imports_the_rulebook_but_no_renderer() -> None:
     modules = (
         *("check", "models", "rulebook"),
-        *("data.jsonio", "data.persistent_map", "data.record", "dialects.dialect", "dialects.narrow"),
+        *("data.jsonio", "data.persistent", "data.record", "dialects.dialect", "dialects.narrow"),
     )
     allowed = tuple(f"actors.core.{name}." for name in modules)
     for file in Path(actors.core.check.__file__).parent.glob("*.py"):

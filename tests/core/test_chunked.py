@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.core.data.chunked import (
+from actors.core.data.persistent import (
     BLOCK,
     EMPTY,
     ChunkedVector,

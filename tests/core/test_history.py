@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.core.data.persistent_map import NOTHING, PersistentMap
+from actors.core.data.persistent import NOTHING, PersistentMap
 from actors.core.history.history import History, replace_messages
 from actors.core.ledger import Ledger
 from actors.core.log.call_events import Scheduled

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from actors.adapters.adapter import adapter
 from actors.core.data.jsonio import Json
-from actors.core.data.slices import run_slices
-from actors.core.lanes.lane import Rendered, empty_lane, replay_in_slices
+from actors.core.lanes.lane import Rendered, empty_lane, replay_in_slices, run_slices
 from actors.core.render import RenderTarget
 from actors.core.values.content import Block, Media, Message, Text, ToolCall, ToolResult
 from actors.errors import MediaError

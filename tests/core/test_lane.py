@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.core.data.jsonio import quote
+from actors.core.data.persistent import SHARED
 from actors.core.data.record import replace
-from actors.core.data.segments import SHARED
 from actors.core.history.history import History, replace_messages
 from actors.core.lanes.lane import Rendered, advance, empty_lane
 from actors.core.ledger import Ledger

@@ -17,7 +17,7 @@ from genai_prices.data_snapshot import get_snapshot
 
 from actors import AskResult, Budget, Compaction, Price, Runtime, tool
 from actors.config.providers import PROVIDERS
-from actors.core.lanes.preview import Preview
+from actors.core.lanes.lane import Preview
 from actors.errors import ConfigError
 from actors.provider import pricing
 from actors.provider.pricing import DAY, UNLISTED, find_listing

@@ -10,8 +10,7 @@ from actors.core.data.jsonio import quote
 from actors.core.data.record import replace
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import ANTHROPIC, OPENAI_CHAT, PROFILES
-from actors.core.transcript.projection import Projection, mint, tool_name
-from actors.core.transcript.transcript import RenderState
+from actors.core.transcript.transcript import Projection, RenderState, mint, tool_name
 from actors.core.values.content import ProviderState, ToolCall
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.identity import mint as canonical

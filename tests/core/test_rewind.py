@@ -5,8 +5,14 @@ import pytest
 from actors.core.data.jsonio import quote
 from actors.core.data.record import replace
 from actors.core.history.compaction import summary_scope
-from actors.core.history.history import is_removed, with_ledger
-from actors.core.history.turn_ends import add_range, contains_call, end_of, unreachable_reason
+from actors.core.history.history import (
+    add_range,
+    contains_call,
+    end_of,
+    is_removed,
+    unreachable_reason,
+    with_ledger,
+)
 from actors.core.log.call_events import Cancelled, Returned, Scheduled
 from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import (

@@ -3,7 +3,7 @@
 from itertools import pairwise
 from random import Random
 
-from actors.core.data.segments import PAGE, PIECE, SHARED, Segments
+from actors.core.data.persistent import PAGE, PIECE, SHARED, Segments
 
 
 def literal(number: int) -> bytes:

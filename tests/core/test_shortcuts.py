@@ -18,7 +18,7 @@ from actors.core.log.call_events import Cancelled, Failed, Returned, Scheduled, 
 from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import AskStarted, Opened, RequestSent, TurnStarted
 from actors.core.session.state import SessionState
-from actors.core.transcript.projection import mint
+from actors.core.transcript.transcript import mint
 from actors.core.values.content import (
     Code,
     Media,

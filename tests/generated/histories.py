@@ -28,7 +28,7 @@ from typing import TypeAlias, TypeVar
 from actors.core.data.jsonio import Json, quote
 from actors.core.data.record import replace
 from actors.core.ledger import Ledger
-from actors.core.transcript.projection import mint as projected
+from actors.core.transcript.transcript import mint as projected
 from actors.core.values.content import (
     Block,
     Media,

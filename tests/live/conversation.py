@@ -17,7 +17,7 @@ import anyio
 from actors.config import BackendLimits, BackendSettings, Config, FileSettings
 from actors.config.dialects import custom_dialect
 from actors.config.providers import PROVIDERS, Kind
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.core.dialects.dialect import Dialect
 from actors.core.history.history import History
 from actors.runtime.handle import Session

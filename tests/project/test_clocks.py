@@ -14,7 +14,7 @@ import pytest
 
 import actors
 from actors import Runtime
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.errors import SessionLeased
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.provider.configured_credentials import Tokens

@@ -68,7 +68,7 @@ KNOW_VENDORS = (
         "core/dialects/dialect.py",
         "core/dialects/narrow.py",
         "core/dialects/profiles.py",
-        "core/transcript/projection.py",
+        "core/transcript/transcript.py",
         "core/turn/answers.py",
     ),
 )

@@ -15,7 +15,7 @@ import pytest
 from trio.testing import MockClock
 
 from actors.config import BackendLimits
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.provider.admission import Pace
 from actors.provider.attempts import Answer, BrokenAnswer, Generated, Retries
 from actors.runtime.handle import Session

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from actors import Runtime
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.errors import CredentialFailed
 from actors.provider.configured_credentials import Tokens
 from actors.provider.credentials import Keys, OutgoingRequest

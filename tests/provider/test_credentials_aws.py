@@ -17,7 +17,7 @@ from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings
 from actors.config import AwsKeys
 from actors.config.providers import aws_region
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.core.ledger import Ledger
 from actors.core.values.content import Message, Text
 from actors.core.values.identity import Binding

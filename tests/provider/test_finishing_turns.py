@@ -10,7 +10,7 @@ import pytest
 
 from actors import Runtime, tool
 from actors.config import BackendLimits, BackendSettings, Config, FileSettings
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.transport import Response, Timeouts
 from benchmarks.storms import PlainResponse
 

@@ -16,7 +16,7 @@ import pytest
 from actors import Runtime, tool
 from actors.config import load
 from actors.core.check import check
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.core.dialects.profiles import dialect
 from actors.errors import ConfigError, MissingKey
 from actors.strict.server import LoopbackServer

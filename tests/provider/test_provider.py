@@ -16,7 +16,7 @@ from actors.adapters.adapter import adapter
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.config import BackendLimits
 from actors.core.data.jsonio import dump
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.core.dialects.profiles import PROFILES, dialect
 from actors.core.history.history import History
 from actors.core.ledger import Ledger

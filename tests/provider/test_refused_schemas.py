@@ -11,7 +11,7 @@ import pytest
 from actors.adapters.refused_parameters import refused_schema
 from actors.adapters.refused_parts import name_refused_tool
 from actors.adapters.request import Request
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.core.log.events import EpochBegan, OmittedParameter, RequestSent
 from actors.strict.rules.base import Json
 from actors.strict.server import LoopbackServer

@@ -13,7 +13,7 @@ import pytest
 from trio.testing import MockClock
 
 from actors.config import BackendLimits, PoolSettings
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.provider.admission import Pace
 from actors.provider.attempts import Answer, Retries
 from actors.testing import Say, Turn

@@ -14,7 +14,7 @@ from trio.testing import MockClock
 
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Request
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.core.dialects.profiles import dialect
 from actors.core.stream_events.events import SessionEvent
 from actors.core.stream_events.round_events import TextEvent

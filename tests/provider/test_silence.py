@@ -11,7 +11,7 @@ from trio.testing import MockClock
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Request
 from actors.config import BackendLimits, PoolSettings
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.core.dialects.profiles import dialect
 from actors.kernel import System
 from actors.provider import rounds

@@ -11,7 +11,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.core.values.stream import Usage
 from actors.provider.admission import Admission, Pace, Ticket
 from actors.provider.attempts import Answer, BrokenAnswer, Retries

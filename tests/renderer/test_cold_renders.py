@@ -10,10 +10,9 @@ import anyio.lowlevel
 import pytest
 
 from actors.core.check import check_fragment
-from actors.core.data.slices import Slices
 from actors.core.history import compaction
 from actors.core.history.history import History
-from actors.core.lanes.lane import Rendered
+from actors.core.lanes.lane import Rendered, Slices
 from actors.core.render import STRIDE
 from actors.core.session import export_file
 from actors.core.session.lanes import Lanes

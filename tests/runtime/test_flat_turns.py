@@ -6,7 +6,7 @@ from types import FrameType
 import pytest
 
 from actors.core.dialects.profiles import PROFILES
-from actors.core.transcript.projection import mint
+from actors.core.transcript.transcript import mint
 from benchmarks.workload import LiveConversation
 
 SHORT, LONG = 100, 2000

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from actors.core.data.chunked import item_count, up_to
+from actors.core.data.persistent import item_count, up_to
 from actors.core.log.call_events import Started
 from actors.core.session.lanes import LogFold
 from actors.errors import JournalBehind

@@ -9,7 +9,7 @@ import pytest
 
 from actors import Runtime, tool
 from actors.config import BackendSettings, Config, FileSettings, load
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.core.log.events import RequestSent, TurnStarted
 from actors.core.values.identity import CallId
 from actors.events import ApprovalDecision

@@ -14,7 +14,7 @@ import pytest
 
 from actors import Runtime, ToolChoice, handoff
 from actors.config import Config, FileSettings, PoolSettings
-from actors.core.data.chunked import EMPTY, append
+from actors.core.data.persistent import EMPTY, append
 from actors.core.log.call_events import Returned
 from actors.core.log.events import LogEvent, TurnEnded, TurnPaused
 from actors.errors import JournalBehind, SessionError

@@ -11,8 +11,7 @@ from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings, ToolSpec
 from actors.core.data.jsonio import Json
 from actors.core.dialects.narrow import for_model
-from actors.core.models.facts import ModelFacts
-from actors.core.models.row import ModelRow
+from actors.core.models.facts import ModelFacts, ModelRow
 from actors.core.models.table import ROWS
 from actors.core.settings.values import ToolChoice
 from actors.core.values.content import Message, Text

@@ -13,7 +13,7 @@ import anyio
 import anyio.lowlevel
 import sniffio
 
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.transport import HttpTransport, Timeouts
 from tests.transport.support import Peer, Raw, descriptors, raw, read_body
 

@@ -12,7 +12,7 @@ import anyio.abc
 import anyio.lowlevel
 from anyio.streams.tls import TLSListener
 
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.transport import Response, Timeouts, Transport
 
 BODY = b'{"model": "m", "messages": [{"role": "user", "content": "Hi."}]}'

@@ -10,7 +10,7 @@ from typing import Literal
 import anyio
 import pytest
 
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.errors import ProviderFailed
 from actors.transport import HttpTransport, Timeouts
 from tests.transport.support import (

@@ -4,7 +4,7 @@ import anyio
 import h11
 import pytest
 
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.transport.connection import SLICE, SMALL, Connection
 
 pytestmark = pytest.mark.anyio

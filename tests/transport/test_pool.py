@@ -7,7 +7,7 @@ import anyio
 import anyio.abc
 import pytest
 
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.errors import ConfigError, ProviderFailed
 from actors.runtime.runtime import Runtime
 from actors.transport import HttpTransport, Timeouts

@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack
 import anyio
 import pytest
 
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.errors import ProviderFailed
 from actors.strict.server import OpenAIServer
 from actors.testing import Disconnect, InjectedFault, Say, Script, Turn, serve

@@ -42,7 +42,7 @@ from actors.adapters.wire import (
 from actors.core.data.ingest import ingest
 from actors.core.data.jsonio import JsonValue, dump, sanitise
 from actors.core.dialects.dialect import ResponsesReasoning
-from actors.core.transcript.projection import REASONING_ID, flat_name
+from actors.core.transcript.transcript import REASONING_ID, flat_name
 from actors.core.values.content import Media, MessageRole
 
 _OWN = frozenset(

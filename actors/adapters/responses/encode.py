@@ -25,8 +25,7 @@ from actors.adapters.writing import BaseWriter
 from actors.core.data.jsonio import Json, dump, parse, quote, quote_json, unquote
 from actors.core.dialects.dialect import ResponsesDialect
 from actors.core.models.rules import Role
-from actors.core.transcript.projection import local_name, tool_name
-from actors.core.transcript.transcript import Titled
+from actors.core.transcript.transcript import Titled, local_name, tool_name
 from actors.core.values.content import Media, Thinking, ToolCall
 
 MIN_TOKENS = 16

@@ -16,7 +16,7 @@ from actors.core.check.model_settings import relaxed_facts
 from actors.core.check.pictures import read_picture
 from actors.core.check.schemas import schema_faults
 from actors.core.data.jsonio import JsonValue
-from actors.core.data.persistent_map import NOTHING, PersistentMap
+from actors.core.data.persistent import NOTHING, PersistentMap
 from actors.core.dialects.dialect import Dialect
 from actors.core.models.facts import ModelFacts
 from actors.errors import Fault

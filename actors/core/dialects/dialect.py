@@ -10,8 +10,7 @@ from functools import lru_cache
 from typing import ClassVar, Literal, TypeAlias, get_args
 
 from actors.core.data.record import replace
-from actors.core.models.facts import ModelFacts
-from actors.core.models.row import Maker
+from actors.core.models.facts import Maker, ModelFacts
 from actors.core.models.rules import (
     Ids,
     KeywordOnlyRecord,

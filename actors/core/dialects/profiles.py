@@ -36,8 +36,7 @@ from actors.core.dialects.dialect import (
     ResponsesRequest,
     ResponsesTurns,
 )
-from actors.core.models.facts import CLAUDE_KEYS, ModelFacts
-from actors.core.models.row import Maker
+from actors.core.models.facts import CLAUDE_KEYS, Maker, ModelFacts
 from actors.core.models.rules import Ids
 from actors.errors import UnknownTarget, nearest
 

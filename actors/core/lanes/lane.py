@@ -2,31 +2,45 @@
 
 A lane consists of its render state, the encoded text so far, and the check state. A request renders, encodes and checks
 only the messages after the cursor, so its cost depends on the new messages. The text is stored as immutable pieces
-(`actors.core.data.segments`).
+(`Segments`). A long computation runs in slices, so that an event loop can run other tasks in between.
 
 A lane is a cache that is computed from the log: if it was dropped, it is rebuilt with the same bytes
 (`actors.core.session.state`).
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from actors.core.check import CheckState, check_fragment, finish_check, initial_state, with_canonical_ids
-from actors.core.data.segments import Segments
-from actors.core.data.slices import Slices, run_slices
+from actors.core.data.persistent import Segments
 from actors.core.dialects.dialect import Dialect
 from actors.core.history.history import History
 from actors.core.ledger import Ledger
 from actors.core.log.call_events import Reason
 from actors.core.log.events import EpochBegan
+from actors.core.policy.routing import SkippedMember
 from actors.core.render import RenderTarget, RenderWalk
 from actors.core.transcript.diagnostics import Notes, Report
 from actors.core.transcript.transcript import Encoder, RenderState, TranscriptFacts
-from actors.core.values.identity import CallId
+from actors.core.values.identity import Binding, CallId
 from actors.errors import CanonicalFault, Fault
+
+T = TypeVar("T")
+Slices: TypeAlias = Generator[None, None, T]
+
+
+def run_slices(slices: Slices[T]) -> T:
+    """Run all slices of a computation and return its result."""
+    while True:
+        try:
+            next(slices)
+        except StopIteration as end:
+            outcome: T = end.value
+            return outcome
 
 
 class Lane(Struct, frozen=True, gc=False):
@@ -213,3 +227,38 @@ def results_to_seal(rendered: Rendered, ledger: Ledger) -> tuple[tuple[CallId, R
         for call_id, reason in rendered.report.synthetic
         if (known := ledger.get(call_id)) is None or known.sealed is None
     )
+
+
+class Preview(Struct, frozen=True):
+    """The request that a target would receive now.
+
+    Args:
+        binding: The binding of the request.
+        body: The complete request body.
+        report: The decisions of the render.
+        losses: Counts of omitted content by kind (`thinking`, `media`, `code`, `native`, `empty`), and of unsupported
+            settings by name (`temperature`, `tool_choice`, `schema:NAME`, ...).
+        kept: Number of bytes of the transcript that were sent before and stay unchanged.
+        assumed: Settings that the target requires and the caller did not set, such as `max_tokens 8192`. Fillers are in
+            `report`.
+        compacts: True if an ask would first compact the history, because the history nearly fills the target's window.
+        over: The exhausted budget that would prevent the request; empty if no budget is exhausted.
+        skipped: Members of the target's pool that would be skipped, because they support none of the session's tools.
+        window: Maximum number of tokens of the request and its answer together; None if unknown.
+    """
+
+    binding: Binding
+    body: bytes
+    report: Report
+    losses: dict[str, int]
+    kept: int
+    assumed: tuple[str, ...] = ()
+    compacts: bool = False
+    over: str = ""
+    skipped: tuple[SkippedMember, ...] = ()
+    window: int | None = None
+
+    @property
+    def size(self) -> int:
+        """The size of the body in bytes."""
+        return len(self.body)

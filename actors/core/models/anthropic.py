@@ -4,8 +4,7 @@ The last row describes the newest generation, and matches every other name of th
 """
 
 from actors.core.data.record import replace
-from actors.core.models.facts import CLAUDE_KEYS, ModelFacts
-from actors.core.models.row import ModelRow
+from actors.core.models.facts import CLAUDE_KEYS, ModelFacts, ModelRow
 
 _CLAUDE_3 = ModelFacts(
     efforts=(),

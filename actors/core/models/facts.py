@@ -1,7 +1,9 @@
-"""Define the record of the request features that one model accepts.
+"""Define the record of the request features that one model accepts, and a row of the table of models.
 
 The defaults describe an unknown model: every setting is passed on to the host. Rule ids such as ANT-45 are explained in
 docs/reference/rulebook.md.
+
+A row of the table gives the facts about the models whose names match a pattern.
 """
 
 from collections.abc import Mapping
@@ -14,18 +16,15 @@ from actors.core.schemas.property_keys import PLAIN_KEYS
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 """All effort levels of all providers, from the lowest to the highest."""
-
 CLAUDE_KEYS = PLAIN_KEYS
 """A regular expression for the property keys that Claude accepts in a tool's schema (ANT-57)."""
-
 Permission: TypeAlias = Literal["always", "without_thinking", "never"]
 """When a model accepts a setting: in every request, only in requests without thinking, or never."""
-
 _Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 _Limit: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
-
 Overrides: TypeAlias = Mapping[str, Any]
 """Values for fields of `ModelFacts` that replace the built-in facts, as in a `[models."PROVIDER:GLOB"]` table."""
+Maker: TypeAlias = Literal["openai", "anthropic", "google", "kimi", "deepseek", "glm", "minimax", "amazon"]
 
 
 class ModelFacts(KeywordOnlyRecord):
@@ -114,3 +113,24 @@ def override_facts(facts: ModelFacts, overrides: Overrides) -> ModelFacts:
     if unknown := overrides.keys() - known.keys():
         raise KeyError(min(unknown))
     return msgspec.convert(known | dict(overrides), ModelFacts)
+
+
+class ModelRow(KeywordOnlyRecord):
+    """A row of the model-facts table.
+
+    Args:
+        maker: The maker of the models.
+        models: A regular expression that must match a model's complete base name.
+        facts: The features that the models accept.
+        source: The source of the facts: a rule, a document, or an issue.
+        sample: Model names that the row describes, for tests and for the reference page.
+        cautious: Fields about which sources disagree. Their value is one that all sources accept; a real host may
+            accept more.
+    """
+
+    maker: Maker
+    models: str
+    facts: ModelFacts
+    source: str
+    sample: tuple[str, ...]
+    cautious: frozenset[str] = frozenset()

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection
 from functools import lru_cache
 
-from actors.core.models.row import Maker, ModelRow
+from actors.core.models.facts import Maker, ModelRow
 
 # such as `us.anthropic.`; a dot before a digit is a version
 _PREFIX = re.compile(r"(?:[a-z][a-z0-9-]*\.)+(?=[a-z])")

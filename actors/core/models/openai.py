@@ -4,8 +4,7 @@ The last row describes the newest generation, and matches every other name of th
 """
 
 from actors.core.data.record import replace
-from actors.core.models.facts import ModelFacts
-from actors.core.models.row import ModelRow
+from actors.core.models.facts import ModelFacts, ModelRow
 
 _GPT_3 = ModelFacts(
     efforts=(), thinking=(), schema_output=False, cache="automatic", cache_minimum=1024, image_count=500

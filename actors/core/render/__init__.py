@@ -6,7 +6,7 @@
     order       split or reorder calls; keep reasoning whose prefix is unchanged; add required reasoning
     attach      attachments where the dialect allows them, within the limits of a request
 
-Ids and names come from `actors.core.transcript.projection`, bytes from the family's writer
+Ids and names come from `actors.core.transcript.transcript`, bytes from the family's writer
 (`actors.core.transcript.transcript`). The loop sees only the messages after the lane's cursor, and the lane's
 `RenderState`; a full render starts from an empty lane.
 """

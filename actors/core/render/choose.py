@@ -15,7 +15,7 @@ Results of calls that a rewind removed are never rendered.
 from functools import partial
 
 from actors.core.data.jsonio import Json, quote, unquote
-from actors.core.data.persistent_map import PersistentMap
+from actors.core.data.persistent import PersistentMap
 from actors.core.history.history import History, is_removed, shortened_results
 from actors.core.ledger import Answer, Ledger
 from actors.core.log.call_events import Gap

@@ -21,8 +21,7 @@ from actors.core.data.jsonio import Json, JsonValue, is_blank, parse, unquote
 from actors.core.data.record import replace
 from actors.core.dialects.dialect import Dialect
 from actors.core.transcript.diagnostics import Notes
-from actors.core.transcript.projection import ITEM_ID, REASONING_ID
-from actors.core.transcript.transcript import EpochUsage
+from actors.core.transcript.transcript import ITEM_ID, REASONING_ID, EpochUsage
 from actors.core.values.content import Block, Message, ProviderBlock, Text, Thinking, ToolCall
 from actors.core.values.identity import Binding, content_name
 

@@ -41,8 +41,7 @@ from actors.core.render.sealed import (
     wire_bytes,
 )
 from actors.core.transcript.diagnostics import Filler, Notes
-from actors.core.transcript.projection import Projection
-from actors.core.transcript.transcript import Encoder, RenderState, Titled
+from actors.core.transcript.transcript import Encoder, Projection, RenderState, Titled
 from actors.core.values.content import (
     Block,
     Code,

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import MsgspecError, json
 
 from actors.core.data.record import replace
-from actors.core.history.turn_ends import end_of
+from actors.core.history.history import end_of
 from actors.core.log import events
 from actors.core.log.call_events import CallEventBase
 from actors.core.log.codec import decode_event, encode_event

@@ -17,16 +17,17 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from actors.core.data.record import replace
-from actors.core.data.slices import Slices, run_slices
 from actors.core.dialects.dialect import Dialect
 from actors.core.history.history import History
 from actors.core.lanes.lane import (
     Lane,
     Rendered,
+    Slices,
     advance_in_slices,
     begin_epoch,
     empty_lane,
     replay_in_slices,
+    run_slices,
 )
 from actors.core.ledger import Ledger
 from actors.core.log import events

@@ -16,19 +16,25 @@ from collections.abc import Sequence
 from math import inf
 
 from actors.core.data.record import StoredRecord, replace
-from actors.core.history import turn_ends
 from actors.core.history.estimate import ReportedRequest
 from actors.core.history.history import (
     NO_MESSAGES,
+    NO_TURN_ENDS,
     History,
+    TurnEnd,
+    TurnEnds,
+    end_of,
+    ends_after_summary,
+    ends_until,
     extend,
     is_removed,
+    last_turn_within,
     packed_messages,
     replace_messages,
     rewind,
     shorten,
+    with_end,
 )
-from actors.core.history.turn_ends import NO_TURN_ENDS, TurnEnd, TurnEnds
 from actors.core.ledger import NO_CALLS, Ledger, closed_record
 from actors.core.log import events
 from actors.core.log.call_events import CallEvent, CallEventBase, Scheduled, Started
@@ -147,7 +153,7 @@ class SessionState(StoredRecord, frozen=True):
 
         `None` means that the history can be rewound to no earlier turn.
         """
-        return turn_ends.last_turn_within(self.ends, self.asked_at)
+        return last_turn_within(self.ends, self.asked_at)
 
     def apply(self, event: LogEvent) -> "SessionState":
         """Return the state after the next event of the log."""
@@ -237,7 +243,7 @@ class SessionState(StoredRecord, frozen=True):
                 return replace(self, history=history, measured=_without_counts(self.measured))
             case events.Compacted(start=start, stop=stop, summary=summary):
                 at = max(0, self.asked_at - (stop - start) + 1)
-                ends = turn_ends.ends_after_summary(self.ends, start, stop)
+                ends = ends_after_summary(self.ends, start, stop)
                 return self._with_history(replace_messages(self.history, start, stop, summary), at, ends)
             case events.Rewound(turn=turn):
                 return self._rewind(turn)
@@ -248,19 +254,17 @@ class SessionState(StoredRecord, frozen=True):
 
     def _with_turn_end(self, turn: int) -> TurnEnds:
         """Return the recorded ends of turns, with the end of this turn added."""
-        return turn_ends.with_end(self.ends, TurnEnd(turn, self.history.length, self.calls))
+        return with_end(self.ends, TurnEnd(turn, self.history.length, self.calls))
 
     def _rewind(self, turn: int) -> "SessionState":
         """Return the state with the history cut at the end of a turn.
 
         If no end of that turn is recorded, the state stays the same.
         """
-        if (end := turn_ends.end_of(self.ends, turn)) is None:
+        if (end := end_of(self.ends, turn)) is None:
             return self
         history = rewind(self.history, end.length, range(end.calls + 1, self.calls + 1))
-        return self._with_history(
-            history, min(self.asked_at, end.length), turn_ends.ends_until(self.ends, turn)
-        )
+        return self._with_history(history, min(self.asked_at, end.length), ends_until(self.ends, turn))
 
     def _with_history(self, history: History, asked_at: int, ends: TurnEnds) -> "SessionState":
         size, measured = sum(map(size_of, packed_messages(history))), _without_counts(self.measured)

@@ -13,7 +13,7 @@ from time import time
 
 from msgspec.structs import replace
 
-from actors.core.data.chunked import EMPTY, ChunkedVector, append, from_index, item_count
+from actors.core.data.persistent import EMPTY, ChunkedVector, append, from_index, item_count
 from actors.core.log.codec import encode_event
 from actors.core.log.events import Closed, LogEvent
 from actors.core.settings.labels import metadata_of

@@ -18,7 +18,7 @@ import anyio
 
 from actors.config import BackendLimits, BackendSettings, Config, FileSettings, PoolSettings, RuntimeLimits
 from actors.config.providers import kind_of
-from actors.core.data.segments import Segments
+from actors.core.data.persistent import Segments
 from actors.core.dialects.profiles import dialect
 from actors.errors import ProviderFailed
 from actors.runtime.runtime import Runtime

@@ -160,14 +160,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "table: an older version sees later entries",
-        "actors/core/data/persistent_map.py:PersistentMap.update",
+        "actors/core/data/persistent.py:PersistentMap.update",
         "{key: live.get(key, UNSET) for key in changes}",
         "{}",
         ("tests/core/test_history.py",),
     ),
     Mutation(
         "table: an older version has later keys",
-        "actors/core/data/persistent_map.py:PersistentMap.update",
+        "actors/core/data/persistent.py:PersistentMap.update",
         "dict.fromkeys(changes, UNSET)",
         "{}",
         ("tests/core/test_history.py",),

@@ -26,7 +26,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "bedrock: ids have another provider's format",
-        "actors/core/transcript/projection.py:_FORMATS",
+        "actors/core/transcript/transcript.py:_FORMATS",
         '("tooluse_", 22)',
         '("call_", 24)',
         ("tests/core/test_check_converse.py",),
@@ -386,7 +386,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "kimi: foreign calls are numbered from the start in each request",
-        "actors/core/transcript/projection.py:Projection._own_id",
+        "actors/core/transcript/transcript.py:Projection._own_id",
         "max(self._index, int(ordinal[1]))",
         "len(self._new)",
         ("tests/core/test_kimi_ids.py",),
@@ -451,7 +451,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "openrouter: an id of one model is sent to another",
-        "actors/core/transcript/projection.py:Projection._provider_key",
+        "actors/core/transcript/transcript.py:Projection._provider_key",
         '(*..., binding.model if self._models else "")',
         '(*..., "")',
         (PROJECTION, f"{SCENARIO}[14.4]"),

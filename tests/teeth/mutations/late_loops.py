@@ -52,7 +52,7 @@ MUTATIONS = (
     Mutation(
         "advice: the suggested turn for a rewind is the last counted one",
         "actors/core/session/state.py:SessionState.turn_before",
-        "turn_ends.last_turn_within(self.ends, self.asked_at)",
+        "last_turn_within(self.ends, self.asked_at)",
         "self.turns - 1",
         (f"{REWIND}::test_a_suggested_rewind_skips_turns_that_were_rewound",),
     ),

@@ -31,7 +31,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "keys: every provider sees the keys for another",
-        "actors/core/transcript/projection.py:Projection.with_native_keys",
+        "actors/core/transcript/transcript.py:Projection.with_native_keys",
         "self._provider_key(seal.origin) != self._home",
         "False",
         (KEYS,),

@@ -236,7 +236,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "pickles: a table is pickled with its versions",
-        "actors/core/data/persistent_map.py:PersistentMap.__reduce__",
+        "actors/core/data/persistent.py:PersistentMap.__reduce__",
         "(PersistentMap, (self._as_dict(),))",
         "object.__reduce_ex__(self, 2)",
         ("tests/project/test_pickling.py",),

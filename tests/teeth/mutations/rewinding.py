@@ -2,7 +2,7 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-STATE, ENDS = "actors/core/session/state.py", "actors/core/history/turn_ends.py"
+STATE, ENDS = "actors/core/session/state.py", "actors/core/history/history.py"
 SESSION, REWINDING = "actors/session/session_actor.py", "actors/session/held_changes.py"
 CORE, SESSIONS = "tests/core/test_rewind.py", "tests/session/test_rewind.py"
 
@@ -76,7 +76,7 @@ MUTATIONS = (
     Mutation(
         "rewinding: removed turns are still valid targets",
         f"{STATE}:SessionState._rewind",
-        "turn_ends.ends_until(self.ends, turn)",
+        "ends_until(self.ends, turn)",
         "self.ends",
         (f"{CORE}::test_a_session_cannot_be_rewound_to_a_summarised_or_removed_position",),
     ),
