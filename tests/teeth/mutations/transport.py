@@ -79,6 +79,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         (FAULTS,),
     ),
     Mutation(
+        "transport: bytes that arrive after a wait are never parsed",
+        "actors/transport/connection.py:Connection.receive",
+        "self._is_drained = False",
+        "",
+        (f"{FAULTS}::test_framing_and_packet_boundaries_do_not_change_an_answer",),
+    ),
+    Mutation(
         "transport: a connection is returned half-read",
         "actors/transport/connection.py:Connection.prepare_reuse",
         """
