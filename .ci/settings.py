@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import get_args
 
-from actors.adapters.request_head import is_unsupported_setting
+from actors.adapters.writing import is_unsupported_setting
 from actors.core.dialects.profiles import PROFILES
 from actors.core.models.rules import Family
 from actors.core.settings.table import REQUEST_SETTINGS, SETTINGS, Setting

@@ -10,10 +10,9 @@ from functools import lru_cache, partial
 
 from msgspec import Struct
 
-from actors.adapters.marks import add_marks, routing_keys
 from actors.adapters.request import Request, Settings
-from actors.adapters.request_head import RequestHead
 from actors.adapters.settings import fit_settings
+from actors.adapters.writing import RequestHead, add_marks, routing_keys
 from actors.core.data.persistent import Segments
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.narrow import for_model

@@ -17,10 +17,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from actors.adapters.answer_blocks import answer_blocks
+from actors.adapters.answer_blocks import MAX_KINDS, TextMetadata, TokenFigures, answer_blocks, kind_name
 from actors.adapters.calls import CallTable, Slot, without_placeholder
-from actors.adapters.failure import answer_fault
-from actors.adapters.finish_reasons import cut_from_finish_reason
+from actors.adapters.failure import answer_fault, cut_from_finish_reason
 from actors.adapters.partial import (
     AnswerEvents,
     LongTextDeltas,
@@ -32,8 +31,6 @@ from actors.adapters.partial import (
     add_long_text,
 )
 from actors.adapters.settling import AnswerCalls
-from actors.adapters.text_metadata import MAX_KINDS, TextMetadata, kind_name
-from actors.adapters.token_figures import TokenFigures
 from actors.adapters.wire import Long, as_array, as_object, as_string
 from actors.core.data.jsonio import quote, sanitise
 from actors.core.data.record import replace

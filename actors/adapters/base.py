@@ -14,8 +14,7 @@ from typing import ClassVar, NoReturn, Protocol
 
 from actors.adapters.assembly import MessageBuilder
 from actors.adapters.document import MAX_VALUES, LongText, TooManyValues, load_document, load_json
-from actors.adapters.failure import AnswerFault, answer_fault
-from actors.adapters.finish_reasons import failure_from_finish_reason
+from actors.adapters.failure import AnswerFault, answer_fault, failure_from_finish_reason
 from actors.adapters.framing import DONE, EventParser, ServerEvent
 from actors.adapters.partial import PartialText
 from actors.adapters.wire import Fields, Long, LongJson, argument_text

@@ -31,7 +31,7 @@ from actors.adapters.error_patterns import (
     ErrorPattern,
 )
 from actors.adapters.failure import ACTIONS, Failure, Kind, RefusedParameter
-from actors.adapters.refused_parameters import refused_parameter, refused_schema
+from actors.adapters.refusals import refused_parameter, refused_schema
 from actors.adapters.retry_after import retry_after, seconds_until_reset
 from actors.adapters.wire import Fields, as_array, as_object, as_string, json_text
 from actors.core.data.jsonio import is_array, sanitise

@@ -12,8 +12,7 @@ from typing import Any
 from actors.adapters.base import MAX_ANSWER, Decoder
 from actors.adapters.reading import TranscriptReader
 from actors.adapters.request import Settings
-from actors.adapters.request_head import RequestHead
-from actors.adapters.writing import BaseWriter
+from actors.adapters.writing import BaseWriter, RequestHead
 from actors.core.dialects.dialect import Dialect
 from actors.core.models.rules import Family
 from actors.core.values.identity import Binding

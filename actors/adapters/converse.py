@@ -24,24 +24,24 @@ from actors.adapters.calls import Slot, slot_of, without_placeholder
 from actors.adapters.codec import Codec
 from actors.adapters.failure import answer_fault
 from actors.adapters.framing import FrameParser
-from actors.adapters.marks import block_mark
 from actors.adapters.outputs import NAME
 from actors.adapters.partial import Part, PartialCall, PartialText, ProviderPart
 from actors.adapters.reading import TranscriptReader, as_base64, as_text
 from actors.adapters.request import Settings, ToolSpec
-from actors.adapters.request_head import (
+from actors.adapters.schemas.closed import close_schema
+from actors.adapters.thinking import answer_token_limit, claude_thinking
+from actors.adapters.wire import Fields, WireObject, as_array, as_long_string, as_object, as_string
+from actors.adapters.writing import (
+    BaseWriter,
     RequestHead,
     Wire,
     WireTable,
     add_setting_fields,
     begin_body,
+    block_mark,
     chosen_tool,
     system_prompt,
 )
-from actors.adapters.schemas.closed import close_schema
-from actors.adapters.thinking import answer_token_limit, claude_thinking
-from actors.adapters.wire import Fields, WireObject, as_array, as_long_string, as_object, as_string
-from actors.adapters.writing import BaseWriter
 from actors.core.data.jsonio import Json, is_blank, quote
 from actors.core.dialects.dialect import ConverseDialect
 from actors.core.models.rules import Role

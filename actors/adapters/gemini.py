@@ -25,20 +25,10 @@ from actors.adapters.base import Decoder
 from actors.adapters.calls import without_placeholder
 from actors.adapters.codec import Codec
 from actors.adapters.document import LongText
-from actors.adapters.failure import answer_fault
-from actors.adapters.finish_reasons import cut_from_finish_reason
+from actors.adapters.failure import answer_fault, cut_from_finish_reason
 from actors.adapters.partial import PartialText
 from actors.adapters.reading import TranscriptReader, as_base64
 from actors.adapters.request import Settings, ToolSpec
-from actors.adapters.request_head import (
-    RequestHead,
-    Wire,
-    WireTable,
-    add_setting_fields,
-    begin_body,
-    chosen_tool,
-    system_prompt,
-)
 from actors.adapters.schemas.closed import close_schema
 from actors.adapters.schemas.gemini import project_schema
 from actors.adapters.wire import (
@@ -50,7 +40,16 @@ from actors.adapters.wire import (
     as_string,
     first_candidate,
 )
-from actors.adapters.writing import BaseWriter
+from actors.adapters.writing import (
+    BaseWriter,
+    RequestHead,
+    Wire,
+    WireTable,
+    add_setting_fields,
+    begin_body,
+    chosen_tool,
+    system_prompt,
+)
 from actors.core.data.jsonio import Json, is_object, quote
 from actors.core.dialects.dialect import GeminiDialect
 from actors.core.models.rules import Role

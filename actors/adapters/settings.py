@@ -29,9 +29,9 @@ from msgspec.structs import replace
 
 from actors.adapters.outputs import request_output
 from actors.adapters.request import TEXT, Settings, ToolSpec
-from actors.adapters.request_head import is_unsupported_setting
 from actors.adapters.schemas.host import HostSchema, host_schema
 from actors.adapters.thinking import can_set_display, can_switch_off, fit_thinking, will_think
+from actors.adapters.writing import is_unsupported_setting
 from actors.core.data.jsonio import Json
 from actors.core.dialects.dialect import Dialect
 from actors.core.models.facts import Permission

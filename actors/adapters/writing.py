@@ -1,17 +1,148 @@
-"""Define the base class of message writers, which write a request's array of messages.
+"""Write a request: the head with all fields before the first message, the array of messages, and cache marks.
 
-Each wire family derives its writer from `BaseWriter`. In families that merge adjacent messages with the same role, the
-last message stays open, and the next block with that role is added to it. The other families close every message. In
-both cases, appending to the transcript never changes earlier bytes.
+The encoders of all wire families use this module. They collect the fields of the head in a table of wire keys. The
+settings table (`actors.core.settings.table`) contains the wire field of each setting, so most settings need no code in
+an encoder.
+
+Each wire family derives its message writer from `BaseWriter`. In families that merge adjacent messages with the same
+role, the last message stays open, and the next block with that role is added to it. The other families close every
+message. In both cases, appending to the transcript never changes earlier bytes.
+
+A cache mark tells the provider to cache the prompt up to that position. `actors.adapters.adapter` calls `routing_keys`
+and `add_marks`. The encoders call `block_mark` for tools and system prompts. The encoded messages of a session are
+immutable segments without marks, so a segment is split where a mark is inserted. Two positions are marked: the end of
+the previous request, and the end of this request. A provider writes a cache entry at each mark. So the first mark finds
+the entry of the previous request, and the second mark creates the entry for the next request.
 """
 
-from collections.abc import Mapping
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
 
-from actors.core.data.persistent import SHARED
-from actors.core.dialects.dialect import Dialect
-from actors.core.models.rules import Role
-from actors.core.transcript.transcript import Writer
+from actors.adapters.request import Settings, ToolSpec
+from actors.core.data.jsonio import dump, quote
+from actors.core.data.persistent import SHARED, Segments
+from actors.core.dialects.dialect import Cache, ChatDialect, Dialect
+from actors.core.models.rules import Family, Role
+from actors.core.settings.table import REQUEST_SETTINGS, SETTINGS, Setting
+from actors.core.settings.values import ToolChoice
+from actors.core.transcript.transcript import TranscriptFacts, Writer
+
+_CONTENT = b'"content":'
+
+
+Wire: TypeAlias = "bytes | str | int | float | Sequence[Wire] | Mapping[str, Wire] | None"
+"""A value in a request body. Bytes are already encoded as JSON."""
+
+
+class RequestHead(NamedTuple):
+    """The part of a request that is determined by its settings.
+
+    The keys that route a request to a cache are inserted between `before` and `after`.
+    """
+
+    path: str
+    before: bytes
+    after: bytes
+    headers: tuple[tuple[str, str], ...] = ()
+    losses: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
+
+
+def write_json(value: Wire) -> bytes:
+    """Return a value as JSON without its empty members. None and empty containers become empty bytes."""
+    if value is None or isinstance(value, bytes):
+        return value or b""
+    if isinstance(value, str):
+        return quote(value)
+    if isinstance(value, int | float):
+        return dump(value)
+    if isinstance(value, dict):
+        pairs = [
+            b'"%b":%b' % (key.encode(), text) for key, item in value.items() if (text := write_json(item))
+        ]
+        return b"{%b}" % b",".join(pairs) if pairs else b""
+    items = b",".join(filter(None, map(write_json, value)))
+    return b"[%b]" % items if items else b""
+
+
+def begin_body(table: Mapping[str, Wire], messages_key: str) -> bytes:
+    """Return the beginning of a request body: the fields in `table`, then `messages_key` with a list that is not closed
+    yet.
+    """
+    return write_json({**table, messages_key: b"["})[:-1]
+
+
+def chosen_tool(settings: Settings) -> Literal["none", "required"] | ToolSpec | None:
+    """Return the tool choice; for a forced tool, return the tool's declaration. Return None for the default choice."""
+    choice = settings.tool_choice
+    if choice == "auto" or not settings.tools:
+        return None
+    if isinstance(choice, ToolChoice):
+        return next(tool for tool in settings.tools if tool.name == choice.tool)
+    return choice
+
+
+def system_prompt(settings: Settings) -> str | None:
+    """Return the system prompt, or None if it is missing or blank."""
+    return settings.system if settings.system and settings.system.strip() else None
+
+
+WireTable = dict[str, Any]  # Any: values have the type `Wire`, but dict is invariant
+
+
+def is_unsupported_setting(name: str, dialect: Dialect) -> bool:
+    """Return True if the host or the model does not support a setting, regardless of the setting's value."""
+    setting, request = SETTINGS[name], dialect.request
+    field = field_name(name, dialect)
+    if not field or name in request.lacks:
+        return True
+    if isinstance(dialect, ChatDialect) and dialect.request.keys and field not in dialect.request.keys:
+        return True
+    return bool(setting.fact) and not getattr(dialect.model, setting.fact)
+
+
+def field_name(name: str, dialect: Dialect) -> str:
+    """Return the path of the request field for a setting, with keys joined by dots, or "" if it has no field."""
+    if isinstance(dialect, ChatDialect):
+        if name == "max_tokens":
+            return dialect.request.max_tokens_field
+        if name == "seed":
+            return dialect.request.seed_field
+    return SETTINGS[name].wire.get(dialect.family, "")
+
+
+def add_setting_fields(table: WireTable, settings: Settings, dialect: Dialect) -> WireTable:
+    """Add to `table` the fields of all settings that need no code in an encoder, and return it."""
+    for name, setting in _PLAIN[dialect.family].items():
+        if (value := getattr(settings, name)) in (None, ()):
+            continue
+        _set_field(table, field_name(name, dialect), dict(value) if name == "metadata" else value)
+        for path, constant in setting.constants.get(dialect.family, {}).items():
+            _set_field(table, path, constant)
+    return table
+
+
+def _set_field(table: WireTable, path: str, value: object) -> None:
+    """Set the value at a path of keys joined by dots, and create the missing objects around it."""
+    *parents, key = path.split(".")
+    for parent in parents:
+        if not isinstance(table.get(parent), dict):
+            table[parent] = {}
+        table = table[parent]
+    table[key] = value
+
+
+def _plain_settings(family: str) -> Mapping[str, Setting]:
+    return {
+        name: setting
+        for name, setting in SETTINGS.items()
+        if name in REQUEST_SETTINGS and family in setting.wire and family not in setting.coded
+    }
+
+
+_PLAIN = {family: _plain_settings(family) for family in get_args(Family)}
+"""The settings that an encoder copies to the request without further code, by wire family."""
 
 
 class BaseWriter(Writer):
@@ -66,3 +197,95 @@ class BaseWriter(Writer):
         written = [*self._pieces, b"".join(self._unjoined)] if self._unjoined else self._pieces
         self._pieces, self._unjoined = [], []
         return written
+
+
+def block_mark(settings: Settings, dialect: Dialect) -> Mapping[str, Wire]:
+    """Return the keys that mark a block for caching, or the cache point to add after it. The result is empty if the
+    dialect has no cache marks.
+    """
+    kind = dialect.caching.marks
+    return {} if settings.cache == "off" or kind == "none" else _mark_field(kind, settings.cache)
+
+
+def _mark_field(kind: str, cache: Cache) -> Mapping[str, Wire]:
+    key, says = ("cachePoint", "default") if kind == "point" else ("cache_control", "ephemeral")
+    return {key: {"type": says, "ttl": "1h" if cache == "long" else None}}
+
+
+@lru_cache
+def _mark_bytes(kind: str, cache: Cache) -> bytes:
+    """Return the bytes of a cache mark, to be inserted after the content of the marked block."""
+    text = write_json(_mark_field(kind, cache))
+    return b"," + (text if kind == "point" else text[1:-1])
+
+
+def routing_keys(settings: Settings, dialect: Dialect, facts: TranscriptFacts) -> bytes:
+    """Return the body fields that route a request to the machine that has cached its prompt, or b""."""
+    if settings.cache == "off" or not dialect.caching.cache_key:
+        return b""
+    named = b',"prompt_cache_key":' + quote(facts.lane) if facts.lane else b""
+    if settings.cache != "long" or dialect.caching.long_lifetime != "retention":
+        return named
+    return named + (_OPTIONS if dialect.model.cache == "options" else _RETENTION)
+
+
+_RETENTION = b',"prompt_cache_retention":"24h"'
+_OPTIONS = b',"prompt_cache_options":{"ttl":"12h"}'
+
+
+def add_marks(
+    segments: Segments, settings: Settings, dialect: Dialect, facts: TranscriptFacts, closing: bytes
+) -> tuple[bytes, Segments]:
+    """Return a cache mark for the complete request (or b""), and the segments with marks at the end of the previous
+    request and at the end of this request.
+
+    `closing` is the last bytes of `segments`, which close the last message. Marks are inserted before them.
+    """
+    if settings.cache == "off" or dialect.caching.marks == "none" or not segments.size:
+        return b"", segments
+    wanted = _mark_bytes(dialect.caching.marks, settings.cache)
+    end = segments.size - len(closing)
+    places = [end] if end > 0 and not dialect.caching.moving else []
+    if 0 < facts.before < end:
+        places.append(facts.before)
+    for place in places:  # the last position first, so that a splice does not move the other position
+        segments = _splice_mark(segments, place, wanted, dialect.caching.marks)
+    return wanted if dialect.caching.moving else b"", segments
+
+
+def _splice_mark(segments: Segments, position: int, mark: bytes, kind: str) -> Segments:
+    """Return the segments with `mark` after the last block or message that ends at or before `position`.
+
+    The search starts at the end, because the marks of a long conversation are in the segments of its latest requests.
+    """
+    if position <= segments.paged:
+        segments = segments.flatten()
+    last, at = len(segments.recent), segments.size
+    while at >= position:
+        last -= 1
+        at -= len(segments.recent[last])
+    first, piece, end = last, segments.recent[last], position - at
+    while first and kind == "part" and not _has_content(piece, end):
+        first -= 1  # a message with a long result consists of three segments
+        piece, end = segments.recent[first] + piece, end + len(segments.recent[first])
+    return segments.splice(first, last, _split_at_mark(piece, end, mark, kind))
+
+
+def _has_content(piece: bytes, end: int) -> bool:
+    """Return True if `piece` contains the content, or the end of the block list, of the message that ends at `end`."""
+    return piece[max(end - 3, 0) : end].endswith(b"}]}") or piece.rfind(_CONTENT, 0, end) >= 0
+
+
+def _split_at_mark(piece: bytes, end: int, mark: bytes, kind: str) -> tuple[bytes, ...]:
+    """Split a segment and insert the mark for the block or message that ends at `end`.
+
+    Depending on the dialect, the mark is inserted after the block, inside it, or inside the last part of a message.
+    Content that is a single string becomes a list of one part, with the same meaning. `content` is the last key of a
+    message, and quotation marks inside a string are escaped, so a backward search finds the key.
+    """
+    if kind != "part" or piece[end - 2 : end] == b"]}":
+        place = end - {"point": 0, "block": 1, "part": 3}[kind]
+        return piece[:place], mark, piece[place:]
+    start = piece.rindex(_CONTENT, 0, end) + len(_CONTENT)
+    said = piece[start : end - 1]
+    return piece[:start], b'[{"type":"text","text":', said, mark, b"}]", piece[end - 1 :]

@@ -145,7 +145,7 @@ def _parameter_advice(attempt: Attempt, cause: Cause, config: "Config") -> str:
     """Suggest omitting or changing a parameter that the provider rejected, if the parameter has a setting."""
     if cause.status not in (400, 422) or cause.kind not in ("parameter", "transcript", "config"):
         return ""
-    from actors.adapters.refused_parameters import refused_parameter
+    from actors.adapters.refusals import refused_parameter
 
     found = refused_parameter(attempt.error, "")
     names = [name for name in found.settings if name not in _NO_SETTINGS] if found else []

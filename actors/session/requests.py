@@ -267,7 +267,7 @@ def refused_media(
             attachments of this message and of later messages may be the cause.
     """
     # Imported lazily, because few requests are rejected.
-    from actors.adapters.refused_parts import media_parts, named_media
+    from actors.adapters.refusals import media_parts, named_media
 
     parts = media_parts(body)
     if not parts:

@@ -309,7 +309,7 @@ class TurnSteps:
         """Add the tool and the schema key to a failure's message, if the provider rejected a tool's schema."""
         if failure.status not in (400, 422) or failure.kind not in ("transcript", "parameter", "config"):
             return failure
-        from actors.adapters.refused_parts import name_refused_tool  # imported lazily, as rejections are rare
+        from actors.adapters.refusals import name_refused_tool  # imported lazily, as rejections are rare
 
         assert self._rendered is not None
         request = self._requests.build(self._plan, self._rendered)

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.adapters.classify import MAX_SEARCHED, classify, classify_in_answer
-from actors.adapters.failure import ACTIONS, Failure
-from actors.adapters.finish_reasons import failure_from_finish_reason
+from actors.adapters.failure import ACTIONS, Failure, failure_from_finish_reason
 from actors.adapters.retry_after import MAX_WAIT
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from actors.adapters.classify import classify, classify_in_answer
-from actors.adapters.failure import Failure
-from actors.adapters.finish_reasons import failure_from_finish_reason
+from actors.adapters.failure import Failure, failure_from_finish_reason
 from actors.core.dialects.profiles import GEMINI
 from actors.core.rulebook import RULES
 from actors.strict.rules import GeminiSettings

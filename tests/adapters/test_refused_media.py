@@ -5,7 +5,7 @@ import json
 import pytest
 
 from actors.adapters.classify import classify
-from actors.adapters.refused_parts import media_parts, named_media
+from actors.adapters.refusals import media_parts, named_media
 from actors.core.dialects.profiles import dialect
 from actors.core.values.identity import content_name
 

@@ -181,7 +181,7 @@ def test_creating_a_runtime_imports_no_event_loop_and_no_lazy_module() -> None:
 
 def test_decoders_import_the_wordings_of_errors_only_for_an_answer_with_an_error() -> None:
     families = ("anthropic", "converse", "gemini", "openai_chat.decode", "responses.decode")
-    later = [f"actors.adapters.{name}" for name in ("classify", "error_patterns", "refused_parameters")]
+    later = [f"actors.adapters.{name}" for name in ("classify", "error_patterns", "refusals")]
     program = f"import {', '.join(f'actors.adapters.{name}' for name in ('codec', *families))}"
     assert loaded_by(program, later) == []
 

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from actors.adapters.refused_parameters import refused_schema
-from actors.adapters.refused_parts import name_refused_tool
+from actors.adapters.refusals import name_refused_tool, refused_schema
 from actors.adapters.request import Request
 from actors.core.data.persistent import Segments
 from actors.core.log.events import EpochBegan, OmittedParameter, RequestSent

@@ -9,10 +9,10 @@ from msgspec.structs import fields
 
 from actors import AskSettings
 from actors.adapters.adapter import adapter
-from actors.adapters.refused_parameters import refused_parameter
+from actors.adapters.refusals import refused_parameter
 from actors.adapters.request import Settings, ToolSpec
-from actors.adapters.request_head import field_name
 from actors.adapters.settings import DEFAULTS
+from actors.adapters.writing import field_name
 from actors.core.check import check
 from actors.core.data.jsonio import Json
 from actors.core.dialects.narrow import for_model

@@ -10,20 +10,20 @@ from urllib.parse import quote as percent_encoded
 
 from msgspec import Struct
 
-from actors.adapters.marks import block_mark
 from actors.adapters.request import Settings, ToolSpec
-from actors.adapters.request_head import (
+from actors.adapters.schemas.closed import close_schema
+from actors.adapters.thinking import answer_token_limit, claude_thinking
+from actors.adapters.writing import (
+    BaseWriter,
     RequestHead,
     Wire,
     WireTable,
     add_setting_fields,
+    block_mark,
     chosen_tool,
     system_prompt,
     write_json,
 )
-from actors.adapters.schemas.closed import close_schema
-from actors.adapters.thinking import answer_token_limit, claude_thinking
-from actors.adapters.writing import BaseWriter
 from actors.core.data.jsonio import Json, is_blank, quote
 from actors.core.dialects.dialect import AnthropicDialect
 from actors.core.transcript.transcript import Titled

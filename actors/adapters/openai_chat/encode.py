@@ -8,21 +8,21 @@ a dialect without a carrier, the renderer passes no reasoning.
 
 from collections.abc import Mapping, Sequence
 
-from actors.adapters.marks import block_mark
 from actors.adapters.outputs import named_schema
 from actors.adapters.request import Settings, ToolSpec
-from actors.adapters.request_head import (
+from actors.adapters.schemas.host import moonshot_schema
+from actors.adapters.writing import (
+    BaseWriter,
     RequestHead,
     Wire,
     WireTable,
     add_setting_fields,
     begin_body,
+    block_mark,
     chosen_tool,
     system_prompt,
     write_json,
 )
-from actors.adapters.schemas.moonshot import moonshot_schema
-from actors.adapters.writing import BaseWriter
 from actors.core.data.jsonio import Json, dump, is_blank, parse, quote, quote_json, unquote
 from actors.core.dialects.dialect import ChatDialect
 from actors.core.models.rules import Role

@@ -25,8 +25,7 @@ from typing import ClassVar, TypeAlias
 from actors.adapters.base import Decoder
 from actors.adapters.calls import Slot, slot_of, without_placeholder
 from actors.adapters.document import LongText
-from actors.adapters.failure import answer_fault
-from actors.adapters.finish_reasons import cut_from_finish_reason
+from actors.adapters.failure import answer_fault, cut_from_finish_reason
 from actors.adapters.partial import Part, PartialCall, PartialText, ProviderPart
 from actors.adapters.reading import TranscriptReader
 from actors.adapters.wire import (

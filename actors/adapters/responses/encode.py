@@ -12,7 +12,8 @@ from collections.abc import Sequence
 
 from actors.adapters.outputs import named_schema
 from actors.adapters.request import Settings, ToolSpec
-from actors.adapters.request_head import (
+from actors.adapters.writing import (
+    BaseWriter,
     RequestHead,
     Wire,
     WireTable,
@@ -21,7 +22,6 @@ from actors.adapters.request_head import (
     system_prompt,
     write_json,
 )
-from actors.adapters.writing import BaseWriter
 from actors.core.data.jsonio import Json, dump, parse, quote, quote_json, unquote
 from actors.core.dialects.dialect import ResponsesDialect
 from actors.core.models.rules import Role

@@ -162,7 +162,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "answers: an unknown stop reason is a normal end",
-        "actors/adapters/finish_reasons.py:cut_from_finish_reason",
+        "actors/adapters/failure.py:cut_from_finish_reason",
         '"unknown"',
         "None",
         (REASONS,),

@@ -66,14 +66,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "settings: a setting in the table is stored and never sent",
-        "actors/adapters/request_head.py:add_setting_fields",
+        "actors/adapters/writing.py:add_setting_fields",
         "_set_field(table, field_name(name, dialect), dict(value) if name == 'metadata' else value)",
         "None",
         (f"{TABLE}::test_every_setting_changes_the_request_or_is_reported_as_a_loss",),
     ),
     Mutation(
         "settings: a setting that a family lacks is omitted without a loss",
-        "actors/adapters/request_head.py:is_unsupported_setting",
+        "actors/adapters/writing.py:is_unsupported_setting",
         "not field or name in request.lacks",
         "name in request.lacks",
         (TABLE,),

@@ -11,28 +11,28 @@ PLACES = (
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "caches: the end of the previous request is not marked",
-        "actors/adapters/marks.py:add_marks",
+        "actors/adapters/writing.py:add_marks",
         "0 < facts.before < end",
         "False",
         (PLACES,),
     ),
     Mutation(
         "caches: the end of a request is not marked",
-        "actors/adapters/marks.py:add_marks",
+        "actors/adapters/writing.py:add_marks",
         "[end] if end > 0 and (not dialect.caching.moving) else []",
         "list[int]()",
         (WALKS,),
     ),
     Mutation(
         "caches: the mark of a request stays at the lane's first one",
-        "actors/adapters/marks.py:add_marks",
+        "actors/adapters/writing.py:add_marks",
         "[end] if end > 0 and (not dialect.caching.moving) else []",
         "[min(end, len(next(iter(segments))))]",
         (WALKS,),
     ),
     Mutation(
         "caches: the mark for the complete request is left out",
-        "actors/adapters/marks.py:add_marks",
+        "actors/adapters/writing.py:add_marks",
         '(wanted if dialect.caching.moving else b"", segments)',
         '(b"", segments)',
         (WALKS,),

@@ -115,7 +115,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "schemas: a refusal names the provider's keys",
-        "actors/adapters/refused_parts.py:name_refused_tool",
+        "actors/adapters/refusals.py:name_refused_tool",
         "made.get(key, key)",
         "key",
         (REFUSED,),

@@ -73,7 +73,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "refusals: all attachments become notes although one is named",
-        "actors/adapters/refused_parts.py:_is_same_position",
+        "actors/adapters/refusals.py:_is_same_position",
         "position[:least] == other_position[:least]",
         "True",
         (MEDIA, "tests/adapters/test_refused_media.py"),
