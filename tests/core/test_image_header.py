@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.core.check.pictures import read_picture
+from actors.core.check.json_values import read_picture
 from actors.core.data.image_header import detect_media_type, find_damage, read_header
 from actors.core.values.content import Media
 from actors.errors import MediaError

@@ -8,10 +8,10 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from actors import subagent, tool
+from actors.cli.stats import recount_events
 from actors.config import PoolSettings, RuntimeLimits
 from actors.core.log.events import EpochBegan, EpochReason, RequestSent, TurnStarted
 from actors.core.session.publishing import Publisher
-from actors.core.stats.event_counts import recount_events
 from actors.core.stats.stats import COUNTERS, Stalls, ToolCounts, recount
 from actors.core.stream_events.event_json import Fields, event_json
 from actors.core.turn.guards import Repeats

@@ -6,13 +6,13 @@ from typing import Any, Literal
 import pydantic
 import pytest
 
+from actors.cli.stats import recount_events
 from actors.config import RuntimeLimits
 from actors.core.data.jsonio import JsonValue
 from actors.core.log.call_events import Refused, Scheduled
 from actors.core.log.events import ApprovalAsked, TurnEnded
 from actors.core.schemas.repair import Repair, RepairMode
 from actors.core.session.publishing import Publisher
-from actors.core.stats.event_counts import recount_events
 from actors.core.stats.stats import recount
 from actors.core.stream_events.ask_events import AskResult, CompleteEvent
 from actors.core.stream_events.event_json import event_json

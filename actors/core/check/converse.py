@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable
 from typing import ClassVar
 
-from actors.core.check.alternating_turns import AlternatingTurnsState
 from actors.core.check.json_values import excerpt, kind_of, shape, value_at
+from actors.core.check.messages import AlternatingTurnsState
 from actors.core.data.jsonio import JsonValue
 
 _TOP = shape(

@@ -11,8 +11,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from actors.core.check.complete_messages import INPUT, ROOTLESS, CompleteMessagesState, non_object_reason
 from actors.core.check.json_values import excerpt, kind_of, shape, value_at
+from actors.core.check.messages import INPUT, ROOTLESS, CompleteMessagesState, non_object_reason
 from actors.core.check.state import Unusual
 from actors.core.data.jsonio import JsonValue
 from actors.core.dialects.dialect import ChatDialect

@@ -10,8 +10,8 @@ id or neither has one. References to stored responses are valid only if the requ
 import re
 from collections.abc import Callable, Mapping
 
-from actors.core.check.complete_messages import INPUT, ROOTLESS, CompleteMessagesState
 from actors.core.check.json_values import Shape, excerpt, shape, value_at
+from actors.core.check.messages import INPUT, ROOTLESS, CompleteMessagesState
 from actors.core.data.jsonio import JsonValue
 
 _TOP = shape(

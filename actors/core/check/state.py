@@ -11,10 +11,8 @@ from typing import Any, ClassVar, Self
 
 import msgspec
 
-from actors.core.check.json_values import Shape, excerpt, kind_of, value_at
+from actors.core.check.json_values import Shape, excerpt, kind_of, read_picture, schema_faults, value_at
 from actors.core.check.model_settings import relaxed_facts
-from actors.core.check.pictures import read_picture
-from actors.core.check.schemas import schema_faults
 from actors.core.data.jsonio import JsonValue
 from actors.core.data.persistent import NOTHING, PersistentMap
 from actors.core.dialects.dialect import Dialect

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from actors.core.check.alternating_turns import AlternatingTurnsState
+from actors.core.check.messages import AlternatingTurnsState
 from actors.core.check.state import Unusual
 from actors.core.dialects.dialect import AnthropicDialect
 

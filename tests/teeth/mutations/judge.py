@@ -70,7 +70,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     _demands(
         "anthropic, bedrock: a result may follow other content",
-        "alternating_turns.py:AlternatingTurnsState.close_call",
+        "messages.py:AlternatingTurnsState.close_call",
         "self.has_other_blocks",
         "False",
         RULES,
@@ -279,9 +279,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "piece[:1] != b'\"' or piece[1] not in _VISIBLE",
     ),
     _reads("a long text may end anywhere", "__init__.py:_shortened", "piece[last:]", "b'\"'"),
-    _reads(
-        "arguments may be any text", "complete_messages.py:non_object_reason", "_QUICK.decode(text)", "{}"
-    ),
+    _reads("arguments may be any text", "messages.py:non_object_reason", "_QUICK.decode(text)", "{}"),
     _reads(
         "usual arguments may be any text",
         "openai_chat.py:OpenAIChat._check_usual_calls",

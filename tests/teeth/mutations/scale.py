@@ -34,28 +34,28 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "scale: from events, every request with its tools off counts as a turn at its limit",
-        "actors/core/stats/event_counts.py:_EventRecount.count_event",
+        "actors/cli/stats.py:_EventRecount.count_event",
         "self.is_limited |= tools_off",
         "",
         (TOLD,),
     ),
     Mutation(
         "scale: from events, a failed call counts as invalid",
-        "actors/core/stats/event_counts.py:_EventRecount.count_event",
+        "actors/cli/stats.py:_EventRecount.count_event",
         'each["outcome"] == "refused"',
         'each["outcome"] != "returned"',
         (TOLD,),
     ),
     Mutation(
         "scale: from events, a subagent's actions count for its parent session",
-        "actors/core/stats/event_counts.py:_EventRecount.count_event",
+        "actors/cli/stats.py:_EventRecount.count_event",
         "self.children.setdefault(name, _EventRecount(self.work, counts=self.counts))",
         "self",
         (BELOW,),
     ),
     Mutation(
         "scale: from events, a lane rewritten for another reason counts as a refusal",
-        "actors/core/stats/event_counts.py:_EventRecount.count_event",
+        "actors/cli/stats.py:_EventRecount.count_event",
         """
         case {"type": "lane_rewritten", "reason": "refusal" | "thinking"}:
             ...

@@ -242,7 +242,7 @@ MUTATIONS = (
     ),
     Mutation(
         "metrics: from events, a failed request is not counted",
-        "actors/core/stats/event_counts.py:WorkCounts.count_event",
+        "actors/cli/stats.py:WorkCounts.count_event",
         "self.count_request(binding, cause.get('status'))",
         "pass",
         (f"{SCRAPE}::test_the_stats_command_counts_outcomes_requests_and_tokens_in_printed_events",),
