@@ -31,9 +31,9 @@ from actors.config import Backend, Config, load
 from actors.config.providers import PROVIDERS
 from actors.core.data.persistent import Segments
 from actors.core.log.events import LogEvent, RequestSent
-from actors.core.policy.learned import models_entry
 from actors.core.values.identity import Binding
 from actors.errors import ActorsError
+from actors.provider.backend import models_entry
 from actors.transport import HttpTransport, Timeouts
 
 Sign: TypeAlias = Literal["ok", "--", "FAIL"]

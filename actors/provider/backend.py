@@ -5,8 +5,13 @@ The resolver (`actors.provider.resolver`) creates these values, and sessions use
 Until the runtime exits, it remembers which parameters the provider of each binding rejected. Unsupported parameters are
 omitted from every later request to the binding. If only a value of a parameter was rejected, only that value is
 omitted. Nothing is inferred for other bindings, not even for the same model with a different account.
+
+Rejected parameters are also converted to the fields of a `[models."PROVIDER:GLOB"]` table of `actors.toml`, and to the
+table as text. If no field can mark a parameter as unsupported, the table has a comment instead, and requests omit the
+parameter only until the runtime ends.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -17,20 +22,61 @@ from actors.adapters.adapter import Adapter, PreparedRequest
 from actors.adapters.outputs import output_means
 from actors.adapters.request import Request, Settings
 from actors.adapters.settings import can_force_tool, setting_value
+from actors.core.data.jsonio import quote
 from actors.core.dialects.dialect import lane_key
 from actors.core.lanes.lane import Rendered
 from actors.core.log.events import OmittedParameter
-from actors.core.policy.learned import models_entry
+from actors.core.schemas.property_keys import PLAIN_KEYS
 from actors.core.settings.asking import Asked
+from actors.core.settings.table import SETTINGS
 from actors.core.settings.values import ToolChoiceSetting
 from actors.core.stats.stats import LearnedFact, ToolCounts
 from actors.core.transcript.transcript import NO_FACTS
 from actors.core.values.identity import Binding
 
+Override = str | bool | tuple[str, ...]
+"""The value of a field in a `[models]` table."""
+FIELDS: Mapping[str, Mapping[str, Override]] = {
+    "effort": {"efforts": ()},
+    "temperature": {"sampling": "never"},
+    "top_p": {"sampling": "never"},
+    **{name: {setting.fact: False} for name, setting in SETTINGS.items() if setting.fact},
+    "stop": {"stops": False},
+    "thinking": {"thinking": ()},
+    "tool_choice": {"forced_choice": "never"},
+    "cache": {"cache": "none"},
+    "cache_life": {"cache": "automatic"},
+    "output": {"schema_output": False},
+    "schema_keys": {"property_keys": PLAIN_KEYS},
+}
+"""The fields that mark a parameter as unsupported, by the parameter's name."""
 MAX_BINDINGS: Final = 1024
 """Maximum number of bindings. The least recently used binding is dropped first."""
 MAX_VALUES: Final = 64
 """Maximum number of rejected values per binding. The oldest value is dropped first."""
+
+
+def model_overrides(names: Iterable[str]) -> dict[str, Override]:
+    """Return the fields of a `[models]` table that mark these parameters as unsupported."""
+    return {field: value for name in names for field, value in FIELDS.get(name, {}).items()}
+
+
+def models_entry(binding: Binding, names: Iterable[str]) -> str:
+    """Return a `[models]` table, as text, that marks these parameters as unsupported by the binding's model."""
+    known = tuple(names)
+    model = re.sub(r"([*?\[])", r"[\1]", binding.model)
+    lines = [f"[models.{_toml_value(f'{binding.backend}:{model}')}]"]
+    lines += [f"{field} = {_toml_value(value)}" for field, value in model_overrides(known).items()]
+    lines += [f"# {name} was rejected, but no field can express that" for name in known if name not in FIELDS]
+    return "\n".join(lines)
+
+
+def _toml_value(value: Override) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return quote(value).decode()  # TOML's basic strings use the escapes of JSON
+    return f"[{', '.join(map(_toml_value, value))}]"
 
 
 class BindingFacts(Struct):

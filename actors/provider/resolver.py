@@ -21,8 +21,7 @@ from msgspec.structs import asdict
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings, ToolSpec
 from actors.adapters.settings import tools_rejection_reason
-from actors.core.history.compaction import WORTH, Compaction, possible_savings
-from actors.core.history.estimate import Calibrations, estimate_tokens
+from actors.core.history.compaction import WORTH, Calibrations, Compaction, estimate_tokens, possible_savings
 from actors.core.ledger import Ledger
 from actors.core.policy.routing import (
     SPREADING,

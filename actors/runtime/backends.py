@@ -11,8 +11,7 @@ from weakref import WeakValueDictionary
 
 from actors.adapters.adapter import adapter
 from actors.core.dialects.dialect import Dialect
-from actors.core.history.compaction import COMPACTION_RANGES, Compaction
-from actors.core.history.estimate import Calibrations
+from actors.core.history.compaction import COMPACTION_RANGES, Calibrations, Compaction
 from actors.core.render import RenderTarget
 from actors.core.session.lanes import Rules
 from actors.core.settings.spending import Budget, Prices, combine_prices, shared_budgets

@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from actors.adapters.failure import TOO_LONG, Failure
 from actors.core.history import compaction
-from actors.core.history.compaction import CompactionResult
-from actors.core.history.estimate import result_tokens
+from actors.core.history.compaction import CompactionResult, result_tokens
 from actors.core.history.history import History, extend
 from actors.core.lanes.lane import Rendered
 from actors.core.ledger import Ledger

@@ -9,9 +9,13 @@ from actors.core.data.record import replace
 from actors.core.history.compaction import (
     COMPACTION_RANGES,
     FEW,
+    Calibration,
     Compaction,
+    ReportedRequest,
+    estimate_tokens,
     is_summary_longer,
     mentioned_ids,
+    message_tokens,
     messages_to_summarise,
     possible_savings,
     results_to_trim,
@@ -19,7 +23,6 @@ from actors.core.history.compaction import (
     summary_scope,
     turn_starts,
 )
-from actors.core.history.estimate import Calibration, ReportedRequest, estimate_tokens, message_tokens
 from actors.core.history.history import History, shorten, with_ledger
 from actors.core.ledger import Ledger
 from actors.core.log.call_events import Returned, Scheduled

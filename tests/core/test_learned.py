@@ -7,8 +7,8 @@ import pytest
 from actors.adapters.settings import DEFAULTS
 from actors.config import FileSettings
 from actors.core.models.facts import ModelFacts, override_facts
-from actors.core.policy.learned import FIELDS, model_overrides, models_entry
 from actors.core.values.identity import Binding
+from actors.provider.backend import FIELDS, model_overrides, models_entry
 
 HERE = Binding("house", "openai_chat", model="m[1]*")
 BACKEND = {"kind": "openai_compatible", "model": "m", "base_url": "http://127.0.0.1/v1"}

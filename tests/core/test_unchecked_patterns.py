@@ -10,7 +10,7 @@ from jsonschema_rs import FancyRegexOptions, validator_for
 from actors import Tool
 from actors.core.data.jsonio import JsonValue, dump
 from actors.core.schemas.arguments import compile_schema
-from actors.core.schemas.schema_cost import without_patterns
+from actors.core.schemas.json_schema import without_patterns
 from actors.errors import ConfigError, ToolDefinitionError
 from actors.session.output import Output
 from tests.commands.at_scale import share

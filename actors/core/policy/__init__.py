@@ -1,1 +1,1 @@
-"""Decide which backend serves a turn and when requests are sent. Also convert refused parameters to configuration."""
+"""Decide which backend serves a turn and when requests are sent."""

@@ -17,8 +17,14 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from actors.core.data.jsonio import JsonRefused, JsonValue, dump, parse, sanitise
-from actors.core.schemas.json_schema import is_schema, subschema_entries
-from actors.core.schemas.schema_cost import SchemaCost, patterns_of, schema_nodes, without_patterns
+from actors.core.schemas.json_schema import (
+    SchemaCost,
+    is_schema,
+    patterns_of,
+    schema_nodes,
+    subschema_entries,
+    without_patterns,
+)
 from actors.errors import ToolDefinitionError, nearest
 
 if TYPE_CHECKING:

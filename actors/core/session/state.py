@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from math import inf
 
 from actors.core.data.record import StoredRecord, replace
-from actors.core.history.estimate import ReportedRequest
+from actors.core.history.compaction import ReportedRequest
 from actors.core.history.history import (
     NO_MESSAGES,
     NO_TURN_ENDS,

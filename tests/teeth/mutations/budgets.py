@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 BUDGETS, TESTS = "actors/provider/budgets.py", "tests/provider/test_shared_budgets.py"
-ESTIMATE, CORE = "actors/core/history/estimate.py", "tests/core/test_compaction.py"
+ESTIMATE, CORE = "actors/core/history/compaction.py", "tests/core/test_compaction.py"
 SAME_TIME = f"{TESTS}::test_requests_wait_while_requests_in_flight_have_reserved_the_budget"
 REPORTED = f"{CORE}::test_token_counts_use_the_reported_usage_and_estimate_only_newer_messages"
 USED_UP = f"{TESTS}::test_a_used_up_shared_budget_ends_a_turn_and_rejects_its_sessions"

@@ -230,7 +230,7 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: attachments of results are not counted",
-        "actors/core/history/estimate.py:result_tokens",
+        "actors/core/history/compaction.py:result_tokens",
         "media += len(answer[2])",
         "",
         (f"{SESSIONS}::test_no_summary_is_written_if_trimming_large_results_saves_enough",),
