@@ -1,7 +1,7 @@
 """Receive an actor's messages: handle each message immediately, or queue it in a bounded mailbox.
 
 A process may have a hundred thousand idle actors. So the objects that only a busy actor needs (queues, watchers,
-waiters) are created on demand and dropped soon after. `dispatch` decides when a handler runs.
+waiters) are created on demand and dropped soon after. The `Dispatcher` decides when a handler runs.
 
 Handlers and children of actors run in the system's own context variables, so that the variables of one caller do not
 reach another. Host code runs with the variables of its caller, even if an actor calls that code.

@@ -7,7 +7,7 @@ A schema cannot reach the network or a file, because references outside it are r
 because only the linear regex engine runs; patterns with a lookaround or a backreference are left to the tool.
 References cannot make it grow without bound: its size, its patterns, and its cost with expanded references are measured
 before it is compiled. The errors under a recursive schema are listed only if the work stays within the limit in
-`schema_cost`.
+`json_schema`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
