@@ -6,8 +6,9 @@ be checked in a request body; the other rules depend on a key, a model's limits 
 """
 
 from actors.core.dialects.dialect import Dialect
-from actors.core.rulebook import anthropic, converse, gemini, openai_chat, responses, shared
-from actors.core.rulebook.rule import FaultClass, Rule
+from actors.core.rulebook import anthropic, converse, gemini
+from actors.core.rulebook.openai import CHAT_RULES, RESPONSES_RULES
+from actors.core.rulebook.rule import SHARED_RULES, FaultClass, Rule
 from actors.errors import CanonicalFault, Fault, ProjectionFault, RenderingFault
 
 __all__ = ["FAULTS", "PREFIXES", "REASONING", "RULES", "FaultClass", "Rule", "rule_id"]
@@ -21,8 +22,8 @@ FAULTS: dict[FaultClass, type[Fault]] = {
 """The error type of each fault class. A setting that a model does not accept (`config`) is a fault of the encoder,
 never of the transcript. An overflow is not a fault, so it has no error type."""
 
-_LISTS = (shared, openai_chat, anthropic, responses, gemini, converse)
-RULES: dict[str, Rule] = {rule.id: rule for module in _LISTS for rule in module.RULES}
+_LISTS = (SHARED_RULES, CHAT_RULES, anthropic.RULES, RESPONSES_RULES, gemini.RULES, converse.RULES)
+RULES: dict[str, Rule] = {rule.id: rule for rules in _LISTS for rule in rules}
 """All rules by id, in the order of the rulebook."""
 
 PREFIXES: dict[str, tuple[str, ...]] = {

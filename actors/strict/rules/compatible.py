@@ -2,11 +2,10 @@
 
 from actors.strict.rules import openai_chat
 from actors.strict.rules.base import CompatibleSettings, Mode, ServerRule
-from actors.strict.rules.deepseek import DEEPSEEK
 from actors.strict.rules.host import VendorHost
-from actors.strict.rules.kimi import KIMI
 from actors.strict.rules.mistral import MISTRAL
 from actors.strict.rules.openrouter import BEHIND_GATEWAY, with_upstream_rules
+from actors.strict.rules.reasoning_vendors import DEEPSEEK, KIMI
 from actors.strict.rules.self_hosted import LLAMA_CPP, OLLAMA, OPEN_MODELS, VLLM
 from actors.strict.rules.vendors import AZURE, GLM, GROQ, MINIMAX, OPENAI_COMPATIBLE, QWEN, XAI
 

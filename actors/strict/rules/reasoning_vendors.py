@@ -1,7 +1,14 @@
-"""Check Kimi requests. Kimi pairs calls and results as OpenAI does, refuses empty text, and requires reasoning.
+"""Check requests to DeepSeek and Kimi, which require reasoning in turns with calls.
 
-Every turn with calls needs reasoning. In addition, the mode `strict` requires unique ids in Kimi's own format. The API
-accepts ids in other formats without an error, but Kimi's models then drop calls.
+DeepSeek pairs calls and results differently from OpenAI. Theory of operation: the state is the set of ids of open
+calls. A result removes its id, so a second result for the same call finds no open call. A result with an unknown id is
+counted, but not refused immediately. After the last result for the calls of a message, DeepSeek reports a fault if
+there are too few results. It reports a different fault if the number is right but a call has no result. This behaviour
+was observed at DeepSeek's endpoint.
+
+Kimi pairs calls and results as OpenAI does, and refuses empty text. Every turn with calls needs reasoning. In addition,
+the mode `strict` requires unique ids in Kimi's own format. The API accepts ids in other formats without an error, but
+Kimi's models then drop calls.
 """
 
 import re
@@ -15,6 +22,7 @@ from actors.strict.rules.base import (
     ServerRule,
     is_array,
     is_object,
+    object_at,
     rules_by_id,
 )
 from actors.strict.rules.host import RequestContext, VendorHost, check_reasoning_present
@@ -24,9 +32,62 @@ from actors.strict.rules.openai_chat import KEYS, OPENAI, object_schema_fault, w
 from actors.strict.rules.openai_messages import MESSAGE_KEYS
 from actors.strict.rules.openai_messages import RULES as FAMILY
 
+_CODE = "invalid_request_error"
+_UNREADABLE = "Failed to deserialize the JSON body into the target type: "
+_FOLLOWED = "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
+DEEPSEEK_RULES = rules_by_id(
+    ServerRule(
+        "DSK-01",
+        "Messages with role 'tool' must be a response to a preceding message with 'tool_calls'",
+        code=_CODE,
+    ),
+    ServerRule(
+        "DSK-02",
+        _FOLLOWED + "'tool_call_id'. (insufficient tool messages following tool_calls message)",
+        code=_CODE,
+    ),
+    ServerRule(
+        "DSK-03",
+        _FOLLOWED + "'tool_call_id'. The following tool_call_ids did not have response messages: {ids}",
+        code=_CODE,
+    ),
+    ServerRule("DSK-04", _UNREADABLE + "{parent}: missing field `{key}`", status=422, code=_CODE),
+    ServerRule(
+        "DSK-05",
+        "The `reasoning_content` in the thinking mode must be passed back to the API.",
+        code=_CODE,
+    ),
+    ServerRule("DSK-08", "deepseek-reasoner does not support this tool_choice", RECALLED, code=_CODE),
+    ServerRule(
+        "DSK-09",
+        "This model's maximum context length is {limit} tokens. However, you requested {tokens} tokens "
+        "({tokens} in the messages, 0 in the completion). Please reduce the length of the messages or completion.",
+        code=_CODE,
+    ),
+    ServerRule("DSK-10", "This response_format type is unavailable now", code=_CODE),
+    ServerRule(
+        "DSK-11",
+        "Prompt must contain the word 'json' in some form to use 'response_format' of type 'json_object'.",
+        code=_CODE,
+    ),
+    ServerRule("DSK-S01", _UNREADABLE + "{path}: expected {expected}", RECALLED, status=422, code=_CODE),
+    ServerRule(
+        "DSK-S02",
+        _UNREADABLE + "{path}: unknown variant `{value}`, expected {values}",
+        RECALLED,
+        422,
+        code=_CODE,
+    ),
+    ServerRule(
+        "DSK-S03",
+        "The `reasoning_content` of messages[{at}] is not the one that was returned.",
+        RECALLED,
+        code=_CODE,
+        strict_only=True,
+    ),
+)
 _DROPPED = "no refusal: the model drops calls"
-
-RULES = rules_by_id(
+KIMI_RULES = rules_by_id(
     replace(FAMILY["OAC-01"], id="KIM-01"),
     ServerRule("KIM-02", "Invalid request: tool_call_id  is not found"),
     ServerRule(
@@ -65,14 +126,79 @@ RULES = rules_by_id(
 _ID = re.compile(r"(functions\.)?.+:\d+", re.DOTALL)
 
 
+def check(messages: list[Json], context: RequestContext) -> None:
+    """Check the sequence of calls and results in the messages of one request."""
+    waiting: list[str] = []
+    made: list[str] = []
+    strays = 0
+    for message in messages:
+        if message["role"] != "tool":
+            _close_group(waiting, strays)
+            made, strays = [call["id"] for call in message.get("tool_calls") or ()], 0
+            waiting = made.copy()
+        elif message["tool_call_id"] in waiting:
+            waiting.remove(message["tool_call_id"])
+        elif len(waiting) > strays and message["tool_call_id"] not in made:
+            strays += 1
+        else:
+            raise DEEPSEEK_RULES["DSK-01"].refuse()
+    _close_group(waiting, strays)
+
+
+def _close_group(open_ids: list[str], stray_count: int) -> None:
+    """Check the results for a message with calls, after its last result has been read."""
+    if len(open_ids) > stray_count:
+        raise DEEPSEEK_RULES["DSK-02"].refuse()
+    if open_ids:
+        raise DEEPSEEK_RULES["DSK-03"].refuse(ids=", ".join(open_ids))
+    if stray_count:
+        raise DEEPSEEK_RULES["DSK-01"].refuse()
+
+
+def _check_answer_format(request: Json, context: RequestContext) -> None:
+    if object_at(request, "response_format").get("type") == "json_schema":
+        raise DEEPSEEK_RULES["DSK-10"].refuse()
+
+
+DEEPSEEK: VendorHost = replace(
+    without_answer_rules(OPENAI),
+    name="deepseek",
+    rules=DEEPSEEK_RULES,
+    replacement_rules={
+        "OAC-05": "DSK-S01",
+        "OAC-06": "DSK-S02",
+        "OAC-07": "DSK-04",
+        "OAC-15": "DSK-09",
+        "OAC-S14": "DSK-11",
+    },
+    error_code=_CODE,
+    lacks=frozenset({"OAC-S15"}),
+    keys=KEYS | {"thinking"},
+    unknown_keys="ignore",
+    message_keys={
+        role: keys | {"reasoning_content", "prefix"}
+        for role, keys in MESSAGE_KEYS.items()
+        if role != "developer"
+    },
+    tool_types=("function",),
+    schema=object_schema_fault,
+    sequence=check,
+    checks=(check_reasoning_present, _check_answer_format),
+    reasoning="DSK-05",
+    reasoning_scope="open",
+    forced="DSK-08",
+    profile=CompatibleProfile(id_length=64, thinking="on"),
+)
+
+
 def _check_no_empty_content(request: Json, context: RequestContext) -> None:
     for at, message in enumerate(request["messages"]):
         content = message.get("content")
         if message["role"] == "assistant" and not content and not message.get("tool_calls"):
-            raise RULES["KIM-04"].refuse(f"messages[{at}]", at=at)
+            raise KIMI_RULES["KIM-04"].refuse(f"messages[{at}]", at=at)
         for part in content if is_array(content) else ():
             if part["type"] == "text" and not part["text"]:
-                raise RULES["KIM-05"].refuse(f"messages[{at}].content")
+                raise KIMI_RULES["KIM-05"].refuse(f"messages[{at}].content")
 
 
 def _check_model_settings(request: Json, context: RequestContext) -> None:
@@ -87,9 +213,9 @@ def _check_ids(request: Json, context: RequestContext) -> None:
         for call in message.get("tool_calls") or ():
             call_id = call["id"]
             if not trusted and not _ID.fullmatch(call_id):
-                raise RULES["KIM-S01"].refuse(id=call_id)
+                raise KIMI_RULES["KIM-S01"].refuse(id=call_id)
             if call_id in seen:
-                raise RULES["KIM-S02"].refuse(id=call_id)
+                raise KIMI_RULES["KIM-S02"].refuse(id=call_id)
             seen.add(call_id)
 
 
@@ -142,7 +268,7 @@ def _subschema_fault(schema: Json, path: str) -> str | None:
 KIMI: VendorHost = replace(
     without_answer_rules(OPENAI),
     name="kimi",
-    rules={**RULES, "KIM-14": OF_MODELS["KIM-14"], "KIM-15": OF_MODELS["KIM-15"]},
+    rules={**KIMI_RULES, "KIM-14": OF_MODELS["KIM-14"], "KIM-15": OF_MODELS["KIM-15"]},
     replacement_rules={
         "OAC-01": "KIM-01",
         "OAC-02": "KIM-02",
