@@ -54,7 +54,7 @@ def _describe_error(error: BaseException) -> str:
         return "The tool failed because of an error in the program that runs it."
     try:
         # The message of `AskFailed` contains advice for the operator, not for the model.
-        message = error.result.why if isinstance(error, AskFailed) else str(error)
+        message = error.result.error if isinstance(error, AskFailed) else str(error)
         text = str.__str__(message)  # a subclass of `str` may override methods
     except BaseException:  # the host's `__str__` may raise any exception
         text = "(the message of the error could not be read)"

@@ -159,6 +159,21 @@ async def test_the_caller_of_a_failed_subagent_sees_the_subagents_error() -> Non
     assert end.startswith(Json(b'"SubagentFailed: helper did not complete (failed): Incorrect API key'))
 
 
+async def test_the_model_sees_the_error_of_a_failed_ask_that_a_tool_raises() -> None:
+    @tool
+    async def delegate(context: ToolContext[None]) -> str:
+        """Ask a child session."""
+        async with context.subagent("b") as child:
+            return (await child.ask("Is it?")).text
+
+    server = openai(Turn(Call("delegate", {})), Turn(Say("Well.")))
+    async with runtime_with(a=server, b=failing_server()) as runtime:
+        session = await runtime.open("a", tools=[delegate])
+        assert (await session.ask("Do it.")).text == "Well."
+        (end,) = [event.error for event in log(runtime, session) if isinstance(event, Failed)]
+    assert end == Json(b'"AskFailed: Incorrect API key provided."')
+
+
 async def test_a_tool_that_asks_a_child_session_receives_ask_failed() -> None:
     seen: list[AskFailed] = []
 

@@ -93,6 +93,15 @@ MUTATIONS = (
         ),
     ),
     Mutation(
+        "failed asks: the error of a failed ask that a tool raises cannot be read",
+        "actors/scheduler/failures.py:_describe_error",
+        "error.result.error",
+        "error.result.why",
+        (
+            "tests/session/test_ask_failed.py::test_the_model_sees_the_error_of_a_failed_ask_that_a_tool_raises",
+        ),
+    ),
+    Mutation(
         "failed asks: the model learns the number of errors in a group",
         "actors/scheduler/failures.py:describe_for_model",
         "is_group(error)",
