@@ -86,7 +86,7 @@ class RepeatedAskResult(Struct, frozen=True):
 
     Args:
         ask: Number of the ask, from 1.
-        status, why: Status of the result, and the reason if the ask is not complete.
+        status, reason: Status of the result, and the reason if the ask is not complete.
         text: The model's last text.
         calls: Number of calls with a recorded result.
         missing: Calls without a recorded result, with the arguments that the model sent.
@@ -94,7 +94,7 @@ class RepeatedAskResult(Struct, frozen=True):
 
     ask: int
     status: str
-    why: str
+    reason: str
     text: str
     calls: int
     missing: list[str]
@@ -170,7 +170,7 @@ def _request_line(request: RenderedRequest, target: str) -> str:
 
 def _ask_line(ask: RepeatedAskResult) -> str:
     missing = "".join(f"\n  not recorded: {call}" for call in ask.missing)
-    why = f" ({ask.why})" if ask.why else ""
+    why = f" ({ask.reason})" if ask.reason else ""
     return f"[ask {ask.ask}] {ask.status}{why}, {ask.calls} calls with a recorded result: {ask.text}{missing}"
 
 

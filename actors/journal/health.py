@@ -35,7 +35,7 @@ class JournalHealth(Struct):
         damage: The storage's message about the first damage that it found; empty without damage.
         refused: Number of events that could not be written.
         since: Start of the current outage, by `clock`; None while the journal works.
-        why: The storage's error message at the start of the outage.
+        reason: The storage's error message at the start of the outage.
         began: Start of the write in progress, by the event loop's clock; None between writes.
         took: Duration of the last write, in seconds.
         queued: Number of commands that the actor has received but has not started to run.
@@ -47,7 +47,7 @@ class JournalHealth(Struct):
     damage: str = ""
     refused: int = 0
     since: float | None = None
-    why: str = ""
+    reason: str = ""
     began: float | None = None
     took: float = 0.0
     queued: int = 0
@@ -65,8 +65,8 @@ class JournalHealth(Struct):
     def record_failure(self, error: Exception) -> None:
         """Record the start of an outage. Later failures during the outage have no effect."""
         if self.since is None:
-            self.since, self.why = self.clock(), str(error)[:LONGEST]
-            logger.journal_unavailable(self.why)
+            self.since, self.reason = self.clock(), str(error)[:LONGEST]
+            logger.journal_unavailable(self.reason)
 
     def record_damage_found(self, error: Exception) -> None:
         """Record that the journal is damaged. Only the first call has an effect."""
@@ -78,7 +78,7 @@ class JournalHealth(Struct):
         """Record a successful write. If there was an outage, it is now over."""
         if self.since is not None:
             logger.journal_available(self.clock() - self.since)
-            self.since, self.why = None, ""
+            self.since, self.reason = None, ""
 
     def record_renewal_time(self, now: float) -> None:
         """Record that the lease was renewed at the time `now`."""
@@ -126,7 +126,7 @@ class JournalHealth(Struct):
         lag = round(self.lag(mailbox_size, max_batch, now), 3)
         age = 0.0 if self.renewed_at is None else round(now - self.renewed_at, 3)
         queued = mailbox_size + self.queued
-        unavailable = self.since, self.why, self.refused
+        unavailable = self.since, self.reason, self.refused
         return JournalStats(
             durability, *unavailable, queued, self.damage, lag, lease, age, sizes, self.commits.stats
         )

@@ -42,10 +42,10 @@ ENOUGH = 1 / 3
 
 
 class _Summary(Struct, frozen=True):
-    """The text of a summary. If no summary was written, the text is empty and `why` is the reason."""
+    """The text of a summary. If no summary was written, the text is empty and `reason` explains why."""
 
     text: str = ""
-    why: str = ""
+    reason: str = ""
     usage: Usage = Usage()
     cause: Cause | None = None
 
@@ -198,7 +198,7 @@ class Compactor:
         summary = await self._request_summary(before_index)
         self.cause = summary.cause
         if not summary.text:
-            return CompactionResult(error=summary.why, usage=summary.usage)
+            return CompactionResult(error=summary.reason, usage=summary.usage)
         history, ledger = self._log.state.history, await self._ask.ledger.query()
         if compaction.is_summary_longer(summary.text, history, ledger, stop):
             return CompactionResult(
@@ -214,14 +214,14 @@ class Compactor:
         """Request a summary of the messages before index `before_index`, and log the end of the round."""
         binding = self._requests.backend.binding
         if (over := await self._ask.reserve_budget(binding)) is not None:
-            return _Summary(why=over, cause=Cause("limit"))
+            return _Summary(reason=over, cause=Cause("limit"))
         try:
             generated = await self._send_summary_request(before_index)
         except KernelError as error:
-            return _Summary(why=f"the provider's actor did not answer: {error}")
+            return _Summary(reason=f"the provider's actor did not answer: {error}")
         if isinstance(generated, Fault):
             return _Summary(
-                why=f"the request for a summary violates a rule of its dialect and was not sent: {generated}"
+                reason=f"the request for a summary violates a rule of its dialect and was not sent: {generated}"
             )
         tally, usage = self._ask.tally, generated.usage
         self._ask.count_usage(binding, usage, is_round=True)
@@ -294,17 +294,17 @@ def _read_summary(generated: Generated) -> _Summary:
     usage = generated.usage
     match generated:
         case Answer(message=message) if message.calls:
-            return _Summary(why="the model called a tool and wrote no summary", usage=usage)
+            return _Summary(reason="the model called a tool and wrote no summary", usage=usage)
         case Answer(cut=cut) if cut not in (None, "length"):
-            return _Summary(why=f"the model wrote an incomplete summary ({cut})", usage=usage)
+            return _Summary(reason=f"the model wrote an incomplete summary ({cut})", usage=usage)
         case Answer(message=message) if content_cut(message, has_tools=False) is None:
             return _Summary(message.text + (" [It was cut here.]" if generated.cut else ""), usage=usage)
         case Answer():
-            return _Summary(why="the model wrote no summary", usage=usage)
+            return _Summary(reason="the model wrote no summary", usage=usage)
         case AbortedAnswer():
-            return _Summary(why="the compaction was cancelled", usage=usage)
+            return _Summary(reason="the compaction was cancelled", usage=usage)
         case BrokenAnswer(failure=failure):
             cause = Cause(failure.kind, failure.status)
-            return _Summary(why=failure.message, usage=usage, cause=cause)
+            return _Summary(reason=failure.message, usage=usage, cause=cause)
         case _:
             assert_never(generated)

@@ -102,7 +102,7 @@ class TurnDriver:
             self.ask.add_instruction(AGAIN)
         with self._handing:
             handed = await self._handing.requested_handover()
-            if handed is not None and not handed.why and handed.target != state.target:
+            if handed is not None and not handed.reason and handed.target != state.target:
                 await self._handing.apply_handover(handed.target)
         pool, selector = self._pool(self.ask.log.state.target), self._member_selector(state.asks)
         await self._run_turns(pool, selector, await selector.first_member(pool))

@@ -151,7 +151,7 @@ class AskTotals(Struct):
         """Yield an event for each skipped pool member that this ask has not reported yet."""
         new, self._reported_skips = self.skipped[self._reported_skips :], len(self.skipped)
         for each in new:
-            yield MemberSkippedEvent(turn, each.member, each.why)
+            yield MemberSkippedEvent(turn, each.member, each.reason)
 
     def record_request(self, turn: int, round_number: int) -> None:
         """Count a request, and clear the finish reason of the previous answer.
@@ -256,7 +256,7 @@ class AskTotals(Struct):
             tuple(self.attempts),
             self.rounds,
             self.usage,
-            ended.why,
+            ended.reason,
             self.finish,
             self.cut,
             left_out,
@@ -403,7 +403,7 @@ class AskInFlight(Struct):
         if step.status != "cancelled":
             return step
         if self.halted:
-            return replace(step, status="failed", why=self.halted, cause=self.bound)
+            return replace(step, status="failed", reason=self.halted, cause=self.bound)
         return replace(step, cause=LEAVING) if self.is_leaving else step
 
     def set_stop(self, stop: Stop) -> None:

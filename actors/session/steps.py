@@ -183,11 +183,11 @@ class TurnSteps:
         binding = self.backend.binding
         epoch = 1 + await self._current_epoch()
         reason: EpochReason = "refusal" if step.plain else "thinking"
-        event = EpochBegan(binding, epoch, reason, step.plain, step.why)
+        event = EpochBegan(binding, epoch, reason, step.plain, step.reason)
         if step.media:
             assert self._rendered is not None
             is_plain = self._rendered.lane._state.plain
-            event = EpochBegan(binding, epoch, "media", is_plain, step.why, step.media)
+            event = EpochBegan(binding, epoch, "media", is_plain, step.reason, step.media)
         epoch_start = len(self._log.state.history)
         await self._log.write(event)
         await self._refs.renderer.send(Invalidate(event, epoch_start))

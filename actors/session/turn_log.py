@@ -74,10 +74,10 @@ class TurnLog:
         self._add_turn_time()
         tally = self._ask.tally
         retried, wait = tuple(tally.retried), tally.wait
-        tally.attempts += (*retried, Attempt(binding, status, ended.why, ended.cause, wait))
+        tally.attempts += (*retried, Attempt(binding, status, ended.reason, ended.cause, wait))
         turn, slips = self._ask.log.state.turns, tally.answer_repairs
         event = TurnEnded(
-            turn, status, ended.why, ended.cause, retried, wait, self._budgeted_seconds(), slips
+            turn, status, ended.reason, ended.cause, retried, wait, self._budgeted_seconds(), slips
         )
 
         def on_durable(seq: int) -> None:
@@ -124,5 +124,5 @@ def with_endpoint_change(step: CloseStep | AwaitStep, old: Binding, new: Binding
     """
     if isinstance(step, CloseStep) and step.status == "failed" and old.endpoint != new.endpoint:
         moved = f"the turn began at {old.endpoint} in dialect {new.dialect!r} and continued at {new.endpoint}"
-        return replace(step, why=f"{step.why} ({moved})")
+        return replace(step, reason=f"{step.reason} ({moved})")
     return step

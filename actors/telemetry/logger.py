@@ -136,7 +136,7 @@ def toolset_lost(toolset: str, error: BaseException | None, seconds: float) -> N
 def journal_unavailable(reason: str) -> None:
     """Log that the journal cannot write. Logged once per outage; `journal_available` logs the end of the outage."""
     advice = "fix the cause; sessions then continue from their logs, without a restart"
-    emit("error", "journal_unavailable", why=reason, advice=advice)
+    emit("error", "journal_unavailable", reason=reason, advice=advice)
 
 
 @never_raising
@@ -155,12 +155,12 @@ def journal_damaged(reason: str, copy: str | None = None) -> None:
         emit(
             "error",
             "journal_damaged",
-            why=reason,
+            reason=reason,
             advice="restore a copy, or save what can be read: `actors sessions fsck`",
         )
     else:
         advice = "the journal continues without the events after the damage; check the copy with `actors sessions fsck`"
-        emit("error", "journal_damaged", why=reason, copy=copy, advice=advice)
+        emit("error", "journal_damaged", reason=reason, copy=copy, advice=advice)
 
 
 @never_raising
@@ -232,7 +232,7 @@ def tool_left_out(toolset: str, tool: str, error: "ActorsError") -> None:
 @never_raising
 def tools_held(session: str, reason: str) -> None:
     """Log that changed tools are declared only from the next ask on, and why not within the current turn."""
-    emit("info", "tools_held", session=session, why=reason)
+    emit("info", "tools_held", session=session, reason=reason)
 
 
 @never_raising
@@ -457,7 +457,7 @@ def transcript_refused(refusal: "Refusal") -> None:
         session=refusal.session,
         binding=str(refusal.binding),
         by=refusal.by,
-        why=refusal.why if refusal.by == "judge" else "",
+        reason=refusal.reason if refusal.by == "judge" else "",
         dialect=report.dialect,
         faults=limit_names([describe_fault(fault) for fault in report.faults]),
         calls=limit_names([f"{known}={sent}" if sent else known for known, sent in sent_as]),

@@ -85,7 +85,7 @@ def test_a_redacted_reproduction_without_a_known_fault_keeps_the_complete_struct
     assert kept["messages"][0]["content"] == f"[{len(CANARY)} characters]"
     assert kept["messages"][22]["tool_calls"][0]["function"] == {"name": "work", "arguments": "{}"}
     assert CANARY not in found.request.decode()
-    assert found.why == f"messages.3: unexpected '[{len(CANARY)} characters]' of id_1"
+    assert found.reason == f"messages.3: unexpected '[{len(CANARY)} characters]' of id_1"
 
 
 SAID = st.recursive(

@@ -202,7 +202,7 @@ def assert_end_matches_last_outcome(taken: tuple[Outcome, ...], ended: CloseStep
     last = taken[-1]
     if isinstance(last, HandedOver):
         assert (ended.status, ended.handover) == (
-            ("failed", None) if last.why else ("handed_over", last.target)
+            ("failed", None) if last.reason else ("handed_over", last.target)
         )
     else:
         status = {
@@ -418,7 +418,7 @@ def test_a_second_empty_answer_after_tool_results_completes_the_turn() -> None:
     steps, ended = play(turn(Bounds()), iter([*ran, Ready(), EMPTY, Ready(), Ready(), EMPTY]))
     assert kinds(steps) == ["BatchStep", "InstructStep", "CloseStep"]
     assert ended is not None
-    assert (ended.status, ended.why, ended.rounds) == ("complete", "", 3)
+    assert (ended.status, ended.reason, ended.rounds) == ("complete", "", 3)
 
 
 def test_a_turn_resumed_from_its_await_step_counts_earlier_tool_results() -> None:
@@ -487,7 +487,10 @@ def test_an_empty_structured_answer_is_retried_before_it_is_corrected() -> None:
     )
     assert kinds(steps) == ["CheckStep", "InstructStep", "CheckStep", "CloseStep"]
     assert ended is not None
-    assert (ended.status, ended.why) == ("failed", "the answer does not have the required format: no value")
+    assert (ended.status, ended.reason) == (
+        "failed",
+        "the answer does not have the required format: no value",
+    )
 
 
 def test_a_call_written_as_text_is_never_parsed_as_a_structured_answer() -> None:

@@ -144,7 +144,7 @@ async def test_sessions_refuse_work_while_the_database_is_down_and_then_continue
                     with pytest.raises(JournalUnavailable) as raised:
                         await use()
                     assert PASSWORD not in str(raised.value)
-            assert runtime.stats().journal.why
+            assert runtime.stats().journal.reason
             assert not runtime.stats().is_ready
             await anyio.to_thread.run_sync(database.start)
             assert list(runtime.sessions) == ["waits", "idle"]

@@ -167,7 +167,7 @@ async def test_stats_and_prometheus_report_an_outage_with_its_start_and_reason(
         session = await runtime.open("a")
         await session.ask("Hello.")
         before = runtime.stats()
-        assert (before.is_ready, before.journal.why, before.journal.durability) == (True, "", "memory")
+        assert (before.is_ready, before.journal.reason, before.journal.durability) == (True, "", "memory")
         assert "actors_journal_available 1.0" in generate_latest(registry).decode().splitlines()
         storage.at = 0
         for _ in range(2):
@@ -176,7 +176,7 @@ async def test_stats_and_prometheus_report_an_outage_with_its_start_and_reason(
         during = runtime.stats()
         assert not during.is_ready
         assert during.journal.unavailable_since is not None
-        assert during.journal.why == "sessions.db: the disk is full; make room"
+        assert during.journal.reason == "sessions.db: the disk is full; make room"
         assert during.journal.refused >= 2
         shown = generate_latest(registry).decode().splitlines()
         assert "actors_journal_available 0.0" in shown

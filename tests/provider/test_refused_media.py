@@ -123,7 +123,7 @@ async def test_a_refused_image_is_replaced_by_a_note_and_the_session_stays_usabl
         assert (refused.kind, refused.reason, refused.binding.backend) == ("media", WORDS[name], "a")
         assert (await session.ask("And now?")).text == "Still here."
         (began,) = [event for event in log(runtime, session) if isinstance(event, EpochBegan)]
-        assert (began.reason, began.media, began.why) == ("media", (media_name(BAD),), WORDS[name])
+        assert (began.reason, began.media, began.detail) == ("media", (media_name(BAD),), WORDS[name])
         assert runtime.stats().backends["a"].refused_media == 1
         assert runtime._refused_requests.count == 0
         assert BAD in (await session.history())[0].blocks

@@ -93,7 +93,7 @@ async def test_a_pool_skips_members_that_do_not_support_tools_and_reports_them(p
     assert [each.binding.backend for each in result.attempts] == ["claude"]
     for shown in (preview.skipped, result.skipped, later.skipped):
         assert [each.member for each in shown] == ["gpt", "twin"]
-        assert all("openai_responses:gpt-6-astra" in each.why for each in shown)
+        assert all("openai_responses:gpt-6-astra" in each.reason for each in shown)
     assert preview.binding.backend == "claude"
     told = [event.member for event in events if isinstance(event, MemberSkippedEvent)]
     assert told == ["gpt", "twin"]

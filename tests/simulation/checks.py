@@ -89,5 +89,5 @@ class RuntimeChecks(Observer):
             shared.judge()
         for refusal in runtime.refusals:
             if refusal.by == "judge":
-                about = f"{refusal.session}, {refusal.binding.backend}: {refusal.why[:200]}"
+                about = f"{refusal.session}, {refusal.binding.backend}: {refusal.reason[:200]}"
                 self._problems.add("no request is rejected for its structure", about)

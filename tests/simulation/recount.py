@@ -98,7 +98,7 @@ EXCUSED: Mapping[str, str] = {
     "learned": "learned from refusals of parameters, which the servers here never send",
     "journal.durability": "a name",
     "journal.unavailable_since": "a state, not a count",
-    "journal.why": "words",
+    "journal.reason": "words",
     "journal.damage": "words",
     "journal.lag": "a time",
     "journal.lease": "a setting",

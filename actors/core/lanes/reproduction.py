@@ -41,7 +41,7 @@ class RedactedRequest(Struct, frozen=True):
         by: `judge` if the check before sending refused the request, or `provider`.
         rule, fault_class: The rule and the class of the first fault; None and `unclassified` if no rule explains the
             message.
-        why: The error message, in which quotations of the request are redacted.
+        reason: The error message, in which quotations of the request are redacted.
         request: The redacted body, as JSON.
         is_minimal: True if the body breaks a rule of the check and no part can be removed.
     """
@@ -52,7 +52,7 @@ class RedactedRequest(Struct, frozen=True):
     by: str
     rule: str | None
     fault_class: str
-    why: str
+    reason: str
     request: bytes
     is_minimal: bool
 
@@ -60,7 +60,7 @@ class RedactedRequest(Struct, frozen=True):
 def reproduce(refusal: Refusal, dialect: Dialect) -> RedactedRequest:
     """Return the minimal redacted form of a refused request. This function never raises."""
     fault = next(iter(refusal.report.faults), None)
-    why = refusal.why
+    why = refusal.reason
     try:
         whole = parse(refusal.body, max_bytes=_MOST, max_depth=_DEPTH)
     except JsonRefused:

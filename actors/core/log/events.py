@@ -283,11 +283,11 @@ class SwitchFailed(EventBase, frozen=True):
 
     Args:
         target: The requested backend or pool.
-        why: The error message.
+        error: The error message.
     """
 
     target: str
-    why: str
+    error: str
 
 
 class Configured(EventBase, frozen=True):
@@ -344,7 +344,7 @@ class EpochBegan(EventBase, frozen=True):
         epoch: Number of the new epoch.
         reason: The reason code.
         plain: True if the epoch renders tool calls as text.
-        why: The reason as text for people.
+        detail: The reason as text for people.
         media: Names (`content_name`) of attachments that the provider rejected. A note replaces each of them in this
             lane; the history and the ledger keep them.
     """
@@ -353,7 +353,7 @@ class EpochBegan(EventBase, frozen=True):
     epoch: int
     reason: EpochReason
     plain: bool = False
-    why: str = ""
+    detail: str = ""
     media: tuple[str, ...] = ()
 
 
@@ -363,7 +363,7 @@ class TurnEnded(EventBase, frozen=True):
     Args:
         turn: Number of the turn.
         status: The outcome.
-        why: The reason for the outcome, on one line for people; empty for a complete turn.
+        reason: The reason for the outcome, on one line for people; empty for a complete turn.
         cause: The failure that ended the turn; None if no failure ended it.
         retried: Failed requests of the turn that were retried.
         wait: Seconds of delay before the last request, if that request was a retry.
@@ -373,7 +373,7 @@ class TurnEnded(EventBase, frozen=True):
 
     turn: int
     status: TurnStatus
-    why: str = ""
+    reason: str = ""
     cause: Cause | None = None
     retried: tuple[Attempt, ...] = ()
     wait: float = 0.0
@@ -401,9 +401,9 @@ class EventsLost(EventBase, frozen=True):
 
 
 class Closed(EventBase, frozen=True):
-    """The session ended. `why` is the reason; empty if none was given."""
+    """The session ended. `reason` is empty if none was given."""
 
-    why: str = ""
+    reason: str = ""
 
 
 class Opened(EventBase, frozen=True):

@@ -44,11 +44,11 @@ class SkippedMember(Struct, frozen=True):
 
     Args:
         member: Name of the backend.
-        why: The reason, on one line.
+        reason: The reason, on one line.
     """
 
     member: str
-    why: str
+    reason: str
 
 
 class Pool(Struct, frozen=True):

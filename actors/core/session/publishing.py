@@ -178,9 +178,9 @@ class AskFold(Struct):
     def end_turn(self, event: TurnEnded) -> AskResult | None:
         """Record the end of a turn. Return the ask's result, or None if another turn of the ask follows."""
         if event.status == "interrupted":
-            self.attempts.append(Attempt(self.binding, "interrupted", event.why))
-            return interrupted_result(self.binding, event.why, event.turn)
-        ended = Attempt(self.binding, event.status, event.why, event.cause, event.wait)
+            self.attempts.append(Attempt(self.binding, "interrupted", event.reason))
+            return interrupted_result(self.binding, event.reason, event.turn)
+        ended = Attempt(self.binding, event.status, event.reason, event.cause, event.wait)
         self.attempts += (*event.retried, ended)
         if event.status == "handed_over":
             return None
@@ -192,7 +192,7 @@ class AskFold(Struct):
             tuple(self.attempts),
             self.rounds,
             self.usage,
-            event.why,
+            event.reason,
             self.finish,
             self.cut,
             tuple(self.left_out.items()),
@@ -319,7 +319,7 @@ class Publisher:
             case events.SubagentUsage():
                 return _NOTHING
             case events.EpochBegan():
-                return (LaneRewrittenEvent(seq, turn, event.binding, event.reason, event.why),)
+                return (LaneRewrittenEvent(seq, turn, event.binding, event.reason, event.detail),)
             case events.ApprovalAsked() | events.ApprovalDecided():
                 return self._publish_approval(event)
             case TurnPaused():
@@ -341,7 +341,7 @@ class Publisher:
             case events.SwitchApplied():
                 return SwitchAppliedEvent(*place)
             case events.SwitchFailed():
-                return SwitchFailedEvent(*place, event.why)
+                return SwitchFailedEvent(*place, event.error)
             case _:
                 assert_never(event)
 
@@ -361,7 +361,7 @@ class Publisher:
             case events.EventsLost():
                 return EventsLostEvent(seq, turn, event.first, event.last)
             case events.Closed():
-                return SessionClosedEvent(seq, turn, event.why)
+                return SessionClosedEvent(seq, turn, event.reason)
             case _:
                 assert_never(event)
 

@@ -214,7 +214,7 @@ class JournalStats(Struct, frozen=True):
             `power` (a power failure).
         unavailable_since: Time when the journal became unavailable, as `time.time` returns it; None while the journal
             can write.
-        why: The storage's error at that time, without any session content.
+        reason: The storage's error at that time, without any session content.
         refused: Number of events that could not be written since the runtime was entered.
         waiting: Number of writes and reads in the journal's queue.
         damage: The first damage found since the runtime was entered, without any content; empty if there is none.
@@ -227,7 +227,7 @@ class JournalStats(Struct, frozen=True):
 
     durability: str = "memory"
     unavailable_since: float | None = None
-    why: str = ""
+    reason: str = ""
     refused: int = 0
     waiting: int = 0
     damage: str = ""

@@ -53,7 +53,7 @@ class Refusal(Struct, frozen=True):
     Args:
         session, binding: The session, and the binding of the request.
         by: `judge` if the check before sending refused the request, or `provider`.
-        why: The error message.
+        reason: The error message.
         body: The request body.
         report: The report of the render. Its `faults` describe the refusal by fault class, rule, and canonical ids of
             the calls that the error message names. The class is `unclassified` if no rule explains the error message.
@@ -62,7 +62,7 @@ class Refusal(Struct, frozen=True):
     session: str
     binding: Binding
     by: Literal["judge", "provider"]
-    why: str
+    reason: str
     body: bytes
     report: Report
 

@@ -37,12 +37,12 @@ class RewriteStep(Struct, frozen=True):
     """Render the transcript again from the start (begin an epoch), because it was rejected.
 
     Args:
-        why: The error message of the rejection.
+        reason: The error message of the rejection.
         plain: True to render tool calls as text; False to omit old reasoning.
         media: Names of attachments to replace by notes. If there are any, `plain` is ignored.
     """
 
-    why: str
+    reason: str
     plain: bool = True
     media: tuple[str, ...] = ()
 
@@ -57,11 +57,11 @@ class ShrinkStep(Struct, frozen=True):
     """Compact the history, because the request was too long.
 
     Args:
-        why: The error message of the rejection.
+        reason: The error message of the rejection.
         again: True if the history was already compacted for this request.
     """
 
-    why: str
+    reason: str
     again: bool = False
 
 
@@ -105,7 +105,7 @@ class CloseStep(Struct, frozen=True):
 
     Args:
         status: The outcome of the turn.
-        why: The reason for the outcome; empty for a complete turn.
+        reason: The reason for the outcome; empty for a complete turn.
         unrun: Calls that will not run.
         awaited: Pending calls to close.
         message: The last message of the model; None if there is none.
@@ -120,7 +120,7 @@ class CloseStep(Struct, frozen=True):
     """
 
     status: TurnStatus
-    why: str
+    reason: str
     unrun: tuple[ToolCall, ...] = ()
     awaited: tuple[ToolCall, ...] = ()
     message: Message | None = None
@@ -145,10 +145,10 @@ class Ready(Struct, frozen=True):
 
 
 class HandedOver(Struct, frozen=True):
-    """A call of the last batch handed the ask over to `target`. If the handover failed, `why` is the reason."""
+    """A call of the last batch handed the ask over to `target`. If the handover failed, `reason` explains why."""
 
     target: str
-    why: str = ""
+    reason: str = ""
 
 
 class TranscriptRefused(Struct, frozen=True):
@@ -157,7 +157,7 @@ class TranscriptRefused(Struct, frozen=True):
     `reasoning` is True if only replayed reasoning was rejected.
     """
 
-    why: str
+    reason: str
     reasoning: bool = False
     cause: Cause | None = None
 
@@ -177,14 +177,14 @@ class MediaRefused(Struct, frozen=True):
     """The provider rejected attachments, which are identified by their names in the log.
 
     Args:
-        why: The error message of the rejection.
+        reason: The error message of the rejection.
         media: The attachments that the provider named.
         others: Further attachments that may be the cause. These are the attachments that no answered request has
             contained; if there are none, all attachments.
         cause: The cause of the rejection.
     """
 
-    why: str
+    reason: str
     media: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     cause: Cause | None = None
@@ -206,7 +206,7 @@ class RequestFailed(Struct, frozen=True):
         too_long: True if the request would fit after compaction.
     """
 
-    why: str
+    reason: str
     elsewhere: bool = True
     visible: bool = False
     message: Message | None = None
@@ -218,12 +218,12 @@ class RequestFailed(Struct, frozen=True):
 class CompactionEnded(Struct, frozen=True):
     """The compaction of the history ended.
 
-    If `done` is True, the history was compacted. Otherwise, `why` is the reason. `usage` contains the tokens of the
+    If `done` is True, the history was compacted. Otherwise, `reason` says why. `usage` contains the tokens of the
     request for a summary.
     """
 
     done: bool
-    why: str = ""
+    reason: str = ""
     usage: Usage = Usage()
     message: None = None
 

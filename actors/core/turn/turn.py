@@ -22,7 +22,7 @@ and the outcomes. The table lists the legal states and outcomes. Any other outco
                                            RequestFailed, too long       shrinking, at most thrice a round
                                            RequestFailed, Stopped        closing
                  (with a required format)  Answered, no calls            checking
-    shrinking    ShrinkStep(why)           CompactionEnded, done         rendering
+    shrinking    ShrinkStep(reason)        CompactionEnded, done         rendering
                                            CompactionEnded, not; Stopped closing
     executing    BatchStep(calls)          BatchOutcome                  rendering
                                            BatchOutcome, calls wait      awaiting
@@ -217,16 +217,16 @@ class _TurnRules:
             case GenerateStep(), RequestFailed(too_long=True) if self._shrinks < SHRINKS:
                 self._shrinks += 1
                 self._record_outcome(outcome, cause=outcome.cause)
-                return ShrinkStep(outcome.why, again=self._shrinks > 1)
-            case ShrinkStep(why=why), CompactionEnded(done=done):
+                return ShrinkStep(outcome.reason, again=self._shrinks > 1)
+            case ShrinkStep(reason=why), CompactionEnded(done=done):
                 self._record_outcome(outcome)
-                failed = f"{why}; {outcome.why}"
+                failed = f"{why}; {outcome.reason}"
                 return self.render_step() if done else self._close("failed", failed, elsewhere=True)
             case GenerateStep(), RequestFailed():
                 self._record_outcome(
                     outcome, visible=self._end.visible or outcome.visible, cause=outcome.cause
                 )
-                return self._close("failed", outcome.why, outcome.message, outcome.elsewhere)
+                return self._close("failed", outcome.reason, outcome.message, outcome.elsewhere)
             case BatchStep(approved=True), BatchOutcome(stuck=stuck):
                 return self._next_round(stuck)
             case BatchStep(calls=calls), BatchOutcome():
@@ -246,20 +246,24 @@ class _TurnRules:
         self._end = replace(end, message=message, usage=usage, **fields)
 
     def _close(
-        self, status: TurnStatus, why: str, unrun: Message | None = None, elsewhere: bool = False
+        self, status: TurnStatus, reason: str, unrun: Message | None = None, elsewhere: bool = False
     ) -> CloseStep:
         """Return the step that ends the turn. The calls in the message `unrun` will not run."""
         calls = unrun.calls if unrun is not None else ()
-        return replace(self._end, status=status, why=why, unrun=calls, elsewhere=elsewhere)
+        return replace(self._end, status=status, reason=reason, unrun=calls, elsewhere=elsewhere)
 
     def _hand_over(self, handed: HandedOver) -> CloseStep:
         """Return the step that ends the turn after a handoff.
 
         The current round is not counted, because it has sent no request.
         """
-        end = replace(self._end, rounds=self._end.rounds - 1, handover=None if handed.why else handed.target)
-        status: TurnStatus = "failed" if handed.why else "handed_over"
-        return replace(end, status=status, why=handed.why or f"the model handed over to {handed.target}")
+        end = replace(
+            self._end, rounds=self._end.rounds - 1, handover=None if handed.reason else handed.target
+        )
+        status: TurnStatus = "failed" if handed.reason else "handed_over"
+        return replace(
+            end, status=status, reason=handed.reason or f"the model handed over to {handed.target}"
+        )
 
     def _rewrite(self, refused: TranscriptRefused) -> Step:
         """Return the step after a rejected transcript.
@@ -270,9 +274,9 @@ class _TurnRules:
         self._end = replace(self._end, cause=refused.cause or self._end.cause)
         if self._rewritten == "plain":
             self._end = replace(self._end, refused=True)
-            return self._close("failed", refused.why, elsewhere=True)
+            return self._close("failed", refused.reason, elsewhere=True)
         self._rewritten = "bare" if refused.reasoning and self._rewritten == "no" else "plain"
-        return RewriteStep(refused.why, plain=self._rewritten == "plain")
+        return RewriteStep(refused.reason, plain=self._rewritten == "plain")
 
     def _replace_media(self, refused: MediaRefused) -> Step:
         """Replace rejected attachments by notes, at most `MEDIA_REFUSALS` times.
@@ -281,11 +285,11 @@ class _TurnRules:
         """
         self._end = replace(self._end, cause=refused.cause)
         if self._media == MEDIA_REFUSALS:
-            return self._close("failed", refused.why, elsewhere=True)
+            return self._close("failed", refused.reason, elsewhere=True)
         self._media += 1
         is_last = self._media == MEDIA_REFUSALS
         media = (*refused.media, *refused.others) if is_last or not refused.media else refused.media
-        return RewriteStep(refused.why, plain=False, media=media)
+        return RewriteStep(refused.reason, plain=False, media=media)
 
     def _after_answer(self, answered: Answered) -> Step:
         self._record_outcome(answered, cause=None)

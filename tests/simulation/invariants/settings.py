@@ -90,8 +90,8 @@ class AskLimits:
         now.extra = 0
         if event.status != "handed_over":
             del self._running[session]
-        self.counts["time_limits"] += "longer than" in event.why
-        self.counts["token_limits"] += "tokens" in event.why and "budget" not in event.why
+        self.counts["time_limits"] += "longer than" in event.reason
+        self.counts["token_limits"] += "tokens" in event.reason and "budget" not in event.reason
 
     def request(self, session: str, ask: str, body: bytes) -> None:
         """Check a request body against the settings of its ask."""

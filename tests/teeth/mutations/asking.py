@@ -46,7 +46,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "asking: a deadline is reported as a cancel",
         "actors/session/inflight.py:AskInFlight.with_halt_reason",
-        'replace(step, status="failed", why=self.halted, cause=self.bound)',
+        'replace(step, status="failed", reason=self.halted, cause=self.bound)',
         "step",
         (SETTINGS,),
     ),

@@ -272,7 +272,7 @@ self._apply_to_state(event)
     Mutation(
         "journal: the stats hide the end of an outage",
         "actors/journal/health.py:JournalHealth.record_success",
-        'self.since, self.why = (None, "")',
+        'self.since, self.reason = (None, "")',
         "pass",
         (_STATS,),
     ),

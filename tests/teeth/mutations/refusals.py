@@ -81,8 +81,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "refusals: no other backend answers after a structural refusal",
         "actors/core/turn/turn.py:_TurnRules._rewrite",
-        'self._close("failed", refused.why, elsewhere=True)',
-        'self._close("failed", refused.why)',
+        'self._close("failed", refused.reason, elsewhere=True)',
+        'self._close("failed", refused.reason)',
         (FAILOVER, TURN),
     ),
     Mutation(

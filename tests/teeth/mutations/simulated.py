@@ -199,7 +199,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "simulated: a turn that ends before its subagents is not reported",
         "tests/simulation/invariants/below.py:EndedSubagents._on_turn_ended",
         "self._open.get(session)",
-        "self._open.get(event.why)",
+        "self._open.get(event.reason)",
         (
             "tests/simulation/test_simulation_invariants.py::test_a_turn_that_ends_before_its_subagents_is_reported",
         ),

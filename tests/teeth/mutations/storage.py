@@ -246,10 +246,10 @@ MUTATIONS = (
     ),
     Mutation(
         "storage: a field may be added without a new version",
-        "actors/core/log/events.py:Closed.why",
-        'why: str = ""',
+        "actors/core/log/events.py:Closed.reason",
+        'reason: str = ""',
         """
-        why: str = ""
+        reason: str = ""
         more: str = ""
         """,
         (FILES,),
