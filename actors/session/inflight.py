@@ -210,7 +210,7 @@ class AskTotals(Struct):
     def from_pause(pause: TurnPaused, text: str) -> "AskTotals":
         """Restore the totals of an ask from the log event of its pause. `text` is the last text of the paused turn."""
         progress = pause.ask_so_far
-        attempts, left_out = list(progress.attempts), dict(progress.left_out)
+        attempts, left_out = list(progress.attempts), dict(progress.dropped)
         used = progress.usage + pause.turn_so_far.usage
         return AskTotals(
             attempts,

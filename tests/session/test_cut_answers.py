@@ -107,7 +107,7 @@ async def test_dropped_content_is_reported_logged_and_counted(
     (said,) = [event for event in events if isinstance(event, MessageEvent)]
     last = events[-1]
     assert isinstance(last, CompleteEvent)
-    assert tuple(said.dropped.items()) == ended.left_out == last.result.dropped == (("cut_call", 1),)
-    assert (quiet.dropped, after.left_out, counters["left_out"]) == ((), (), 1)
+    assert tuple(said.dropped.items()) == ended.dropped == last.result.dropped == (("cut_call", 1),)
+    assert (quiet.dropped, after.dropped, counters["left_out"]) == ((), (), 1)
     (record,) = [record.getMessage() for record in caplog.records if "answer_left_out" in record.getMessage()]
     assert "kinds={'cut_call': 1}" in record

@@ -170,7 +170,7 @@ async def test_call_arguments_without_a_tool_name_run_no_tool_and_are_reported(n
         ended, _ = (event for event in log(runtime, session) if isinstance(event, RoundEnded))
         ends = await assert_answered_once(session)
     assert (runs, ends) == (["a"], ["complete"])
-    assert (ended.cut, dict(ended.left_out), dict(answer.dropped)) == (
+    assert (ended.incomplete, dict(ended.dropped), dict(answer.dropped)) == (
         "fault",
         {"stray_arguments": 1},
         {"stray_arguments": 1},

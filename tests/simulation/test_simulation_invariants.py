@@ -106,7 +106,7 @@ def test_a_too_long_request_may_be_retried_three_times(behind: str) -> None:
 
 
 NOBODY = AskResult("", "complete", HERE, (), 1, Usage())
-EMPTY = events.RoundEnded(1, 1, None, cut="empty")
+EMPTY = events.RoundEnded(1, 1, None, incomplete="empty")
 
 
 def test_a_complete_ask_without_content_or_reason_is_reported() -> None:
@@ -131,12 +131,12 @@ def test_an_empty_answer_that_ends_its_turn_without_a_retry_is_reported() -> Non
     logs, ended = Logs(), events.TurnEnded(1, "complete")
     assert logs.write("s1", *begun, EMPTY, ended) == ["an answer without content is requested once more"]
     logs = Logs()
-    assert logs.write("s1", *begun, EMPTY, events.RoundEnded(1, 2, None, cut="empty"), ended) == []
+    assert logs.write("s1", *begun, EMPTY, events.RoundEnded(1, 2, None, incomplete="empty"), ended) == []
     assert logs.content.counts["answers_without_content"] == 2
 
 
 def test_an_empty_answer_in_the_history_is_reported() -> None:
-    kept = events.RoundEnded(1, 1, pack(Message("assistant", (Text(" "),), 1, HERE)), cut="empty")
+    kept = events.RoundEnded(1, 1, pack(Message("assistant", (Text(" "),), 1, HERE)), incomplete="empty")
     logs = Logs()
     begun = events.Opened("s1", "a"), SAID, events.TurnStarted(1, 1, HERE)
     assert logs.write("s1", *begun, kept) == ["the history keeps no empty answer"]

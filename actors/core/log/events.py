@@ -144,8 +144,8 @@ class RoundEnded(EventBase, frozen=True):
         finish: The provider's finish reason; None if the answer has none.
         fault: The error that interrupted the answer; None if all of the answer arrived.
         calls: Number of canonical ids that the round used, including the ids of dropped calls.
-        left_out: Content of the answer that is not in the message.
-        cut: The reason why the model's answer is incomplete although all of it arrived; None for a complete answer.
+        dropped: Content of the answer that is not in the message.
+        incomplete: The reason why the answer is incomplete although all of it arrived; None for a complete answer.
     """
 
     turn: int
@@ -155,8 +155,8 @@ class RoundEnded(EventBase, frozen=True):
     finish: str | None = None
     fault: str | None = None
     calls: int = 0
-    left_out: LeftOut = ()
-    cut: Cut | None = None
+    dropped: LeftOut = ()
+    incomplete: Cut | None = None
 
 
 class FormatRequested(EventBase, frozen=True):

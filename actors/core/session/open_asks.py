@@ -129,7 +129,7 @@ def paused_result(state: SessionState, calls: tuple[PendingCall, ...]) -> AskRes
         (*ask.attempts, Attempt(binding, "awaiting")),
         ask.rounds,
         ask.usage + turn.usage,
-        dropped=ask.left_out,
+        dropped=ask.dropped,
         pending_calls=tuple([each.call for each in calls]),
         refusals=ask.refusals,
         turn=state.turns,

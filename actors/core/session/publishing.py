@@ -151,10 +151,10 @@ class AskFold(Struct):
         self.request = turn, round_number
 
     def record_answer(self, event: RoundEnded, message: Message) -> None:
-        self.finish, self.cut = event.finish, event.cut
+        self.finish, self.cut = event.finish, event.incomplete
         self.usage += event.usage
         self.usage_by_binding[self.binding] = self.usage_by_binding.get(self.binding, Usage()) + event.usage
-        for kind, count in event.left_out:
+        for kind, count in event.dropped:
             self.left_out[kind] = self.left_out.get(kind, 0) + count
         if event.round and (event.message is not None or event.fault is None):
             self.text = message.text
@@ -170,7 +170,7 @@ class AskFold(Struct):
             (*ask.attempts, Attempt(self.binding, "awaiting")),
             ask.rounds,
             ask.usage + turn.usage,
-            dropped=ask.left_out,
+            dropped=ask.dropped,
             pending_calls=calls,
             turn=event.turn,
         )
@@ -394,8 +394,8 @@ class Publisher:
                 message,
                 event.usage,
                 event.fault or "",
-                event.cut,
-                dict(event.left_out),
+                event.incomplete,
+                dict(event.dropped),
                 more=bool(calls),
             ),
             *[ToolCallEvent(*place, call.id, call.name, call.arguments, call is not last) for call in calls],

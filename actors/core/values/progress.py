@@ -91,7 +91,7 @@ class AskProgress(StoredRecord, frozen=True):
         attempts: The ask's earlier turns and retried requests, in order.
         rounds: Rounds so far, including the current turn.
         usage: Token usage of the earlier turns.
-        left_out: Items of answers that were dropped so far, including the current turn.
+        dropped: Items of answers that were dropped so far, including the current turn.
         tried: Pool members that served turns, in order. The last one is the current member.
         cost: Cost of the earlier turns; None if a price is unknown.
         seconds: Time that counts towards the ask's timeout, without pauses.
@@ -101,7 +101,7 @@ class AskProgress(StoredRecord, frozen=True):
     attempts: tuple[Attempt, ...] = ()
     rounds: int = 0
     usage: Usage = Usage()
-    left_out: LeftOut = ()
+    dropped: LeftOut = ()
     tried: tuple[str, ...] = ()
     cost: float | None = 0.0
     seconds: float = 0.0

@@ -26,10 +26,10 @@ class AnswerContent:
     def _on_answered(self, session: str, event: events.RoundEnded) -> None:
         if not event.round:  # the round of a summary
             return
-        lacks = event.cut in WITHOUT_CONTENT
+        lacks = event.incomplete in WITHOUT_CONTENT
         self.counts["answers_without_content"] += lacks
         self._running[session] = self._running[session] + 1 if lacks else 0
-        if event.cut == "empty" and event.message is not None:
+        if event.incomplete == "empty" and event.message is not None:
             self._problems.add("the history keeps no empty answer", f"{session}: turn {event.turn}")
 
     def _on_ended(self, session: str, event: events.TurnEnded) -> None:

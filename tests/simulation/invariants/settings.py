@@ -75,7 +75,7 @@ class AskLimits:
     def _on_answered(self, session: str, event: events.RoundEnded) -> None:
         if (now := self._running.get(session)) is not None:
             now.tokens += event.usage.input_tokens + event.usage.output_tokens
-            now.extra += event.cut in WITHOUT_CONTENT
+            now.extra += event.incomplete in WITHOUT_CONTENT
 
     def _on_scheduled(self, session: str, event: call_events.Scheduled) -> None:
         if (now := self._running.get(session)) is not None and now.asked.tool_choice == "none":
