@@ -140,6 +140,15 @@ class Target(Struct, frozen=True):
     display_url: str
 
 
+MOST_LABEL = 63
+"""Maximum number of characters of a label, a part of a host name between dots."""
+
+
+def is_host_name(host: str) -> bool:
+    """Return True if a name server can be asked for this name. Names in other scripts must be in their ASCII form."""
+    return bool(host) and host.isascii() and all(len(label) <= MOST_LABEL for label in host.split("."))
+
+
 @lru_cache(256)
 def parse_target(url: str) -> Target:
     """Parse and check the URL of a request.
@@ -158,9 +167,9 @@ def parse_target(url: str) -> Target:
         raise ConfigError("A provider's URL is invalid; write it as https://host:port/path") from None
     if parts.scheme not in PORTS or not parts.hostname or port == 0 or "@" in parts.netloc:
         raise ConfigError("A provider's URL must have the form https://host/path, without user and password")
-    if any(len(label) > 63 for label in parts.hostname.split(".")):
+    if not is_host_name(parts.hostname):
         raise ConfigError(
-            "The host name in a provider's URL has a label of more than 63 characters; correct the URL"
+            f"The host name in a provider's URL has a label of more than {MOST_LABEL} characters; correct the URL"
         )
     origin = Origin(parts.scheme, parts.hostname, port or PORTS[parts.scheme])
     path = parts.path or "/"

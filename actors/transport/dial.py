@@ -27,7 +27,7 @@ from anyio.streams.tls import TLSStream
 
 from actors.errors import ConfigError
 from actors.interrupts import is_group
-from actors.transport.contract import PORTS, Origin
+from actors.transport.contract import PORTS, Origin, is_host_name
 
 HEAD = 16 * 1024
 """Maximum size of a proxy's response, in bytes."""
@@ -64,7 +64,7 @@ def proxy_for(origin: Origin, environ: Mapping[str, str]) -> Proxy | None:
         raise ConfigError(
             f"{name} names a SOCKS proxy, which is not supported; use an HTTP proxy: http://host:port"
         )
-    if parts.scheme not in PORTS or not parts.hostname:
+    if parts.scheme not in PORTS or not parts.hostname or not is_host_name(parts.hostname):
         raise ConfigError(f"The value of {name} is not a proxy URL; write it as http://host:port")
     headers: tuple[tuple[str, str], ...] = ()
     if parts.username is not None:

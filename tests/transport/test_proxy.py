@@ -293,7 +293,15 @@ def test_a_cgi_client_cannot_choose_the_proxy() -> None:
 
 
 @pytest.mark.parametrize(
-    "given", ["socks5://me:sk-word@proxy:1080", "http://me:sk-word@:80", "http://a:sk-word"]
+    "given",
+    [
+        "socks5://me:sk-word@proxy:1080",
+        "http://me:sk-word@:80",
+        "http://a:sk-word",
+        "http://me:sk-word@prøxy:80",
+        "http://me:sk-word@\udc80:80",
+        f"http://me:sk-word@{'a' * 64}:80",
+    ],
 )
 def test_an_invalid_proxy_variable_is_refused_and_its_value_not_shown(given: str) -> None:
     with pytest.raises(ConfigError, match="HTTPS_PROXY") as refused:

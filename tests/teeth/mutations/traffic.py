@@ -18,6 +18,13 @@ SILENCE, PAGES, PROXY = (
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
+        "proxy: any host name of a proxy is accepted",
+        "actors/transport/proxy.py:proxy_for",
+        "not is_host_name(parts.hostname)",
+        "False",
+        (PROXY,),
+    ),
+    Mutation(
         "sweep: the timer ends although a connection has become idle",
         "actors/transport/client.py:HttpTransport._sweep_pools",
         "any(pool.has_idle for pool in self._pools.values())",
