@@ -13,6 +13,7 @@ task ends, or when a timer expires.
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
+from math import inf
 from typing import Any, Literal, TypeAlias
 
 import anyio
@@ -30,6 +31,9 @@ FIRST_RETRY = 0.2
 """Seconds between the loss of a toolset and the first retry, and the minimum between two retries."""
 MAX_RETRY = 30.0
 """Maximum seconds between two retries. The interval doubles until the toolset stays up for longer than the interval."""
+UPDATE_INTERVAL = 0.05
+"""Minimum seconds between two updates of a toolset's tools. A toolset that reports a change all the time must not block
+the event loop."""
 MAX_REASON = 1200
 """Maximum characters of the reason in an error, which may contain the last lines of a program's standard error."""
 State: TypeAlias = Literal["opening", "up", "down", "failed", "closed"]
@@ -211,8 +215,13 @@ class ToolsetOwner:
         if not isinstance(opened, LiveTools):
             await anyio.sleep_forever()
             return
+        published = -inf
         while True:
             await opened.changed()
+            # `changed` may return at once each time, for example if it waits for an event that is never reset
+            if (wait := published + UPDATE_INTERVAL - self._system.now()) > 0:
+                await anyio.sleep(wait)
+            published = self._system.now()
             self._publish_tools(opened.tools)
             self._changes.notify()
 

@@ -86,7 +86,27 @@ class Bench:
         return ToolSource(self.block, self.name, **options)
 
 
+class Restless(Bench):
+    """A toolset that reports a change each time it is asked, without waiting, up to a limit."""
+
+    asked = 0
+    LIMIT = 1000
+
+    async def changed(self) -> None:
+        self.asked += 1
+        if self.asked == self.LIMIT:
+            await anyio.sleep_forever()
+
+
 WORK = Turn(Call("work", {}))
+
+
+async def test_a_toolset_that_reports_changes_all_the_time_does_not_block_the_event_loop() -> None:
+    bench = Restless()
+    async with runtime_with(a=openai(WORK, Turn(Say("ok")))) as runtime:
+        session = await runtime.open("a", tools=[bench.source()])
+        assert (await session.ask("Do it.")).status == "complete"
+    assert 1 < bench.asked < bench.LIMIT
 
 
 async def test_a_shared_toolset_is_open_while_sessions_use_it() -> None:

@@ -12,6 +12,16 @@ ORDER = "tests/scheduler/test_resource_order.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
+        "toolsets: a toolset that reports changes all the time blocks the event loop",
+        "actors/tools/toolsets/owner.py:ToolsetOwner._publish_changes",
+        "(wait := published + UPDATE_INTERVAL - self._system.now()) > 0",
+        "False",
+        (
+            "tests/tools/test_toolsets.py::"
+            "test_a_toolset_that_reports_changes_all_the_time_does_not_block_the_event_loop",
+        ),
+    ),
+    Mutation(
         "watchdog: it runs as long as a toolset is open",
         "actors/scheduler/watchdog.py:LoopWatch.is_needed",
         "self._contained_tasks.named > 0",
