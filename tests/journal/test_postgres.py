@@ -205,6 +205,32 @@ def test_a_fenced_writer_leaves_no_blob(
         assert direct.execute(f"SELECT count(*) FROM {table}").fetchall() == [(0,)]
 
 
+def test_a_writer_that_has_read_the_events_of_the_next_host_is_fenced(
+    storage: PostgresStorage, other: PostgresStorage, direct: psycopg.Connection[Any]
+) -> None:
+    """The events are not lost, although this host has not written them."""
+    stale = begin(storage, "one")
+    _age(direct, 11)
+    claim = other.claim("one")
+    other.append([Entry("one", claim.fence, (to("b"), to("c")), 1)])
+    last = len(storage.read("one"))
+    first, second = storage.append(
+        [Entry("one", stale.fence, (to("d"),), last), Entry("one", stale.fence, (to("e"),), last + 1)]
+    )
+    assert isinstance(first, Fenced)
+    assert isinstance(second, Fenced)
+    assert len(storage.read("one")) == last == 3
+
+
+def test_entries_of_a_batch_that_continue_each_other_need_no_read(
+    storage: PostgresStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim = begin(storage, "one")
+    monkeypatch.setattr(statements, "ROWS", "a statement that the server would reject")
+    entries = [Entry("one", claim.fence, (to("b"), to("c")), 1), Entry("one", claim.fence, (to("d"),), 3)]
+    assert storage.append(entries) == [3, 4]
+
+
 def test_two_storages_of_one_database_count_as_two_hosts(
     storage: PostgresStorage, other: PostgresStorage
 ) -> None:

@@ -3,6 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 CACHE, FAILOVER = "actors/journal/storage/postgres/reading.py", "tests/journal/test_postgres_failover.py"
+TABLES = "tests/journal/test_postgres.py"
 POSTGRES_CLOCK = "actors/journal/storage/postgres/hosts.py"
 SLEPT = f"{FAILOVER}::test_a_session_read_after_a_failover_fails_once_and_then_continues"
 SUSPENDED = f"{FAILOVER}::test_a_session_suspended_before_a_failover_fails_once_and_then_continues"
@@ -25,10 +26,24 @@ MUTATIONS = (
     ),
     Mutation(
         "behind: a cached row is trusted after a rollback",
-        f"{CACHE}:RowCache.current_rows",
-        "entry.after < row.last",
-        "False",
+        f"{CACHE}:_begins_at_end",
+        "entry.after is None or entry.after == row.last",
+        "entry.after is None or entry.after <= row.last",
         (SLEPT, SUSPENDED),
+    ),
+    Mutation(
+        "behind: events that the next host has written count as lost",
+        f"{CACHE}:_begins_at_end",
+        "entry.session in rows and entry.after > row.last",
+        "entry.after > row.last",
+        (f"{TABLES}::test_a_writer_that_has_read_the_events_of_the_next_host_is_fenced",),
+    ),
+    Mutation(
+        "behind: a row is read for each further entry of a batch",
+        f"{CACHE}:_begins_at_end",
+        "entry.session in rows and entry.after > row.last",
+        "False",
+        (f"{TABLES}::test_entries_of_a_batch_that_continue_each_other_need_no_read",),
     ),
     Mutation(
         "behind: a fork reads the log with the rights of its writer",

@@ -141,15 +141,15 @@ class RowCache:
     def current_rows(self, connection: Connection, entries: Iterable[Entry]) -> dict[str, SessionRow]:
         """Return the row of each entry's session, from the cache or the database.
 
-        A cached row is used only if it has the entry's fencing number. If the entry begins before the end of the log in
-        the cached row, its writer knows of a loss of events. Then the row is read again.
+        A cached row is used only if it has the entry's fencing number, and the entry begins at the end of the log in
+        the row, or continues an earlier entry. Otherwise, the row is read again: if the entry begins before that end,
+        its writer knows of a loss of events. If it begins behind that end, another host has written to the log.
         """
         rows = dict[str, SessionRow]()
         unknown = list[str]()
         for entry in entries:
             row = self._rows.get(entry.session)
-            went_back = row is not None and entry.after is not None and entry.after < row.last
-            if row is not None and row.fence == entry.fence and not went_back:
+            if row is not None and row.fence == entry.fence and _begins_at_end(entry, row, rows):
                 rows[entry.session] = row
             else:
                 unknown.append(entry.session)
@@ -158,3 +158,10 @@ class RowCache:
                 row = decode_row(values, self._place)
                 rows[row.name] = row
         return rows
+
+
+def _begins_at_end(entry: Entry, row: SessionRow, rows: Mapping[str, SessionRow]) -> bool:
+    """Return True if an entry continues the log as of a cached row. `rows` are the rows of the earlier entries."""
+    if entry.after is None or entry.after == row.last:
+        return True
+    return entry.session in rows and entry.after > row.last
