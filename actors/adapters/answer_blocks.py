@@ -20,6 +20,7 @@ from actors.core.values.stream import Usage
 
 MAX_KINDS = 64
 """Maximum number of kinds of metadata or omitted content. Also the maximum number of characters in a kind's name."""
+_MAX_FIGURE = 10**12  # far above any real figure, and low enough that a session's sums fit into 64 bits
 
 
 def answer_blocks(
@@ -118,10 +119,11 @@ class TokenFigures:
     def update(self, usage: object, usage_fields: Mapping[str, tuple[int, ...]]) -> Usage:
         """Update the figures with those of an event, and return the answer's usage so far.
 
-        A missing figure keeps its value. `MessageBuilder.update_usage` describes `usage_fields`.
+        A missing or impossible figure keeps its value. `MessageBuilder.update_usage` describes `usage_fields`.
         """
         for name, value in as_object(usage).items():
-            if name in usage_fields and (figure := whole_number(value)) is not None:
+            figure = whole_number(value) if name in usage_fields else None
+            if figure is not None and figure <= _MAX_FIGURE:
                 self._figures[name] = figure
         totals = [0, 0, 0, 0]
         for name, figure in self._figures.items():

@@ -1,4 +1,4 @@
-"""Check that reasoning tokens count as output, whether a host includes them in the completion or not."""
+"""Check which token figures count. Reasoning tokens count as output, whether or not the completion includes them."""
 
 import json
 from typing import Any
@@ -46,3 +46,13 @@ def test_reasoning_tokens_within_the_completion_are_counted_once(total: int | No
 def test_a_later_usage_chunk_without_details_keeps_the_reasoning_token_count() -> None:
     later = {"prompt_tokens": 1000, "completion_tokens": 25, "total_tokens": 1055}
     assert usage_of("xai", CASE["usage"], later) == Usage(1000, 55, 800)
+
+
+def test_a_figure_that_no_log_can_store_is_ignored() -> None:
+    impossible = {
+        "prompt_tokens": 2**63,
+        "completion_tokens": 10**30,
+        "prompt_tokens_details": {"cached_tokens": 2**64},
+    }
+    assert usage_of("openai_compatible", impossible) == Usage()
+    assert usage_of("openai_compatible", CASE["usage"], impossible) == Usage(1000, 50, 800)

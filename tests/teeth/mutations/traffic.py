@@ -242,6 +242,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         (REASONING,),
     ),
     Mutation(
+        "usage: a figure counts although no log can store it",
+        "actors/adapters/answer_blocks.py:TokenFigures.update",
+        "figure is not None and figure <= _MAX_FIGURE",
+        "figure is not None",
+        (REASONING,),
+    ),
+    Mutation(
         "threads: a tool's thread belongs to no event loop",
         "actors/scheduler/in_threads.py:run_in_slot",
         "with thread():\n    value: object = run_in(context, work)",
