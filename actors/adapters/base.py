@@ -15,7 +15,7 @@ from typing import ClassVar, NoReturn, Protocol
 from actors.adapters.assembly import MessageBuilder
 from actors.adapters.document import MAX_VALUES, LongText, TooManyValues, load_document, load_json
 from actors.adapters.failure import AnswerFault, answer_fault, failure_from_finish_reason
-from actors.adapters.framing import DONE, EventParser, ServerEvent
+from actors.adapters.framing import DONE, NULL, EventParser, ServerEvent
 from actors.adapters.partial import PartialText
 from actors.adapters.wire import Fields, Long, LongJson, argument_text
 from actors.core.values.content import Message
@@ -174,7 +174,8 @@ class Decoder(MessageBuilder, ABC):
             if data == DONE:
                 self.on_done()
             elif data:
-                self.process_event(event.name, _parse_object(data, "an event of the stream"))
+                payload = {} if data == NULL else _parse_object(data, "an event of the stream")
+                self.process_event(event.name, payload)
 
     def _finish_response(self) -> None:
         """Process the end of the current response, once. Raise a fault if the end marker is missing."""

@@ -54,6 +54,8 @@ _MARK = b"\xef\xbb\xbf"  # the byte order mark
 
 DONE = "[DONE]"
 """The data of the event that marks the end of a stream."""
+NULL = "null"
+"""The data of an event without content. Some gateways send such events between others (anomalyco/opencode#50314)."""
 
 
 class ServerEvent(Struct, frozen=True, gc=False):

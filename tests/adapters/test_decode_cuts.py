@@ -311,3 +311,24 @@ def test_an_empty_answer_from_the_model_is_not_a_fault(profile: Dialect, stream:
     _, message = run(decode(profile), [stream])
     assert isinstance(message, Message)
     assert message.blocks == ()
+
+
+@recordings
+@pytest.mark.parametrize("gap", [b"data: null\n\n", b"event: ping\ndata: null\n\n"])
+def test_events_without_content_between_the_others_are_skipped(recording: Recording, gap: bytes) -> None:
+    end = b"\r\n\r\n" if b"\r\n\r\n" in recording.stream else b"\n\n"
+    _, message = run(recording.decoder(), [gap + recording.stream.replace(end, end + gap)])
+    assert isinstance(message, Message), message
+    assert message_outline(message) == recording.blocks
+
+
+@recordings
+def test_a_stream_of_events_without_content_is_a_fault(recording: Recording) -> None:
+    _, fault = run(recording.decoder(), [b"data: null\n\n" * 3])
+    assert isinstance(fault, StreamFault)
+
+
+def test_an_error_without_content_is_a_fault() -> None:
+    _, fault = run(decode(ANTHROPIC), [b"event: error\ndata: null\n\n"])
+    assert isinstance(fault, StreamFault)
+    assert "end marker" not in str(fault)

@@ -67,6 +67,16 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/adapters/test_decode_cuts.py",),
     ),
     Mutation(
+        "decode: an event without content is a fault",
+        "actors/adapters/base.py:Decoder._process_events",
+        "{} if data == NULL else _parse_object(data, 'an event of the stream')",
+        "_parse_object(data, 'an event of the stream')",
+        (
+            "tests/adapters/test_decode_cuts.py::test_events_without_content_between_the_others_are_skipped",
+            "tests/adapters/test_reported_streams.py",
+        ),
+    ),
+    Mutation(
         "decode: a stop reason that means failure is an empty answer",
         "actors/adapters/base.py:Decoder._check_finish_reason",
         "not stands",

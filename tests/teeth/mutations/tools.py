@@ -13,7 +13,7 @@ ORDER = "tests/scheduler/test_resource_order.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "toolsets: a toolset that reports changes all the time blocks the event loop",
-        "actors/tools/toolsets/owner.py:ToolsetOwner._publish_changes",
+        "actors/tools/toolset_owner.py:ToolsetOwner._publish_changes",
         "(wait := published + UPDATE_INTERVAL - self._system.now()) > 0",
         "False",
         (

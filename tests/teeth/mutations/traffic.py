@@ -19,7 +19,7 @@ SILENCE, PAGES, PROXY = (
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "proxy: any host name of a proxy is accepted",
-        "actors/transport/proxy.py:proxy_for",
+        "actors/transport/dial.py:proxy_for",
         "not is_host_name(parts.hostname)",
         "False",
         (PROXY,),
