@@ -43,6 +43,9 @@ HELD = 64 * 1024
 EVENT_STREAM = b"text/event-stream"
 OMITTED = frozenset({b"date", b"server", ANSWERED})
 """Headers of a response that the server of this host adds, or that only routers read."""
+REFUSED = frozenset({400, 413, 414, 431, 501, 505})
+"""Statuses with which a server or a proxy refuses a request before a router sees it, for example because its headers
+are too long. The servers of other hosts would refuse the request too."""
 GATEWAY_TIMEOUT = 504
 """The status with which a proxy answers if the host behind it did not answer in time. With 502, the proxy may have had
 no connection to the host."""
@@ -214,6 +217,9 @@ class Forwarder:
         try:
             async with exchange as answer:
                 if all(name != ANSWERED for name, _ in answer.raw_headers):
+                    if answer.status in REFUSED:
+                        await _send_refusal(answer.status, response)
+                        return None
                     sent = exchange if answer.status == GATEWAY_TIMEOUT else None
                     return _failure(request, address, "no SessionRouter answers at this address", sent)
                 rejection = rejection_in(answer.raw_headers, request.session, address)
@@ -242,6 +248,14 @@ async def _send_chunks(answer: ForwardedResponse, response: ResponseFilter) -> N
     async with aclosing(answer.raw_chunks()) as chunks:
         async for chunk in chunks:
             await response.send({"type": "http.response.body", "body": chunk, "more_body": True})
+
+
+async def _send_refusal(status: int, response: ResponseFilter) -> None:
+    """Answer a request that the server of another host has refused."""
+    error = f"The server of the host for this request has refused it with status {status}"
+    for message in json_messages(status, {"error": error}, []):
+        await response.send(message)
+    await response.flush()
 
 
 def _failure(

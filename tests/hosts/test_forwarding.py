@@ -202,6 +202,21 @@ async def test_a_proxy_that_gets_no_answer_from_its_host_may_have_sent_the_reque
         assert rejection.kind == kind
 
 
+@pytest.mark.parametrize("status", [400, 413, 431, 501])
+async def test_a_request_that_the_server_of_a_host_refuses_is_not_repeated(status: int) -> None:
+    """The router of the host has not seen the request, so the answer has no mark."""
+
+    async def server(_: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": status, "headers": HEADERS})
+        await send({"type": "http.response.body", "body": b"Invalid request.", "more_body": False})
+
+    async with neighbour(server, is_router=False) as found:
+        assert await found.forward() is None
+        assert found.messages[0]["status"] == status
+        assert found.address not in found.body.decode()
+        assert f"refused it with status {status}" in found.body.decode()
+
+
 async def test_a_header_that_http_does_not_allow_is_the_fault_of_the_client() -> None:
     async with neighbour(streaming(HEADERS)) as found:
         assert await found.forward(headers=[(b"x-bad", b"a\x00b")]) is None

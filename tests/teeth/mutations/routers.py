@@ -257,6 +257,20 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{FORWARDING}::test_a_program_that_is_no_router_is_unreachable",),
     ),
     Mutation(
+        "host router: a request that a server refuses is repeated at other hosts",
+        f"{FORWARDER}._exchange",
+        "answer.status in REFUSED",
+        "False",
+        (f"{FORWARDING}::test_a_request_that_the_server_of_a_host_refuses_is_not_repeated",),
+    ),
+    Mutation(
+        "host router: the refusal of a server with a status above 500 is held back",
+        "actors/hosts/forwarding.py:_send_refusal",
+        "await response.flush()",
+        "pass",
+        (f"{FORWARDING}::test_a_request_that_the_server_of_a_host_refuses_is_not_repeated",),
+    ),
+    Mutation(
         "host router: an error of the application is repeated at other hosts",
         f"{ROUTER}:SessionRouter._answer_forwarded",
         "not response.is_started",
