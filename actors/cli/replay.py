@@ -178,7 +178,7 @@ def rendered_requests(events: Sequence[LogEvent], dialect_name: str) -> Iterator
     """Yield each request of a log, rendered for the dialect `dialect_name` and checked against its rules."""
     state, lane, target = SessionState(), None, dialect(dialect_name)
     for seq, event in enumerate(events, 1):
-        if isinstance(event, RequestSent) and not event.aside:
+        if isinstance(event, RequestSent) and not event.is_for_summary:
             history = state.history.upto(event.cursor)
             rendered = render(history, state.ledger, target, lane)
             body = encode(rendered, model="model", system=history.system)

@@ -200,10 +200,10 @@ async def existing_parent(journal: Ref[JournalCommand], session: str) -> str | N
     if not behind:
         return None
     opened = await _opening_event(journal, session)
-    if opened is None or not opened.above:
+    if opened is None or not opened.parent_key:
         return None
     above = await _opening_event(journal, beginning)
-    return beginning if above is not None and above.key == opened.above else None
+    return beginning if above is not None and above.key == opened.parent_key else None
 
 
 class Branch(Struct, frozen=True):
@@ -254,7 +254,7 @@ async def _subagent_ids(journal: Ref[JournalCommand], branch: Branch) -> list[st
             name = subagent_id(branch.name, call_id, number)
             if (opened := await _opening_event(journal, name)) is None:
                 break
-            if opened.above == branch.key:
+            if opened.parent_key == branch.key:
                 found.append(name)
     return found
 

@@ -181,7 +181,7 @@ class SessionOpener:
         """Write the first event of a new log, and start its session."""
         opened = opened_event(name, new.target, new.history)
         key, above = self._registry.draw_key(), parent_key()
-        opened = replace(opened, key=key, above=above, **asdict(new.fields))
+        opened = replace(opened, key=key, parent_key=above, **asdict(new.fields))
         async with self._open_tools(opened, config) as (tools, resolver):
             opened = replace(opened, preamble=resolver.config_digest)
             await claims.write(name, (opened,))

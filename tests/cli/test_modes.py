@@ -185,4 +185,4 @@ def _comparable(log: list[LogEvent]) -> list[LogEvent]:
         kept += sorted(alike, key=lambda event: getattr(event, "call_id", "")) if did_end else alike
     opened, *others = (event for event in kept if not isinstance(event, Closed))
     assert isinstance(opened, Opened)
-    return [replace(opened, key="", session="", above=""), *others]
+    return [replace(opened, key="", session="", parent_key=""), *others]

@@ -324,6 +324,6 @@ def test_a_summary_request_leaves_the_lane_unchanged(binding: Binding, session: 
     before = session.lanes.of(binding)
     asked = session.state.history.append(Message("user", [Text("Summarise.")]))
     rendered = session.lanes.render(binding, asked, session.state.ledger)
-    session.write(RequestSent(9, 1, binding, before._state.epoch, asked.length, aside=True))
+    session.write(RequestSent(9, 1, binding, before._state.epoch, asked.length, is_for_summary=True))
     assert session.lanes.of(binding) is before
     assert text(rendered).startswith(b"".join(before._segments)[:-1] or b"")

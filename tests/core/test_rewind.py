@@ -130,7 +130,7 @@ def test_a_summary_omits_removed_messages(session: Simulated) -> None:
 def test_a_session_opened_on_a_rewound_history_knows_only_the_remaining_calls(session: Simulated) -> None:
     session.write(Rewound(2))
     opened = opening("other", "t", with_ledger(session.state.history, session.state.ledger))
-    assert [known.call_id for known in opened.known] == [mint(1), mint(2)]
+    assert [known.call_id for known in opened.call_records] == [mint(1), mint(2)]
 
 
 def test_a_session_cannot_be_rewound_to_a_summarised_or_removed_position(session: Simulated) -> None:

@@ -80,7 +80,7 @@ def test_a_round_without_a_message_is_still_counted() -> None:
 def test_a_deferred_switch_changes_the_target_only_when_applied() -> None:
     held = after(Opened("s", "openai"), TurnStarted(1, 1, OPENAI), SwitchQueued(1, "claude"))
     assert (held.target, held.held, held.bound) == ("openai", "claude", OPENAI)
-    applied = held.apply(TurnEnded(1, "complete")).apply(SwitchApplied("claude", held=True))
+    applied = held.apply(TurnEnded(1, "complete")).apply(SwitchApplied("claude", was_queued=True))
     assert (applied.target, applied.held) == ("claude", None)
     assert held.apply(SwitchSuperseded("claude", "kimi")).held is None
     failed = held.apply(TurnEnded(1, "complete")).apply(SwitchFailed("claude", "its key is gone"))

@@ -124,7 +124,7 @@ async def test_only_sessions_unused_for_the_retention_time_are_deleted(
 async def test_subagents_are_deleted_with_their_parent_at_any_age(storage: Storage, clock: Clock) -> None:
     for name, above in (("trip-c1", "key"), ("gone-c1", "other"), ("trip-c2", "")):
         fence = storage.claim(name).fence
-        storage.append([Entry(name, fence, (Opened(name, "a", above=above),))])
+        storage.append([Entry(name, fence, (Opened(name, "a", parent_key=above),))])
         storage.release(name, fence)
     fence = storage.claim("trip").fence
     storage.append([Entry("trip", fence, (Opened("trip", "a", key="key"),))])

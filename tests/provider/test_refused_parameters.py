@@ -473,7 +473,9 @@ async def test_a_summary_is_requested_again_without_a_refused_parameter(stream: 
         made = await session.compact()
         assert made.messages > 0
         asides = [
-            event.omitted for event in log(runtime, session) if isinstance(event, RequestSent) and event.aside
+            event.omitted
+            for event in log(runtime, session)
+            if isinstance(event, RequestSent) and event.is_for_summary
         ]
         assert asides == [(), (OmittedParameter("tool_choice"),)]
 

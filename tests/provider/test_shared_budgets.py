@@ -327,7 +327,9 @@ async def test_a_turn_ends_if_the_summary_before_it_used_up_the_budget() -> None
             assert [attempt.status for attempt in ended.attempts] == ["handed_over", "failed"]
             assert "is used up (8020 were used)" in ended.error
             assert len(server.requests) == 2
-            assert [event.aside for event in log(runtime, session) if isinstance(event, RequestSent)] == [
+            assert [
+                event.is_for_summary for event in log(runtime, session) if isinstance(event, RequestSent)
+            ] == [
                 False,
                 True,
             ]

@@ -155,7 +155,7 @@ async def test_compaction_before_the_window_is_full_avoids_too_long_requests(nam
         events = log(runtime, session)
     assert [exchange.status for exchange in server.requests if exchange.status != 200] == []
     assert 1 <= sum(isinstance(event, Compacted) for event in events) <= 6
-    asides = [event for event in events if isinstance(event, RequestSent) and event.aside]
+    asides = [event for event in events if isinstance(event, RequestSent) and event.is_for_summary]
     assert len(asides) == sum(isinstance(event, Compacted) for event in events)
 
 

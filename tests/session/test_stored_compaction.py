@@ -85,7 +85,9 @@ async def test_a_session_continues_after_a_kill_at_any_moment_of_compaction() ->
     async with serve(server):
         async with runtime_at(server) as runtime:
             events = log(runtime, await open_compacted_session(runtime))
-        begun = max(at for at, event in enumerate(events) if isinstance(event, RequestSent) and event.aside)
+        begun = max(
+            at for at, event in enumerate(events) if isinstance(event, RequestSent) and event.is_for_summary
+        )
         done = [at for at, event in enumerate(events) if isinstance(event, Compacted)]
         for at in range(begun - 1, len(events)):
             storage = MemoryStorage()

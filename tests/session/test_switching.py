@@ -94,7 +94,7 @@ async def test_a_switch_during_a_turn_is_queued_until_its_end(old: MakeServer, n
         seqs = {e.type: e.seq for e in events if isinstance(e, DurableEvent)}
         stored = log(runtime, session)
         assert stored[seqs["switch_queued"] - 1] == SwitchQueued(1, "new")
-        assert stored[seqs["switch_applied"] - 1] == SwitchApplied("new", held=True)
+        assert stored[seqs["switch_applied"] - 1] == SwitchApplied("new", was_queued=True)
         assert (await session.ask("And?")).binding.backend == "new"
         assert one.received == 2
     assert one.refusals == two.refusals == []
@@ -134,7 +134,11 @@ async def test_a_switch_after_a_crash_supersedes_the_switch_queued_before_it() -
         with anyio.fail_after(5):
             assert (await session.ask("And?")).binding.backend == "c"
         switches = [event for event in log(runtime, session) if type(event).__name__.startswith("Switch")]
-        assert switches == [SwitchQueued(1, "b"), SwitchSuperseded("b", "c"), SwitchApplied("c", held=False)]
+        assert switches == [
+            SwitchQueued(1, "b"),
+            SwitchSuperseded("b", "c"),
+            SwitchApplied("c", was_queued=False),
+        ]
         assert two.received == 0
 
 

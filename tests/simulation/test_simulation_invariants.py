@@ -26,7 +26,7 @@ CALLED = (
     events.RoundEnded(1, 1, pack(Message("assistant", (ToolCall(CALL, "delegate", {}),), 1, HERE)), calls=1),
     call_events.Scheduled(CALL, "delegate", Json(b"{}")),
 )
-BELOW = events.Opened("s1-c1", "a", key="below", above="above")
+BELOW = events.Opened("s1-c1", "a", key="below", parent_key="above")
 CRASHED = (call_events.Cancelled(CALL, "outcome_unknown"), events.TurnEnded(1, "interrupted"))
 
 
@@ -91,7 +91,7 @@ def test_a_too_long_request_may_be_retried_three_times(behind: str) -> None:
         for _ in range(4):
             logs.write("s1", events.RequestSent(1, number, HERE, 0, 0))
             logs.too_long.record_refusal("s1")
-        logs.write("s1", events.RequestSent(1, 0, HERE, 0, 0, aside=True))
+        logs.write("s1", events.RequestSent(1, 0, HERE, 0, 0, is_for_summary=True))
         logs.too_long.record_refusal("s1")  # a request for a summary is not a request of the turn
 
     refuse(1)

@@ -249,12 +249,12 @@ class Witness:
 
     def _check_target(self, session: str, seen: Sighting, event: events.RequestSent) -> None:
         """Check the backend of a new ask against the target. A preceding summary comes from the previous backend."""
-        if not event.aside and seen.elsewhere:
+        if not event.is_for_summary and seen.elsewhere:
             self._wrong("a turn begins on the selected target", session, seen.elsewhere)
-        if event.aside and not seen.requests:
+        if event.is_for_summary and not seen.requests:
             seen.is_next = True  # the ask itself begins with the next turn
-        self.counts["summaries_in_asks"] += event.aside and not seen.over
-        seen.elsewhere, seen.aside = "", event.aside
+        self.counts["summaries_in_asks"] += event.is_for_summary and not seen.over
+        seen.elsewhere, seen.aside = "", event.is_for_summary
         seen.requests += 1
 
     def _switch(
@@ -272,7 +272,7 @@ class Witness:
                 if seen.held != target:
                     self._wrong("only a held switch is superseded", session, target)
                 seen.held = None
-            case events.SwitchApplied(target=target, held=held):
+            case events.SwitchApplied(target=target, was_queued=held):
                 seen.left = seen.bound is not None  # before a continuation, just before the end of the turn
                 if held and target != seen.held and not (seen.held is None and self.is_handing(session)):
                     self._wrong("the applied switch is the held one", session, target)

@@ -58,7 +58,7 @@ async def test_a_session_with_the_id_of_a_subagent_is_not_deleted() -> None:
         below = runtime._storage.read("trip-c1-2")[0]
         assert isinstance(first, Opened)
         assert isinstance(below, Opened)
-        assert (first.above, below.above) == ("", first.key)
+        assert (first.parent_key, below.parent_key) == ("", first.key)
         await runtime.journal.delete("trip")
         assert stored_ids(runtime) == ["trip-c1", "trip-c2"]
 

@@ -119,7 +119,7 @@ class RequestSent(EventBase, frozen=True):
         cursor: Number of history messages that the lane has rendered, including this request.
         seals: Synthetic results that the request carries for the first time, as (call id, reason).
         tools_off: True if the request turns tools off to get a final text.
-        aside: True for a request for a summary. No later request continues it, so the lane stays unchanged.
+        is_for_summary: True for a request for a summary. No later request continues it, so the lane stays unchanged.
         omitted: Requested parameters that this request omits because the provider rejected them.
     """
 
@@ -130,7 +130,7 @@ class RequestSent(EventBase, frozen=True):
     cursor: int
     seals: tuple[tuple[CallId, Reason], ...] = ()
     tools_off: bool = False
-    aside: bool = False
+    is_for_summary: bool = False
     omitted: tuple[OmittedParameter, ...] = ()
 
 
@@ -265,17 +265,17 @@ class SwitchQueued(EventBase, frozen=True):
 
 
 class SwitchApplied(EventBase, frozen=True):
-    """The session switched to `target`, which serves the next turn. `held` is True if the switch had been deferred."""
+    """The session switched to `target`, which serves the next turn. `was_queued` is True if it had been queued."""
 
     target: str
-    held: bool = False
+    was_queued: bool = False
 
 
 class SwitchSuperseded(EventBase, frozen=True):
-    """A later switch, to `by`, replaced the deferred switch to `target` before it was applied."""
+    """A later switch, to `replaced_by`, replaced the deferred switch to `target` before it was applied."""
 
     target: str
-    by: str
+    replaced_by: str
 
 
 class SwitchFailed(EventBase, frozen=True):
@@ -414,14 +414,14 @@ class Opened(EventBase, frozen=True):
         target: The selected target.
         system: The system prompt; None if the session has none.
         messages: The imported history's messages, in normal form.
-        known: Records of the calls in these messages.
+        call_records: Records of the calls in these messages.
         calls: Number of canonical ids that these messages use.
         report: The repairs and losses of the import.
         key: A unique key, because another session may have or may have had the same id.
         tenant: The session's tenant; empty for none.
         budget: The session's own budget; None for none.
         preamble: The same digest as in `Configured`.
-        above: The `key` of the parent session if the session is a subagent's; empty otherwise.
+        parent_key: The `key` of the parent session if the session is a subagent's; empty otherwise.
         title, metadata: Data that the host program shows in its lists of sessions.
     """
 
@@ -429,14 +429,14 @@ class Opened(EventBase, frozen=True):
     target: str
     system: str | None = None
     messages: tuple[Packed, ...] = ()
-    known: tuple[ToolCallRecord, ...] = ()
+    call_records: tuple[ToolCallRecord, ...] = ()
     calls: int = 0
     report: ImportReport = ImportReport()
     key: str = ""
     tenant: str = ""
     budget: Budget | None = None
     preamble: str = ""
-    above: str = ""
+    parent_key: str = ""
     title: str = ""
     metadata: Metadata = ()
 

@@ -223,4 +223,4 @@ def resolve_switch(target: str, pool: Callable[[str], Pool]) -> SwitchApplied | 
         pool(target)
     except ConfigError as error:
         return SwitchFailed(target, str(error))
-    return SwitchApplied(target, held=True)
+    return SwitchApplied(target, was_queued=True)

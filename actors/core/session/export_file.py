@@ -168,12 +168,12 @@ def assign_ids(logs: Sequence[Log], name: str | None = None) -> list[tuple[str, 
     for log in logs[1:]:
         opened = _opening_event(log)
         call = split_id(opened.session)[1]
-        if opened.above not in names or not call:
+        if opened.parent_key not in names or not call:
             raise TranscriptError(
                 f"{opened.session[:80]!r} is not a subagent of {first.session!r} or of one of its subagents"
             )
-        numbers[opened.above, call] += 1
-        names[opened.key] = build_id(names[opened.above], call, numbers[opened.above, call])
+        numbers[opened.parent_key, call] += 1
+        names[opened.key] = build_id(names[opened.parent_key], call, numbers[opened.parent_key, call])
         found.append((names[opened.key], _rename_log(log, names[opened.key])))
     return found
 

@@ -210,7 +210,7 @@ class Lanes:
     def apply(self, event: LogEvent, before: SessionState, after: SessionState) -> None:
         """Apply an event of the log. `before` and `after` are the session's states before and after this event."""
         match event:
-            case RequestSent(aside=False):
+            case RequestSent(is_for_summary=False):
                 sent = RequestRun([event.cursor], before.history, before.ledger, bool(event.seals))
                 self._defer(event.binding, sent)
             case EpochBegan():

@@ -225,7 +225,7 @@ def fork_log(events: Sequence[LogEvent], session: str, key: str) -> tuple[LogEve
     first, *rest = events
     assert isinstance(first, Opened)
     log = (
-        replace(first, session=session, key=key, above=""),
+        replace(first, session=session, key=key, parent_key=""),
         *(each for each in rest if type(each) is not Closed),
     )
     state = SessionState()

@@ -337,7 +337,7 @@ class Publisher:
             case events.SwitchQueued():
                 return SwitchQueuedEvent(*place)
             case events.SwitchSuperseded():
-                return SwitchSupersededEvent(*place, event.by)
+                return SwitchSupersededEvent(*place, event.replaced_by)
             case events.SwitchApplied():
                 return SwitchAppliedEvent(*place)
             case events.SwitchFailed():

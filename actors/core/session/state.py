@@ -293,7 +293,7 @@ class SessionState(StoredRecord, frozen=True):
 
 def _initial_state(event: events.Opened) -> SessionState:
     history = replace(NO_MESSAGES, report=event.report, system=event.system)
-    state = SessionState(event.session, event.target, None, history, Ledger(event.known), event.calls)
+    state = SessionState(event.session, event.target, None, history, Ledger(event.call_records), event.calls)
     state = state._with_messages(*event.messages)
     used = None if event.budget is None else Used()
     return replace(

@@ -49,9 +49,9 @@ class EndedSubagents:
 
     def _on_opened(self, session: str, event: events.Opened) -> None:
         self._keys[event.key] = session
-        if not event.above:
+        if not event.parent_key:
             return
-        above, named = self._keys[event.above], _CALL.search(session)
+        above, named = self._keys[event.parent_key], _CALL.search(session)
         call = int(named[1]) if named else 0
         self._below[session] = _Subagent(above, call)
         self._open.setdefault(above, set()).add(session)

@@ -64,11 +64,11 @@ class HandoverTurns:
             batch.returned.add(event.call_id)
 
     def _on_sent(self, session: str, event: events.RequestSent) -> None:
-        if self.is_handing(session) and not event.aside:
+        if self.is_handing(session) and not event.is_for_summary:
             about = f"{session}: turn {event.turn}, round {event.round}"
             self._problems.add("a turn that hands over has no further round", about)
         batch = self._batches.get(session)
-        if batch is not None and batch.elsewhere and not event.aside:
+        if batch is not None and batch.elsewhere and not event.is_for_summary:
             about = f"{session}: turn {event.turn} on {batch.elsewhere}, not {self._seen[session].target}"
             self._problems.add(CONTINUES, about)
 

@@ -60,8 +60,8 @@ class AskLimits:
     def _on_sent(self, session: str, event: events.RequestSent) -> None:
         if (now := self._running.get(session)) is None:
             return  # no ask yet: the program requests a summary
-        now.aside, asked = event.aside, now.asked
-        if event.aside:
+        now.aside, asked = event.is_for_summary, now.asked
+        if event.is_for_summary:
             return
         self.counts["round_limits"] += event.tools_off
         most = (asked.max_rounds or ROUNDS) + (CORRECTIONS if asked.output is not None else 0) + now.extra

@@ -90,7 +90,7 @@ MUTATIONS = (
         "compaction: a summary request enters its lane",
         f"{LANES}:Lanes.apply",
         """
-        case RequestSent(aside=False):
+        case RequestSent(is_for_summary=False):
             ...
         """,
         """

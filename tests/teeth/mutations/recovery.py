@@ -66,8 +66,8 @@ MUTATIONS = (
     Mutation(
         "fork: external services confuse the calls of a fork with the original's",
         f"{RECOVERY_RULES}:fork_log",
-        'replace(first, session=session, key=key, above="")',
-        'replace(first, session=session, above="")',
+        'replace(first, session=session, key=key, parent_key="")',
+        'replace(first, session=session, parent_key="")',
         (f"{CARRIED}::test_a_fork_is_an_independent_session_with_the_same_history",),
     ),
     Mutation(

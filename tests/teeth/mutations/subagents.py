@@ -132,7 +132,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "delete: any session with a subagent's id format counts as one",
         "actors/runtime/deletion.py:_subagent_ids",
-        "opened.above == branch.key",
+        "opened.parent_key == branch.key",
         "opened",
         (DELETION,),
     ),
