@@ -60,6 +60,13 @@ STRIDE = 64
 _NO_CALLS: Iterator[tuple[ToolCall, str, str]] = iter(())
 
 
+def _image_count(messages: Sequence[Message], choice: CompletionChooser) -> int:
+    """Return the number of images in messages and in the results of their calls."""
+    media = [block for message in messages for block in message.blocks if isinstance(block, Media)]
+    media += [item for message in messages for call in message.calls for item in choice.media_of(call)]
+    return sum(item.media_type.startswith("image/") for item in media)
+
+
 class RenderWalk:
     """One render, which continues a lane from `state` and writes the messages up to the end of `history`.
 
@@ -142,15 +149,8 @@ class RenderWalk:
 
         The limits on image sizes depend on this number.
         """
-        self._attachments.expect_images(partial(self._image_count, start))
-
-    def _image_count(self, start: int) -> int:
-        """Return the number of images in the messages of the request that begins with the new message `start`."""
         stop = min((end for end in self._ends if end > start), default=len(self._tail))
-        said = self._tail[start:stop]
-        media = [block for message in said for block in message.blocks if isinstance(block, Media)]
-        media += [item for message in said for call in message.calls for item in self._choice.media_of(call)]
-        return sum(item.media_type.startswith("image/") for item in media)
+        self._attachments.expect_images(partial(_image_count, self._tail[start:stop], self._choice))
 
     def end_state(self) -> RenderState:
         """Return the lane's state after the render."""

@@ -94,7 +94,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "images: a replay counts the images of all its requests together",
-        "actors/core/render/walk.py:RenderWalk._image_count",
+        "actors/core/render/walk.py:RenderWalk._expect_images",
         "min((end for end in self._ends if end > start), default=len(self._tail))",
         "len(self._tail)",
         (LIMITS,),

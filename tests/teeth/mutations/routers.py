@@ -265,7 +265,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "host router: the refusal of a server with a status above 500 is held back",
-        "actors/hosts/forwarding.py:_send_refusal",
+        "actors/hosts/attempts.py:_send_refusal",
         "await response.flush()",
         "pass",
         (f"{FORWARDING}::test_a_request_that_the_server_of_a_host_refuses_is_not_repeated",),
