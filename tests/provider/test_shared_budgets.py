@@ -64,8 +64,8 @@ async def test_a_used_up_shared_budget_ends_a_turn_and_rejects_its_sessions(
         for session in (one, other):
             with pytest.raises(OverBudget, match="is used up"):
                 await session.ask("More?")
-            assert (await session.preview(target)).over.startswith(whose)
-        assert (await stranger.preview("a")).over == ""
+            assert (await session.preview(target)).exhausted_budget.startswith(whose)
+        assert (await stranger.preview("a")).exhausted_budget == ""
         assert (await stranger.ask("Hello?")).status == "complete"
         assert runtime.stats().budgets[name] == BudgetStats(
             tokens=150, used_rounds=2, used_tokens=200, refused=3

@@ -180,8 +180,8 @@ async def _print_preview(chat: ChatState, target: str) -> None:
     )
     if made.compacts:
         chat.terminal.print("  the next ask compacts the history first", "yellow")
-    if made.over:
-        chat.terminal.print(f"  no request is sent: {escape_controls(made.over)}", "yellow")
+    if made.exhausted_budget:
+        chat.terminal.print(f"  no request is sent: {escape_controls(made.exhausted_budget)}", "yellow")
 
 
 async def _print_cost(chat: ChatState, _: str) -> None:

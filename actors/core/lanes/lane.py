@@ -242,7 +242,7 @@ class Preview(Struct, frozen=True):
         assumed: Settings that the target requires and the caller did not set, such as `max_tokens 8192`. Fillers are in
             `report`.
         compacts: True if an ask would first compact the history, because the history nearly fills the target's window.
-        over: The exhausted budget that would prevent the request; empty if no budget is exhausted.
+        exhausted_budget: The exhausted budget that would prevent the request; empty if no budget is exhausted.
         skipped: Members of the target's pool that would be skipped, because they support none of the session's tools.
         window: Maximum number of tokens of the request and its answer together; None if unknown.
     """
@@ -254,7 +254,7 @@ class Preview(Struct, frozen=True):
     kept: int
     assumed: tuple[str, ...] = ()
     compacts: bool = False
-    over: str = ""
+    exhausted_budget: str = ""
     skipped: tuple[SkippedMember, ...] = ()
     window: int | None = None
 
