@@ -162,14 +162,14 @@ class ReadLog(JournalOperation[LogPage], frozen=True):
         after: The number of the event before the page.
         as_writer: Whether the reader will append to the log. After a rejected append, the session can append again only
             after a read with `as_writer`.
-        most: The maximum number of events in the page.
+        limit: The maximum number of events in the page.
         urgent: Whether a session waits for the page. The read is then accepted even if the queue is full.
     """
 
     failure = "The log of session {session!r} could not be read"
     after: int = 0
     as_writer: bool = False
-    most: int = PAGE
+    limit: int = PAGE
     urgent: bool = False
 
 
@@ -231,12 +231,12 @@ class DeleteLog(JournalOperation[None], frozen=True):
 class Vacuum(JournalOperation[Sequence[RemainingData]], frozen=True):
     """Remove every byte of deleted logs from the storage's files. The answer lists data that could not be removed.
 
-    `most` is the size in bytes of the largest file to rewrite. None means no limit.
+    `max_bytes` is the size in bytes of the largest file to rewrite. None means no limit.
     """
 
     failure = "Deleted data could not be removed from the journal"
     session: str = ""
-    most: int | None = None
+    max_bytes: int | None = None
 
 
 class ObserveClock(JournalOperation[ObservedClock], frozen=True):

@@ -166,8 +166,8 @@ class JournalActor(Actor[JournalCommand]):
         """Return a function without parameters that performs a read and returns its answer."""
         storage = self._storage
         match command:
-            case ReadLog(session=session, after=after, most=most):
-                return partial(storage.page, session, after, most)
+            case ReadLog(session=session, after=after, limit=limit):
+                return partial(storage.page, session, after, limit)
             case ListSessions(which=which, limit=limit, page=page):
                 return partial(storage.sessions, which, limit=limit, after=page)
             case CheckOwner(session=session):
@@ -193,8 +193,8 @@ class JournalActor(Actor[JournalCommand]):
                 return partial(storage.release, session, fence)
             case DeleteLog(session=session, others=others):
                 return partial(storage.delete, session, *others)
-            case Vacuum(most=most):
-                return partial(storage.vacuum, most)
+            case Vacuum(max_bytes=max_bytes):
+                return partial(storage.vacuum, max_bytes)
             case ObserveClock(now=now, elapsed=elapsed):
                 return partial(storage.look_at_clock, now, elapsed)
             case AssignSession(session=session, fence=fence, host=host):

@@ -62,13 +62,13 @@ class ReadThrottle:
         if not self.pending and self._changes is not None:
             self._changes.notify()
 
-    def page_size(self, most: int) -> int:
-        """Return how many events a client should read at once: `most`, or fewer while writes are pending.
+    def page_size(self, limit: int) -> int:
+        """Return how many events a client should read at once: `limit`, or fewer while writes are pending.
 
         The more writes are pending, the longer the page. A commit of many writes takes long in any case, so a longer
         page adds little delay.
         """
-        return min(most, SLICE + self.pending) if self.pending else most
+        return min(limit, SLICE + self.pending) if self.pending else limit
 
     async def pause(self) -> None:
         """Let other tasks run, then wait until no write is pending, for at most `MAX_PAUSE` seconds."""
@@ -137,9 +137,9 @@ class LogPages:
         as_writer = self._is_writer and is_first
         if self._throttle is not None and not is_first:
             await self._throttle.pause()
-        most = PAGE if self._throttle is None else self._throttle.page_size(PAGE)
+        limit = PAGE if self._throttle is None else self._throttle.page_size(PAGE)
         page = await self._journal.ask(
-            ReadLog(self._session, self._end, as_writer=as_writer, most=most, urgent=self._urgent)
+            ReadLog(self._session, self._end, as_writer=as_writer, limit=limit, urgent=self._urgent)
         )
         self.last = page.last if self.last is None else self.last
         page = page.up_to(self.last)
@@ -216,7 +216,7 @@ async def read_ask(journal: Ref[JournalCommand], session: str, ask: int) -> AskL
         JournalBehind: The journal has lost the ask.
         JournalError: The log cannot be read, or does not contain the ask.
     """
-    end: int = (await journal.ask(ReadLog(session, most=1, urgent=True))).last
+    end: int = (await journal.ask(ReadLog(session, limit=1, urgent=True))).last
     log = list[LogEvent]()
     while end:
         before = max(0, end - PAGE)
@@ -236,7 +236,7 @@ async def missing_ask_error(journal: Ref[JournalCommand], session: str, ask: int
     Raises:
         JournalBehind: The journal has lost the ask.
     """
-    await journal.ask(ReadLog(session, most=1, as_writer=True))
+    await journal.ask(ReadLog(session, limit=1, as_writer=True))
     return JournalError(f"Session {session!r} has no result of ask {ask} in its log")
 
 
@@ -246,7 +246,7 @@ async def _read_between(
     """Return the events with numbers from `after + 1` to `last_seq`."""
     found = list[LogEvent]()
     while (seq := after + len(found)) < last_seq:
-        page = await journal.ask(ReadLog(session, seq, most=last_seq - seq, urgent=True))
+        page = await journal.ask(ReadLog(session, seq, limit=last_seq - seq, urgent=True))
         if not page.events:
             raise JournalError(f"Event {seq + 1} of session {session!r} was deleted while the log was read")
         found += page.events

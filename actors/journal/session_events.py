@@ -232,13 +232,13 @@ class SessionEvents:
         else:
             await subscriber.wait_for_events(self._publisher.seq)
 
-    async def _read_page(self, after: int, most: int = PAGE) -> LogPage:
-        """Return a page of at most `most` events after number `after`.
+    async def _read_page(self, after: int, limit: int = PAGE) -> LogPage:
+        """Return a page of at most `limit` events after number `after`.
 
         If the journal actor has ended, raise the error for an ended session.
         """
-        most = self._readers.throttle.page_size(most)
+        limit = self._readers.throttle.page_size(limit)
         try:
-            return await self._journal.ask(ReadLog(self._session, after, most=most))
+            return await self._journal.ask(ReadLog(self._session, after, limit=limit))
         except (ActorStopped, ShuttingDown):
             raise self._ended_error() from None

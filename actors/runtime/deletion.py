@@ -282,7 +282,7 @@ async def _read_branch(
 async def _opening_event(journal: Ref[JournalCommand], session: str) -> Opened | None:
     """Return the first event of a log; None if there is no log, or if it is unreadable."""
     with suppress(JournalError):
-        page = await journal.ask(ReadLog(session, most=1))
+        page = await journal.ask(ReadLog(session, limit=1))
         if page.events and isinstance(opened := page.events[0], Opened):
             return opened
     return None

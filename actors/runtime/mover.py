@@ -165,8 +165,8 @@ class SessionMover:
                 await self.move_unopened(page)
         return self.movement
 
-    async def rebalance(self, most: int) -> Movement:
-        """Move at most `most` idle sessions to hosts with fewer sessions. See `Runtime.rebalance`."""
+    async def rebalance(self, limit: int) -> Movement:
+        """Move at most `limit` idle sessions to hosts with fewer sessions. See `Runtime.rebalance`."""
         await self.others.refresh()
         own, others = self.others.own, self.others.all
         if own is None or not others or own.state == "draining":
@@ -174,19 +174,19 @@ class SessionMover:
         mean = (own.sessions + sum(other.sessions for other in others)) / (len(others) + 1)
         if any(abs(each.sessions - mean) > EVEN * mean for each in (own, *others)):
             self.below = mean
-            await self._move_idle(min(own.sessions - ceil(mean), int(most)))
+            await self._move_idle(min(own.sessions - ceil(mean), int(limit)))
         return self.movement
 
-    async def _move_idle(self, most: int) -> None:
-        """Move at most `most` sessions: first unopened sessions, then idle open sessions."""
+    async def _move_idle(self, limit: int) -> None:
+        """Move at most `limit` sessions: first unopened sessions, then idle open sessions."""
         async with aclosing(self.unopened()) as pages:
             async for page in pages:
-                if most <= 0:
+                if limit <= 0:
                     break
-                await self.move_unopened(page[:most])
-                most -= len(page[:most])
+                await self.move_unopened(page[:limit])
+                limit -= len(page[:limit])
         idle = _idle_sessions(self._host, self._registry)
-        await self.move(idle[: max(0, most)])
+        await self.move(idle[: max(0, limit)])
 
     async def move(self, names: Iterable[str]) -> None:
         """Move the open sessions with these ids."""

@@ -151,11 +151,11 @@ async def vacuum(journal: Ref[JournalCommand], max_bytes: int | None = None) -> 
     than `max_bytes` is not rewritten.
     """
     try:
-        found = await journal.ask(Vacuum(most=max_bytes))
+        found = await journal.ask(Vacuum(max_bytes=max_bytes))
         with anyio.move_on_after(READER_TIMEOUT):
             while any(each.is_temporary for each in found):
                 await anyio.sleep(PAUSE)
-                found = await journal.ask(Vacuum(most=max_bytes))
+                found = await journal.ask(Vacuum(max_bytes=max_bytes))
     except JournalUnavailable as error:
         return (RemainingData("the journal", str(error), is_temporary=True),)
     return tuple(found)

@@ -105,7 +105,7 @@ class SessionMovement:
         """
         return await self._mover(timeout, rate).drain()
 
-    async def rebalance(self, *, most: int = 100, rate: float = 10.0, timeout: float = 30.0) -> "Movement":
+    async def rebalance(self, *, limit: int = 100, rate: float = 10.0, timeout: float = 30.0) -> "Movement":
         """Move idle sessions to other hosts, if this host has more sessions than the mean of the serving hosts.
 
         Sessions are moved as by `hand_over`, least recently used first, to hosts that have fewer sessions than the
@@ -114,7 +114,7 @@ class SessionMovement:
         time, for example a minute after a host has joined.
 
         Args:
-            most: Maximum number of sessions that this call moves.
+            limit: Maximum number of sessions that this call moves.
             rate: Maximum number of sessions that are moved per second.
             timeout: Seconds to wait for a turn that starts before its session is moved, as in `hand_over`.
 
@@ -125,8 +125,8 @@ class SessionMovement:
             ConfigError: An argument is not a number that is 0 or more, or `rate` is 0.
             JournalError: The journal cannot list the hosts.
         """
-        check_nonnegative(most=most)
-        return await self._mover(timeout, rate).rebalance(most)
+        check_nonnegative(limit=limit)
+        return await self._mover(timeout, rate).rebalance(limit)
 
     def _mover(self, timeout: float, rate: float = inf) -> "SessionMover":
         host = self._running_host()

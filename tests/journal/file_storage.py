@@ -44,10 +44,10 @@ class FileStorage(MemoryStorage):
         records = [record for name, record in _frames(self._path.read_bytes()) if name == session]
         return decode_records(session, records[after:], after)
 
-    def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
+    def page(self, session: str, after: int = 0, limit: int = PAGE) -> LogPage:
         """Return the first complete events of a session after number `after`."""
         log = self.read(session)
-        return LogPage(after, log[after : after + most], len(log))
+        return LogPage(after, log[after : after + limit], len(log))
 
     def delete(self, *sessions: str) -> None:
         """Rewrite the file without the records of the sessions."""

@@ -118,8 +118,8 @@ class Reread(SqliteStorage):
 
     reader: sqlite3.Connection
 
-    def vacuum(self, most: int | None = None) -> Sequence[RemainingData]:
-        found = super().vacuum(most)
+    def vacuum(self, max_bytes: int | None = None) -> Sequence[RemainingData]:
+        found = super().vacuum(max_bytes)
         if found:
             self.reader.close()
         return found
@@ -182,7 +182,7 @@ def test_remnants_of_a_killed_process_in_free_page_space_are_removed(path: Path)
 
     assert remaining_texts()
     anew = SqliteStorage(path)
-    assert [each.place for each in anew.vacuum(most=0)] == [str(path)]
+    assert [each.place for each in anew.vacuum(max_bytes=0)] == [str(path)]
     assert remaining_texts()
     assert (anew.vacuum(), remaining_texts()) == ([], [])
     assert len(anew.read("s0")) > 1
@@ -222,7 +222,7 @@ async def test_a_copy_of_a_damaged_file_is_reported_until_its_deletion(path: Pat
 class Full(MemoryStorage):
     """A storage without space to rewrite its file."""
 
-    def vacuum(self, most: int | None = None) -> Sequence[RemainingData]:
+    def vacuum(self, max_bytes: int | None = None) -> Sequence[RemainingData]:
         raise JournalUnavailable("the disk is full; make room")
 
 

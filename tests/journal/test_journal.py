@@ -276,7 +276,7 @@ class BrokenStorage(MemoryStorage):
     def release(self, session: str, fence: int) -> None:
         raise OSError("no room")
 
-    def vacuum(self, most: int | None = None) -> Sequence[RemainingData]:
+    def vacuum(self, max_bytes: int | None = None) -> Sequence[RemainingData]:
         raise OSError("no room")
 
 

@@ -26,11 +26,11 @@ class Changing(MemoryStorage):
         super().__init__()
         self.pages, self.before = 0, dict[int, Callable[[], object]]()
 
-    def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
+    def page(self, session: str, after: int = 0, limit: int = PAGE) -> LogPage:
         self.pages += 1
         assert self.pages < 100, "the log is read in an endless loop"
         self.before.get(self.pages, lambda: None)()
-        return super().page(session, after, most)
+        return super().page(session, after, limit)
 
     def rewrite(self, asks: int) -> int:
         """Replace the log by one with this many asks; return the number of its last event."""

@@ -196,8 +196,8 @@ class Counted(MemoryStorage):
         super().__init__()
         self.pages = list[int]()
 
-    def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
-        page = super().page(session, after, most)
+    def page(self, session: str, after: int = 0, limit: int = PAGE) -> LogPage:
+        page = super().page(session, after, limit)
         self.pages.append(len(page.events))
         return page
 
@@ -270,9 +270,9 @@ class Blocking(MemoryStorage):
         super().__init__()
         self.holds_page, self.holds_append = Hold(super().page), Hold(super().append)
 
-    def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
-        self.holds_page(session, after, most)
-        return super().page(session, after, most)
+    def page(self, session: str, after: int = 0, limit: int = PAGE) -> LogPage:
+        self.holds_page(session, after, limit)
+        return super().page(session, after, limit)
 
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
         appended = super().append(entries)

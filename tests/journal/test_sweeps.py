@@ -279,11 +279,11 @@ class Failing(MemoryStorage):
         super().__init__(clock=clock)
         self.vacuums, self._fails, self._keeps = 0, iter(vacuums), iter(deletions)
 
-    def vacuum(self, most: int | None = None) -> Sequence[RemainingData]:
+    def vacuum(self, max_bytes: int | None = None) -> Sequence[RemainingData]:
         self.vacuums += 1
         if next(self._fails, False):
             raise JournalUnavailable("the disk is slow")
-        return super().vacuum(most)
+        return super().vacuum(max_bytes)
 
     def delete(self, *sessions: str) -> None:
         if next(self._keeps, False):

@@ -185,10 +185,10 @@ async def test_a_session_with_an_unreadable_log_wakes_once_it_is_readable(
         durability: Durability = "power"
         fails = False
 
-        def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
+        def page(self, session: str, after: int = 0, limit: int = PAGE) -> LogPage:
             if self.fails:
                 raise error("The disk is on fire")
-            return super().page(session, after, most)
+            return super().page(session, after, limit)
 
     storage = Unreadable()
     async with runtime_with(storage=storage, a=openai(Turn(Say("Hello.")), Turn(Say("Here.")))) as runtime:

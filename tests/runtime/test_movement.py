@@ -676,7 +676,7 @@ async def test_a_rebalance_moves_at_most_the_given_number_of_sessions(hosts: Clu
     full, _ = await hosts.start("http://a", "http://b")
     for number in range(6):
         await open_session(full, f"s{number}")
-    assert (await full.rebalance(most=2, rate=1000)).handed_over == ("s0", "s1")
+    assert (await full.rebalance(limit=2, rate=1000)).handed_over == ("s0", "s1")
 
 
 async def test_a_host_restarted_at_the_same_address_claims_its_sessions_at_once(hosts: Cluster) -> None:
@@ -724,7 +724,7 @@ async def test_invalid_arguments_of_release_hand_over_drain_and_rebalance_are_re
         here.hand_over("one", "http://b", timeout=float("nan")),
         here.drain(rate=0),
         here.drain(timeout=-1),
-        here.rebalance(most=-1),
+        here.rebalance(limit=-1),
     ):
         with pytest.raises(ConfigError, match="takes a number"):
             await call

@@ -29,10 +29,10 @@ class CountingStorage(MemoryStorage):
         super().__init__()
         self.reads = 0
 
-    def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
+    def page(self, session: str, after: int = 0, limit: int = PAGE) -> LogPage:
         """Count the page if it is the first one."""
         self.reads += after == 0
-        return super().page(session, after, most)
+        return super().page(session, after, limit)
 
 
 @dataclass

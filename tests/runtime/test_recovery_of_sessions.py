@@ -355,7 +355,7 @@ async def test_a_switch_queued_before_a_crash_is_applied_and_reported() -> None:
 
 async def test_a_damaged_record_is_named_by_session_and_number() -> None:
     class Damaged(MemoryStorage):
-        def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
+        def page(self, session: str, after: int = 0, limit: int = PAGE) -> LogPage:
             cancelled = encode_event(Cancelled(CallId("c"), "compacted"))
             records = (encode_event(Opened("s", "t")), cancelled.replace(b"compacted", b"contacted"))
             return decode_page(session, records, after, 2)

@@ -29,9 +29,9 @@ class CountedReads(MemoryStorage):
 
     reads = 0
 
-    def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
+    def page(self, session: str, after: int = 0, limit: int = PAGE) -> LogPage:
         self.reads += not after
-        return super().page(session, after, most)
+        return super().page(session, after, limit)
 
 
 async def ask(session: Session, words: str = "Search.") -> None:

@@ -393,8 +393,8 @@ class Storage(Protocol):
         """
         ...
 
-    def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
-        """Return the first events after number `after`: at most `most` events, and as many as fit into `PAGE_BYTES`.
+    def page(self, session: str, after: int = 0, limit: int = PAGE) -> LogPage:
+        """Return the first events after number `after`: at most `limit` events, and as many as fit into `PAGE_BYTES`.
 
         The cost does not depend on the position in the log. This method may run in another thread, concurrently with a
         writing method.
@@ -426,7 +426,7 @@ class Storage(Protocol):
         """
         ...
 
-    def vacuum(self, most: int | None = None) -> Sequence[RemainingData]:
+    def vacuum(self, max_bytes: int | None = None) -> Sequence[RemainingData]:
         """Remove every byte of deleted logs from this storage's files, and return data that could not be removed.
 
         Writers must be stopped. The operation may take as long as copying all files. It ends with a search for
@@ -434,7 +434,7 @@ class Storage(Protocol):
         changed.
 
         Args:
-            most: The size in bytes of the largest file to rewrite. None means no limit.
+            max_bytes: The size in bytes of the largest file to rewrite. None means no limit.
 
         Raises:
             JournalUnavailable: The operation failed.

@@ -161,10 +161,10 @@ class MemoryStorage:
         """Return a session's events after number `after`. The list is empty for an unknown session."""
         return list(from_index(self._logs.get(session, EMPTY), after))
 
-    def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
-        """Return at most `most` events of a session after number `after`."""
+    def page(self, session: str, after: int = 0, limit: int = PAGE) -> LogPage:
+        """Return at most `limit` events of a session after number `after`."""
         log = self._logs.get(session, EMPTY)
-        return LogPage(after, list(islice(from_index(log, after), most)), item_count(log))
+        return LogPage(after, list(islice(from_index(log, after), limit)), item_count(log))
 
     def delete(self, *sessions: str) -> None:
         """Delete the logs of sessions."""
@@ -183,7 +183,7 @@ class MemoryStorage:
         self._clock = observe(self._clock, now, elapsed)
         return self._clock
 
-    def vacuum(self, most: int | None = None) -> Sequence[RemainingData]:
+    def vacuum(self, max_bytes: int | None = None) -> Sequence[RemainingData]:
         """Do nothing, because there are no files."""
         return ()
 

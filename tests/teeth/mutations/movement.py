@@ -225,7 +225,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "movement: a rebalance moves more sessions than allowed",
         f"{MOVER}:SessionMover.rebalance",
-        "min(own.sessions - ceil(mean), int(most))",
+        "min(own.sessions - ceil(mean), int(limit))",
         "own.sessions - ceil(mean)",
         (f"{MOVEMENT}::test_a_rebalance_moves_at_most_the_given_number_of_sessions",),
     ),

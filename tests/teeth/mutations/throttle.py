@@ -34,7 +34,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "throttle: pages are long while writes are pending",
         f"{THROTTLE}.page_size",
         "SLICE + self.pending",
-        "most",
+        "limit",
         (f"{TESTS}::test_each_further_pending_write_allows_slightly_longer_pages",),
     ),
     Mutation(

@@ -255,9 +255,9 @@ class PostgresStorage:
         stored = self._read(lambda connection: stored_records(connection, self._place, session, after))
         return [] if stored is None else decode_records(session, stored[1], after)
 
-    def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
+    def page(self, session: str, after: int = 0, limit: int = PAGE) -> LogPage:
         """Return the first events of a session after number `after`, each verified by its checksum."""
-        stored = self._read(lambda connection: stored_records(connection, self._place, session, after, most))
+        stored = self._read(lambda connection: stored_records(connection, self._place, session, after, limit))
         return NO_PAGE if stored is None else decode_page(session, stored[1], after, stored[0].last)
 
     def delete(self, *sessions: str) -> None:
@@ -275,7 +275,7 @@ class PostgresStorage:
         """
         return self._writer.run(lambda connection: observe_clock(connection, now, elapsed))
 
-    def vacuum(self, most: int | None = None) -> Sequence[RemainingData]:
+    def vacuum(self, max_bytes: int | None = None) -> Sequence[RemainingData]:
         """Return the tables that may still contain deleted rows.
 
         The files belong to the server, so nothing is removed.

@@ -118,17 +118,17 @@ class Connections:
         finally:
             self._outer = None
 
-    def remove_deleted(self, most: int | None) -> list[RemainingData]:
+    def remove_deleted(self, max_bytes: int | None) -> list[RemainingData]:
         """Remove the data of deleted sessions from the files, and return the data that could not be removed.
 
         If sessions were deleted since the last rewrite, the file is rewritten. Other processes cannot write meanwhile.
-        `most` is the size in bytes of the largest file to rewrite. None means no limit.
+        `max_bytes` is the size in bytes of the largest file to rewrite. None means no limit.
         """
         self._database.check_own()
         with self._writing, translate_errors(str(self.path)), self._lock:
             connection = self._writer = self._writer or self._open_writer()
             self._check_files_in_place()
-            if not is_rewritten(connection) and (most is None or self.path.stat().st_size <= most):
+            if not is_rewritten(connection) and (max_bytes is None or self.path.stat().st_size <= max_bytes):
                 self._rewrite_file(connection)
             self.deleted = True  # so that the checkpoint empties the log
             self._checkpoint(connection)

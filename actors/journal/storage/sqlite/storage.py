@@ -268,13 +268,13 @@ class SqliteStorage:
                 session, read_records(connection, row, after, JournalLocation(str(self.path))), after
             )
 
-    def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
+    def page(self, session: str, after: int = 0, limit: int = PAGE) -> LogPage:
         """Return the first events of a session after number `after`, each verified by its checksum."""
         with self._connections.read_snapshot() as connection:
             row = self._find_row(connection, session)
             if row is None:
                 return NO_PAGE
-            found = read_records(connection, row, after, JournalLocation(str(self.path)), most)
+            found = read_records(connection, row, after, JournalLocation(str(self.path)), limit)
             return decode_page(session, found, after, row.last)
 
     def delete(self, *sessions: str) -> None:
@@ -296,9 +296,9 @@ class SqliteStorage:
             store_clock(connection, clock)
             return clock
 
-    def vacuum(self, most: int | None = None) -> Sequence[RemainingData]:
+    def vacuum(self, max_bytes: int | None = None) -> Sequence[RemainingData]:
         """Rewrite the file if sessions were deleted since the last rewrite, and empty the write-ahead log."""
-        found = self._connections.remove_deleted(most)
+        found = self._connections.remove_deleted(max_bytes)
         self.renew_lease()  # the rewrite may have taken longer than the lease
         return found
 
