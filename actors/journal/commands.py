@@ -204,7 +204,7 @@ class ListSessions(JournalOperation[list[StoredSession]], frozen=True):
     """List the sessions that have a log; see `Storage.sessions`."""
 
     failure = "The sessions of the journal could not be listed"
-    which: SessionFilter = EVERY
+    conditions: SessionFilter = EVERY
     limit: int = 100
     page: Page | None = None
 
@@ -240,7 +240,7 @@ class Vacuum(JournalOperation[Sequence[RemainingData]], frozen=True):
 
 
 class ObserveClock(JournalOperation[ObservedClock], frozen=True):
-    """Record the wall-clock time in the storage; see `Storage.look_at_clock` for the arguments and the answer."""
+    """Record the wall-clock time in the storage; see `Storage.record_clock` for the arguments and the answer."""
 
     failure = "The wall clock could not be recorded in the journal"
     session: str = ""

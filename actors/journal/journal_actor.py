@@ -168,8 +168,8 @@ class JournalActor(Actor[JournalCommand]):
         match command:
             case ReadLog(session=session, after=after, limit=limit):
                 return partial(storage.page, session, after, limit)
-            case ListSessions(which=which, limit=limit, page=page):
-                return partial(storage.sessions, which, limit=limit, after=page)
+            case ListSessions(conditions=conditions, limit=limit, page=page):
+                return partial(storage.sessions, conditions, limit=limit, after=page)
             case CheckOwner(session=session):
                 return partial(storage.check_owner, session)
             case FindSession(session=session):
@@ -196,7 +196,7 @@ class JournalActor(Actor[JournalCommand]):
             case Vacuum(max_bytes=max_bytes):
                 return partial(storage.vacuum, max_bytes)
             case ObserveClock(now=now, elapsed=elapsed):
-                return partial(storage.look_at_clock, now, elapsed)
+                return partial(storage.record_clock, now, elapsed)
             case AssignSession(session=session, fence=fence, host=host):
                 return partial(storage.assign, session, fence, host)
             case ReleaseAll():

@@ -52,7 +52,7 @@ def test_concurrent_updates_of_the_journal_clock_do_not_move_trusted_time_back(
     now = int(time())
 
     def trusted_times(storage: PostgresStorage) -> list[int]:
-        return [storage.look_at_clock(now, 0).earliest_now for _ in range(25)]
+        return [storage.record_clock(now, 0).earliest_now for _ in range(25)]
 
     with ThreadPoolExecutor(2) as pool:
         for times in pool.map(trusted_times, storages):
@@ -77,9 +77,9 @@ def test_an_update_of_the_journal_clock_waits_for_a_concurrent_update(
     monkeypatch.setattr(NOTING, values)
     one, other = storages
     with ThreadPoolExecutor(2) as pool:
-        ahead = pool.submit(one.look_at_clock, later, 0)
+        ahead = pool.submit(one.record_clock, later, 0)
         assert has_dropped.wait(SECONDS)
-        behind = pool.submit(other.look_at_clock, later, 5_000)
+        behind = pool.submit(other.record_clock, later, 5_000)
         until = monotonic() + SECONDS
         while (
             not behind.done()
@@ -108,5 +108,5 @@ def test_a_connection_lost_during_an_update_of_the_journal_clock_loses_no_update
         return encode_clock(clock)
 
     monkeypatch.setattr(NOTING, values)
-    assert storage.look_at_clock(now, 0).earliest_now > now - 300
+    assert storage.record_clock(now, 0).earliest_now > now - 300
     assert first.locked()

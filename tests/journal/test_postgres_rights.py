@@ -44,7 +44,7 @@ def test_the_rights_of_a_host_are_sufficient(postgres: Server, schema: str, role
     storage.open()
     claim = begin(storage, "one")
     assert storage.append([Entry("one", claim.fence, (to("b"),))]) == [2]
-    storage.look_at_clock(1, 1)
+    storage.record_clock(1, 1)
     storage.delete("one")
     storage.close()
 

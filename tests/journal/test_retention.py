@@ -277,7 +277,7 @@ async def test_a_postgres_sweep_uses_the_clock_of_the_server(
         journal, delete = runtime._running_host().journal, deletion_of(runtime)
         swept = Retention(journal, KEEP, delete, lambda: ahead, lambda: next(steady))
         assert [await swept.sweep() for _ in range(5)] == [0] * 5
-        assert abs(storage.look_at_clock(int(ahead), 0).last - time()) < DAY
+        assert abs(storage.record_clock(int(ahead), 0).last - time()) < DAY
     storage.close()
 
 
@@ -289,13 +289,13 @@ async def test_a_host_clock_behind_the_server_deletes_nothing_early(
     write_closed_log(storage, "young")
     steady = iter(range(0, 10 * DAY, DAY))
     async with runtime_with(a=openai(), storage=storage) as runtime:
-        storage.look_at_clock(int(behind), 0)
+        storage.record_clock(int(behind), 0)
         for day in range(1, 3):  # both days were observed
-            storage.look_at_clock(int(behind) + day * DAY, day * DAY)
+            storage.record_clock(int(behind) + day * DAY, day * DAY)
         journal, delete = runtime._running_host().journal, deletion_of(runtime)
         swept = Retention(journal, KEEP, delete, lambda: behind, lambda: next(steady))
         assert [await swept.sweep() for _ in range(5)] == [0] * 5
-        assert storage.look_at_clock(int(behind), 0).last == int(behind)
+        assert storage.record_clock(int(behind), 0).last == int(behind)
     storage.close()
 
 
@@ -324,12 +324,12 @@ async def test_a_runtime_with_a_retention_time_sweeps_by_itself(
 ) -> None:
     storage = SqliteStorage(tmp_path / "sessions.db", durability="process", clock=clock)
     write_closed_log(storage, "old")
-    storage.look_at_clock(int(clock.now), 0)
+    storage.record_clock(int(clock.now), 0)
     clock.now += 20 * DAY
     write_closed_log(storage, "new")
-    storage.look_at_clock(int(clock.now), 20 * DAY)
+    storage.record_clock(int(clock.now), 20 * DAY)
     clock.now += 11 * DAY
-    storage.look_at_clock(int(clock.now), 11 * DAY)
+    storage.record_clock(int(clock.now), 11 * DAY)
     storage.close()
     monkeypatch.setattr("actors.runtime.retention.Retention", partial(Retention, clock=clock))
     settings = FileSettings(journal=JournalSettings.model_validate({"retention": "30 days"}))

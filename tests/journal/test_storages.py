@@ -174,7 +174,7 @@ def test_a_journal_stores_the_trusted_time(storage: Storage, monkeypatch: pytest
     ):
         now += step
         expected = observe(expected, now, elapsed)
-        assert storage.look_at_clock(now, elapsed) == expected
+        assert storage.record_clock(now, elapsed) == expected
         storage.vacuum()
         storage.close()
         storage.open()

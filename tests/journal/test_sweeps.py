@@ -173,7 +173,7 @@ async def test_exiting_the_runtime_during_a_sweep_logs_no_crash(
         write_closed_log(storage, name)
     for _ in range(4):
         clock.advance(30 * DAY)
-        storage.look_at_clock(int(clock.now), 30 * DAY)
+        storage.record_clock(int(clock.now), 30 * DAY)
     monkeypatch.setattr("actors.runtime.retention.BATCH", 1)
     monkeypatch.setattr("actors.runtime.retention.PAUSE", 0.01)
     monkeypatch.setattr(

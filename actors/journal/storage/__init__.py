@@ -113,7 +113,7 @@ class Entry(Struct, frozen=True):
 
         `fence` is the session's current fencing number, or None if the session has no log.
         """
-        return self.missing() if fence is None else self.fenced_error(fence)
+        return self.missing_error() if fence is None else self.fenced_error(fence)
 
     def unclaimed_error(self) -> Fenced:
         """Return the error for an entry whose claim is missing from the storage."""
@@ -122,7 +122,7 @@ class Entry(Struct, frozen=True):
             "its later events are lost, and the new events were not written. Open the session again"
         )
 
-    def missing(self) -> Fenced:
+    def missing_error(self) -> Fenced:
         """Return the error for an entry whose session does not exist in the storage."""
         return Fenced(
             f"Session {self.session!r} is not in the journal: it was deleted, or lost by a failover or a restored "
@@ -415,7 +415,7 @@ class Storage(Protocol):
             JournalError: Nothing was deleted.
         """
 
-    def look_at_clock(self, now: int, elapsed: int) -> ObservedClock:
+    def record_clock(self, now: int, elapsed: int) -> ObservedClock:
         """Record the wall-clock time durably, and return the updated record of the clock, which contains the trusted
         time.
 
@@ -458,7 +458,7 @@ class Storage(Protocol):
         """
 
     def sessions(
-        self, which: SessionFilter = EVERY, *, limit: int = 100, after: Page | None = None
+        self, conditions: SessionFilter = EVERY, *, limit: int = 100, after: Page | None = None
     ) -> list[StoredSession]:
         """Return the sessions that have a log, most recently used first.
 
@@ -467,7 +467,7 @@ class Storage(Protocol):
         writing method.
 
         Args:
-            which: The conditions; by default, all sessions.
+            conditions: The conditions; by default, all sessions.
             limit: Maximum number of sessions to return.
             after: `StoredSession.page` of the last session of the previous page; None for the first page.
         """

@@ -110,7 +110,7 @@ class SessionFilter(Struct, frozen=True):
     metadata: Metadata = ()
 
     @property
-    def folded(self) -> str:
+    def lowercase_title(self) -> str:
         """The words of `title` in lower case, in the form in which the directory stores titles for searches."""
         return fold_title(self.title)
 
@@ -119,12 +119,12 @@ class SessionFilter(Struct, frozen=True):
         """The strings that the encoded metadata of a session must contain."""
         return metadata_entries(self.metadata)
 
-    def takes(self, session: StoredSession) -> bool:
+    def matches(self, session: StoredSession) -> bool:
         """Return True if a session meets every condition."""
         return (
             self.tenant in (None, session.tenant)
             and self.state in (None, session.state)
-            and self.folded in fold_title(session.title)
+            and self.lowercase_title in fold_title(session.title)
             and contains_all(metadata_text(tuple(session.metadata.items())), self.entries)
         )
 

@@ -146,7 +146,7 @@ class MemoryStorage:
         session, log = entry.session, self._logs.get(entry.session)
         last = 0 if log is None else item_count(log)
         if (fence := self._fences.get(session)) is None:
-            return entry.missing()
+            return entry.missing_error()
         if (refusal := entry.refusal(fence, last)) is not None:
             return refusal
         if log is None:
@@ -178,7 +178,7 @@ class MemoryStorage:
         self._opened.pop(session, None)
         self._used.pop(session, None)
 
-    def look_at_clock(self, now: int, elapsed: int) -> ObservedClock:
+    def record_clock(self, now: int, elapsed: int) -> ObservedClock:
         """Record the wall-clock time, and return the updated record of the clock."""
         self._clock = observe(self._clock, now, elapsed)
         return self._clock
@@ -198,11 +198,11 @@ class MemoryStorage:
         )
 
     def sessions(
-        self, which: SessionFilter = EVERY, *, limit: int = 100, after: Page | None = None
+        self, conditions: SessionFilter = EVERY, *, limit: int = 100, after: Page | None = None
     ) -> list[StoredSession]:
         """Return the sessions that have a log, most recently used first."""
         found = [self._stored_session(session) for session in self._logs]
-        wanted = [each for each in found if which.takes(each) and (after is None or each.page > after)]
+        wanted = [each for each in found if conditions.matches(each) and (after is None or each.page > after)]
         return sorted(wanted, key=lambda each: each.page)[:limit]
 
     def find(self, session: str) -> StoredSession | None:

@@ -170,7 +170,7 @@ def decode_row(values: Sequence[object], where: JournalLocation) -> SessionRow:
 
 def refusal(entry: Entry, row: SessionRow | None, batch: Batch) -> Refusal | None:
     """Return the error for an entry that must not be written, or None if the entry may be written."""
-    return entry.missing() if row is None else entry.refusal(row.fence, batch.last_number(row))
+    return entry.missing_error() if row is None else entry.refusal(row.fence, batch.last_number(row))
 
 
 def rejection(entry: Entry, row: SessionRow, end: SessionEnd | None) -> Refusal:
@@ -182,7 +182,7 @@ def rejection(entry: Entry, row: SessionRow, end: SessionEnd | None) -> Refusal:
         end: The state of the session in the database; None if the session is missing.
     """
     if end is None:
-        return entry.missing()
+        return entry.missing_error()
     fence, last, owner = end
     if fence != entry.fence:
         return entry.fenced_error(fence)

@@ -267,7 +267,7 @@ class PostgresStorage:
         """
         self._writer.run(lambda connection: self._delete(connection, sessions))
 
-    def look_at_clock(self, now: int, elapsed: int) -> ObservedClock:
+    def record_clock(self, now: int, elapsed: int) -> ObservedClock:
         """Record the server's clock, or `now` if that is earlier. Return how far the clock can be trusted.
 
         Hosts record the last use of a session by their own clocks. If the clock of a host is slow, the session would
@@ -295,14 +295,19 @@ class PostgresStorage:
         )
 
     def sessions(
-        self, which: SessionFilter = EVERY, *, limit: int = 100, after: Page | None = None
+        self, conditions: SessionFilter = EVERY, *, limit: int = 100, after: Page | None = None
     ) -> list[StoredSession]:
         """Return the sessions that have a log, most recently used first."""
         used, name = (None, None) if after is None else (-after[0], after[1])
-        wanted: dict[str, object] = {"tenant": which.tenant, "state": which.state, "limit": limit}
-        wanted |= {"used": used, "name": name, "title": which.folded, "entries": list(which.entries)}
-        wanted["indexed"] = [entry.strip("\n") for entry in which.entries]
-        statement = sql.sessions(which, after)
+        wanted: dict[str, object] = {"tenant": conditions.tenant, "state": conditions.state, "limit": limit}
+        wanted |= {
+            "used": used,
+            "name": name,
+            "title": conditions.lowercase_title,
+            "entries": list(conditions.entries),
+        }
+        wanted["indexed"] = [entry.strip("\n") for entry in conditions.entries]
+        statement = sql.sessions(conditions, after)
         # The best index depends on the values, so the statement is planned with them each time.
         found = self._read(lambda connection: connection.execute(statement, wanted, prepare=False).fetchall())
         return [decode_row(values, self._place).stored_session for values in found]
@@ -460,7 +465,7 @@ class PostgresStorage:
             row = rows.get(entry.session)
             rejected = refused.get(entry.writer) or refusal(entry, row, batch)
             if row is None or rejected is not None:
-                outcomes.append(refused.setdefault(entry.writer, rejected or entry.missing()))
+                outcomes.append(refused.setdefault(entry.writer, rejected or entry.missing_error()))
             else:
                 outcomes.append(batch.add_events(row, entry.events, records))
         if not batch:

@@ -187,7 +187,10 @@ def list_sessions(
     wanted: dict[str, object] = {"tenant": which.tenant, "state": which.state, "limit": limit}
     if which.state is not None:
         wanted["lifecycle"] = indexed_state(which.state)
-    wanted |= {"title": which.folded, **{f"entry{n}": entry for n, entry in enumerate(which.entries)}}
+    wanted |= {
+        "title": which.lowercase_title,
+        **{f"entry{n}": entry for n, entry in enumerate(which.entries)},
+    }
     if after is not None:
         wanted |= {"used": -after[0], "name": after[1], "bucket": usage_bucket(-after[0])}
     found = connection.execute(query(which, after), wanted)

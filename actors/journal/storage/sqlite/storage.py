@@ -289,7 +289,7 @@ class SqliteStorage:
                     self._check_not_leased(connection, row)
                     self._delete_session(connection, row)
 
-    def look_at_clock(self, now: int, elapsed: int) -> ObservedClock:
+    def record_clock(self, now: int, elapsed: int) -> ObservedClock:
         """Record the wall-clock time, and return the updated record of the clock."""
         with self._connections.transaction() as connection:
             clock = observe(read_clock(connection), now, elapsed)
@@ -307,11 +307,11 @@ class SqliteStorage:
         self._connections.copy_journal(path, check)
 
     def sessions(
-        self, which: SessionFilter = EVERY, *, limit: int = 100, after: Page | None = None
+        self, conditions: SessionFilter = EVERY, *, limit: int = 100, after: Page | None = None
     ) -> list[StoredSession]:
         """Return the sessions that have a log, most recently used first."""
         with self._connections.read_snapshot() as connection:
-            return list_sessions(connection, which, limit, after, JournalLocation(str(self.path)))
+            return list_sessions(connection, conditions, limit, after, JournalLocation(str(self.path)))
 
     def find(self, session: str) -> StoredSession | None:
         """Return the stored data about one session, or None if the session has no log."""
@@ -467,7 +467,7 @@ class SqliteStorage:
 
 
 def _refusal(entry: Entry, row: PlacedRow | None) -> Fenced | JournalBehind | None:
-    return entry.missing() if row is None else entry.refusal(row.fence, row.last)
+    return entry.missing_error() if row is None else entry.refusal(row.fence, row.last)
 
 
 def _resolve_path(path: str | PathLike[str]) -> Path:
