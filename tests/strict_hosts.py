@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from actors.adapters.request import Request
 from actors.core.values.identity import Binding
 from actors.strict.loopback import HttpRequest, LoopbackAnswer
+from actors.strict.rules import HOSTS
 from actors.strict.rules.base import CompatibleProfile
-from actors.strict.rules.compatible import HOSTS
 from actors.strict.server import LoopbackServer
 from actors.testing import (
     AnthropicProfile,

@@ -15,14 +15,17 @@ from typing import Protocol
 import anyio
 from anyio.abc import TaskGroup
 
-from actors.cli.approvals import QUESTION, Answer, Approvals, parse_answer
 from actors.cli.arguments import add_conversation_options
 from actors.cli.conversation import (
+    QUESTION,
+    Answer,
+    Approvals,
     ask_settings,
     event_note,
     failure_reason,
     incomplete_answer_notes,
     open_conversation,
+    parse_answer,
     pending_calls_message,
 )
 from actors.cli.exits import MESSAGES, OF_SIGNAL, Exit, exit_for_result

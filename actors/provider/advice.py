@@ -123,7 +123,7 @@ def _model_advice(attempt: Attempt, cause: Cause, config: "Config") -> str:
 
 def _near_model(binding: Binding, config: "Config") -> str | None:
     """Return the known model with the nearest name, or None if the model is known or no name is close."""
-    from actors.core.models.lookup import base_name
+    from actors.core.dialects.narrow import base_name
     from actors.core.models.table import ROWS
 
     makers = _makers(binding, config)

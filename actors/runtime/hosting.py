@@ -15,8 +15,7 @@ from actors.journal.storage import Storage
 from actors.kernel import SHARED, System
 from actors.provider.advice import ask_failed_error
 from actors.runtime.backends import RuntimeBackends
-from actors.runtime.limits import machine_limits, turn_bounds
-from actors.runtime.residency import HostedSession, Residency
+from actors.runtime.residency import HostedSession, Residency, machine_limits, turn_bounds
 from actors.runtime.session_host import SessionHost
 from actors.scheduler.children import OpenSubagent
 from actors.scheduler.executor import ToolFailure, ToolLimits

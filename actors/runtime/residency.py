@@ -3,7 +3,8 @@
 The most recently used sessions keep their actors (`HostLimits.active`); other idle sessions keep the state, as a
 replay. When all sessions together use more bytes than `HostLimits.memory`, replays are evicted first and then idle
 actors are ended, least recently used first. Busy sessions are not affected. If the maximum number of sessions is open,
-opening another session releases a session that no caller holds.
+opening another session releases a session that no caller holds. By default, the limits depend on how much memory the
+process may use.
 
 A host thrashes if at least one use in five must rebuild a session from its log, because memory is too small for the
 sessions that are in use. The threshold is not higher, because a caller often uses a session several times in a row, for
@@ -12,20 +13,81 @@ example to read its history after an ask.
 
 from collections.abc import Callable
 from itertools import islice
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, field
 
 from actors.core.stats.stats import ReuseStats
+from actors.core.turn.turn import Bounds
 from actors.journal.log import TotalMemory
 from actors.runtime.collector import CROWD, TUNING
-from actors.runtime.limits import HostLimits
 from actors.telemetry import logger
 
+if TYPE_CHECKING:
+    from actors.config.settings import RuntimeLimits
+
+MEMORY_SHARE = 2
+"""By default, sessions may use 1/MEMORY_SHARE of the process's memory; connections, tools and Python need the rest."""
+BYTES_PER_ACTIVE = 4 * 1024 * 1024
+"""Bytes of the memory limit per idle session that keeps its actors, if `max_active_sessions` is not set."""
+FEWEST_ACTIVE, MOST_ACTIVE = 64, 4096
+"""Bounds of the derived number of sessions with actors.
+
+Creating a session's actors takes a fifteenth of a turn's time, and a runtime must stop each actor when it exits.
+"""
+ASSUMED_MEMORY = 8 * 1024 * 1024 * 1024
+"""Assumed memory of the process, in bytes, if the system does not report it."""
 REBUILDS, HITS = 64, 4
 """After every `REBUILDS` rebuilds, the host counts as thrashing if there were fewer than `HITS` hits per rebuild."""
 TRIES = 64
 """Maximum number of sessions to try when memory is needed, or when a session must be released for a new one."""
+
+
+class HostLimits(Struct, frozen=True):
+    """The limits of a host.
+
+    Args:
+        active: Maximum number of idle sessions that keep their actors.
+        sessions: Maximum number of open sessions.
+        memory: Maximum bytes of memory for all sessions together.
+    """
+
+    active: int
+    sessions: int
+    memory: int
+
+
+def machine_limits(active: int | None, sessions: int, memory: int | None) -> HostLimits:
+    """Return the limits of a host on this machine. A limit that is None gets a default; see `host_limits`."""
+    from actors.runtime.machine import usable_memory  # imported late, so that `import actors` stays fast
+
+    return host_limits(active, sessions, memory, usable_memory())
+
+
+def host_limits(active: int | None, sessions: int, memory: int | None, usable: int | None) -> HostLimits:
+    """Return the limits of a host, with defaults for limits that are None.
+
+    Args:
+        active: Maximum number of idle sessions that keep their actors; None to derive it from `memory`.
+        sessions: Maximum number of open sessions.
+        memory: Maximum bytes of memory for all sessions together; None for half of the usable memory.
+        usable: Bytes of memory that the process may use; None if the system does not report it.
+    """
+    memory = (usable or ASSUMED_MEMORY) // MEMORY_SHARE if memory is None else memory
+    if active is None:
+        active = min(max(memory // BYTES_PER_ACTIVE, FEWEST_ACTIVE), MOST_ACTIVE)
+    return HostLimits(active, sessions, memory)
+
+
+def turn_bounds(limits: "RuntimeLimits") -> Bounds:
+    """Return the default bounds of turns, which sessions and asks may override."""
+    return Bounds(
+        limits.max_rounds,
+        limits.max_corrections,
+        max_tool_corrections=limits.max_tool_corrections,
+        on_repeat=limits.on_repeat,
+        repair=limits.repair,
+    )
 
 
 class ReuseCounter(Struct):

@@ -4,7 +4,7 @@
         ...
 
 All servers apply the rules of `AnthropicServer`. On both platforms, a request's path contains the model, and its body
-contains the API version (`actors.strict.rules.anthropic_hosts`).
+contains the API version (`actors.strict.rules`).
 """
 
 import re
@@ -13,10 +13,11 @@ from dataclasses import replace
 from typing import ClassVar, Unpack
 from urllib.parse import unquote
 
+from actors.strict import rules
 from actors.strict.bedrock_server import credential_refusal
 from actors.strict.credentials import AwsKey, OAuth
 from actors.strict.loopback import HttpRequest
-from actors.strict.rules import anthropic, anthropic_hosts
+from actors.strict.rules import anthropic
 from actors.strict.rules.anthropic import profile_of
 from actors.strict.rules.anthropic_messages import ThreadStore
 from actors.strict.rules.base import (
@@ -167,7 +168,7 @@ class HostedClaudeServer(AnthropicServer):
         if path is None or not is_object(body):
             return body
         return {
-            **anthropic_hosts.to_anthropic_request(body, unquote(path["model"])),
+            **rules.to_anthropic_request(body, unquote(path["model"])),
             "stream": path["stream"] is not None,
         }
 
@@ -175,7 +176,7 @@ class HostedClaudeServer(AnthropicServer):
         path = self._route.fullmatch(request.path)
         model = unquote(path["model"]) if path else ""
         return refusal_of(
-            lambda: anthropic_hosts.validate(request.body, self.dialect, self.mode, self._settings, model)
+            lambda: rules.validate_claude(request.body, self.dialect, self.mode, self._settings, model)
         )
 
     def _stored_resource(self, request: HttpRequest) -> bytes | None:

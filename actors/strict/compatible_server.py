@@ -21,9 +21,8 @@ from typing import TypeAlias, Unpack
 
 from actors.strict.faults import InjectedFault
 from actors.strict.loopback import HttpRequest, LoopbackAnswer
-from actors.strict.rules import validate
+from actors.strict.rules import HOSTS, validate
 from actors.strict.rules.base import CompatibleSettings, Json, ServerRefusal, dump, is_object
-from actors.strict.rules.compatible import HOSTS
 from actors.strict.rules.host import does_model_think
 from actors.strict.rules.openrouter import goes_to_anthropic
 from actors.strict.rules.prompts import Prompt, anthropic_prompt, to_anthropic_format

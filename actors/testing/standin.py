@@ -12,7 +12,7 @@ from typing import Any
 
 from actors.adapters.importing import read_declarations
 from actors.core.data.jsonio import is_array, is_object
-from actors.strict.rules.compatible import HOSTS
+from actors.strict.rules import HOSTS
 from actors.strict.script import Call, Say, Think, Turn
 
 Request = dict[str, Any]  # Any: a request body that the rules of its dialect have accepted

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import anyio
 import pytest
 
-from actors.cli.approvals import Answer, Approvals, call_text, parse_answer
+from actors.cli.conversation import Answer, Approvals, call_text, parse_answer
 from actors.cli.terminal import Keyboard
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import CallId

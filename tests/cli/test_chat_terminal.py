@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 
 from actors import Runtime, tool
-from actors.cli.approvals import QUESTION
+from actors.cli.conversation import QUESTION
 from actors.strict.server import LoopbackServer
 from actors.testing import (
     AnthropicServer,

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from actors.runtime.limits import HostLimits, host_limits
 from actors.runtime.machine import usable_memory
+from actors.runtime.residency import HostLimits, host_limits
 from tests.naming import case
 
 GIB = 1024 * 1024 * 1024

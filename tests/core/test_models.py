@@ -9,9 +9,8 @@ from actors.adapters.adapter import adapter
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.data.jsonio import Json
 from actors.core.data.persistent import Segments
-from actors.core.dialects.narrow import for_model
+from actors.core.dialects.narrow import base_name, find_row, for_model
 from actors.core.models.facts import ModelFacts, ModelRow
-from actors.core.models.lookup import base_name, find_row
 from actors.core.models.table import ROWS
 from actors.errors import ConfigError
 from actors.transcripts import dialect

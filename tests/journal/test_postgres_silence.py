@@ -10,7 +10,7 @@ from actors.core.stats.stats import JournalStats, StorageSizes
 from actors.errors import JournalUnavailable
 from actors.journal.health import JournalHealth
 from actors.journal.storage.postgres import PostgresStorage
-from actors.journal.storage.postgres.address import connection_parameters
+from actors.journal.storage.postgres.connection import connection_parameters
 from actors.runtime.handle import Session
 from actors.testing import Say, Turn
 from tests.journal.postgres import Server

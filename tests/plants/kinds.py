@@ -164,7 +164,7 @@ PLANTS = (
         "strict host",
         (
             Edit(
-                "actors/strict/rules/compatible.py:HOSTS",
+                "actors/strict/rules/__init__.py:HOSTS",
                 "HOSTS: dict[str, VendorHost] = {**...}",
                 'HOSTS: dict[str, VendorHost] = {"acme": OPENAI, **...}',
             ),

@@ -18,11 +18,10 @@ from typing import TypeAlias
 import anyio
 from anyio.abc import TaskStatus
 
-from actors.cli.approvals import Approvals, call_text
 from actors.cli.arguments import add_conversation_options
 from actors.cli.chat.commands import COMMANDS, ChatState, run_command
 from actors.cli.chat.view import ChatView, Questions
-from actors.cli.conversation import ask_settings, failure_reason, open_conversation
+from actors.cli.conversation import Approvals, ask_settings, call_text, failure_reason, open_conversation
 from actors.cli.exits import OF_SIGNAL, Exit
 from actors.cli.parser import Parser
 from actors.cli.screen import escape_controls, screen

@@ -9,8 +9,15 @@ from dataclasses import dataclass
 
 import anyio
 
-from actors.cli.approvals import QUESTION, Answer, call_text, parse_answer
-from actors.cli.conversation import event_note, failure_reason, incomplete_answer_notes
+from actors.cli.conversation import (
+    QUESTION,
+    Answer,
+    call_text,
+    event_note,
+    failure_reason,
+    incomplete_answer_notes,
+    parse_answer,
+)
 from actors.cli.screen import Style, escape_controls, one_line
 from actors.cli.terminal import Terminal
 from actors.config import Config

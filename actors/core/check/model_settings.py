@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 from actors.core.data.jsonio import JsonValue
 from actors.core.data.record import replace
 from actors.core.dialects.dialect import Dialect
+from actors.core.dialects.narrow import find_row
 from actors.core.models.facts import ModelFacts
-from actors.core.models.lookup import find_row
 
 SettingPath: TypeAlias = tuple[str, ...]
 

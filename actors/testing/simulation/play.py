@@ -27,8 +27,8 @@ from actors.kernel import Command, Ref
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
 from actors.testing.simulation.call_resolver import CallResolver
+from actors.testing.simulation.model import PlannedMessage, ask_text, planned_message, prompt
 from actors.testing.simulation.plan import EXTRAS, MANNERS, PlannedAction, PlannedAsk, SessionPlan
-from actors.testing.simulation.saying import PlannedMessage, ask_text, planned_message, prompt
 from actors.testing.simulation.world import World
 
 SETTLING = 36_000.0

@@ -17,9 +17,9 @@ import anyio
 from actors.runtime.subagents import handoff, subagent
 from actors.strict.rules.base import Json
 from actors.testing.simulation.forms import FORMS
+from actors.testing.simulation.model import attachment_for, prompt, tool_mark
 from actors.testing.simulation.observer import Problems
 from actors.testing.simulation.plan import AT_TIMES, HANDOFFS, OF_A_TOOLSET, OUTSIDE
-from actors.testing.simulation.saying import attachment_for, prompt, tool_mark
 from actors.tools import Tool, tool
 from actors.tools.toolsets import ToolSource
 

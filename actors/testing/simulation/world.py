@@ -30,7 +30,7 @@ from actors.strict.rules import AnthropicProfile, AnthropicSettings
 from actors.strict.rules.base import Json
 from actors.strict.script import Script, Turn
 from actors.strict.server import Exchange, LoopbackServer, ServerLimits
-from actors.testing.simulation.model import Model
+from actors.testing.simulation.model import Model, is_task
 from actors.testing.simulation.observer import Observer, Problems, SimulatedJournal
 from actors.testing.simulation.plan import (
     EXTRAS,
@@ -42,7 +42,6 @@ from actors.testing.simulation.plan import (
     extra_tool,
     subagent_form,
 )
-from actors.testing.simulation.saying import is_task
 from actors.testing.simulation.toolbox import SimulatedToolsets, Toolbox
 from actors.testing.standin import sample_arguments
 from actors.tools import Tool

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from actors.core.log import events
 from actors.core.stream_events.ask_events import SwitchOutcome
+from actors.testing.simulation.model import tool_mark
 from actors.testing.simulation.observer import Problems
 from actors.testing.simulation.plan import AT_TIMES, OF_A_TOOLSET
-from actors.testing.simulation.saying import tool_mark
 from tests.simulation.witness import Witness
 
 PROMPT = b"[system "

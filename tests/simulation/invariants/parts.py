@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from actors.core.history.compaction import SUMMARY
+from actors.testing.simulation.model import PARTS, ask_text, attachment_for, closing_text
 from actors.testing.simulation.plan import FeatureLookup
-from actors.testing.simulation.saying import PARTS, ask_text, attachment_for, closing_text
 from tests.simulation.witness import Witness
 
 

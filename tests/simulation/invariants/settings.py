@@ -7,8 +7,8 @@ import anyio
 
 from actors.core.log import call_events, events
 from actors.core.settings.asking import Asked
+from actors.testing.simulation.model import SETTINGS, SHORT
 from actors.testing.simulation.plan import FeatureLookup
-from actors.testing.simulation.saying import SETTINGS, SHORT
 from tests.simulation.invariants.answers import CORRECTIONS
 from tests.simulation.invariants.content import WITHOUT_CONTENT
 from tests.simulation.witness import Witness

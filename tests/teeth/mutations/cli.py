@@ -2,7 +2,7 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-_APPROVALS = "actors/cli/approvals.py"
+_APPROVALS = "actors/cli/conversation.py"
 _KEYBOARD = "actors/cli/terminal.py"
 _RUN = "actors/cli/run.py"
 APPROVALS = "tests/cli/test_approvals.py"

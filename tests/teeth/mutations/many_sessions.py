@@ -77,7 +77,7 @@ for oldest in ...:
     ),
     Mutation(
         "many sessions: a runtime's memory exceeds the machine",
-        "actors/runtime/limits.py:machine_limits",
+        "actors/runtime/residency.py:machine_limits",
         "usable_memory()",
         "None",
         (f"{ROTATION}::test_the_memory_limit_defaults_to_half_of_the_machines_memory",),

@@ -31,14 +31,14 @@ MUTATIONS = (
     ),
     Mutation(
         "models: a date is part of a model's name",
-        "actors/core/models/lookup.py:base_name",
+        "actors/core/dialects/narrow.py:base_name",
         '_SUFFIX.sub("", ...)',
         "...",
         (MODELS,),
     ),
     Mutation(
         "models: rows for open weights apply on every host",
-        "actors/core/models/lookup.py:find_row",
+        "actors/core/dialects/narrow.py:find_row",
         "row.maker in makers",
         "True",
         (MODELS,),

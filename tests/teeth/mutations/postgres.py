@@ -4,7 +4,16 @@ from tests.teeth.mutations.mutation import Mutation
 
 STORAGE, CLAIMS, STATEMENTS, BATCH, LINK, FAULTS, FORMAT, ADDRESS = (
     f"actors/journal/storage/postgres/{name}.py"
-    for name in ("storage", "hosts", "statements", "batch", "connection", "connection", "format", "address")
+    for name in (
+        "storage",
+        "hosts",
+        "statements",
+        "batch",
+        "connection",
+        "connection",
+        "format",
+        "connection",
+    )
 )
 COMMON, TABLES, FAILURES, TAKEOVER = (
     f"tests/{name}.py"

@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 STORAGE, STATEMENTS, ADDRESS = (
-    f"actors/journal/storage/postgres/{name}.py" for name in ("storage", "statements", "address")
+    f"actors/journal/storage/postgres/{name}.py" for name in ("storage", "statements", "connection")
 )
 SILENCE, RIGHTS, FAILOVER = (
     "tests/journal/test_postgres_silence.py",
@@ -134,7 +134,7 @@ MUTATIONS = (
     ),
     Mutation(
         "pooler: shared connections count as exclusive",
-        "actors/journal/storage/postgres/address.py:check_direct",
+        "actors/journal/storage/postgres/connection.py:check_direct",
         "len(ones) > 1 or len(others) > 1 or ones & others",
         "len(ones) > LOOKS",
         ("tests/journal/test_postgres_pooler.py",),

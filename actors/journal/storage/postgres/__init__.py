@@ -8,8 +8,7 @@ crashed server could lose events and fencing numbers that other machines already
 - `batch.py`: the parameters of the statement that writes an append
 - `reading.py`: records of a log with their large values, and the cached rows of claimed sessions
 - `statements.py`: the SQL statements
-- `connection.py`: one connection, which is opened again if it is lost, with a limit for every wait
-- `address.py`: the parts of an address, those that may be logged, and detection of a pooler
+- `connection.py`: one connection and its address; it is opened again if it is lost, with a limit for every wait
 - `format.py`: the tables, their version, and the checks of a host before use
 - `check.py`: a check of the tables for damage
 """

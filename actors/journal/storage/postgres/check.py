@@ -10,9 +10,13 @@ from actors.core.log.events import LogEvent
 from actors.errors import JournalError
 from actors.journal.storage import decode_records
 from actors.journal.storage.postgres import statements as sql
-from actors.journal.storage.postgres.address import connection_parameters, database_label
 from actors.journal.storage.postgres.batch import decode_row
-from actors.journal.storage.postgres.connection import translate_connect_error, translate_error
+from actors.journal.storage.postgres.connection import (
+    connection_parameters,
+    database_label,
+    translate_connect_error,
+    translate_error,
+)
 from actors.journal.storage.postgres.format import check_tables, has_removed_fence, has_tables
 from actors.journal.storage.rows import COLUMNS, Damage, JournalLocation, damage_from_error, find_losses
 

@@ -1,11 +1,17 @@
 """Manage one connection of a storage: open it again if it is lost, limit every wait, and translate errors.
 
+A `postgresql://` address may contain a password, so no error, log or repr contains the address.
+
 An operation that conflicts with a concurrent change is repeated at once, a few times. An operation that fails without a
 connection is repeated until `patience` seconds have passed since its call. If an earlier operation has already waited
 that long during the same outage, the failure is reported at once. A server that is silent for too long counts as lost,
-whatever the cause.
+whatever the cause. Messages contain only the code and the first line of an error, because its details may contain
+stored data.
 
-Messages contain only the code and the first line of an error, because its details may contain stored data.
+With PgBouncer in transaction mode, statements that one program prepares run in another program, and the settings of one
+program affect others. A connection of the storage must correspond to one server connection for its entire life. The
+check for such a pooler uses two connections alternately. A pooler is present if both connections use the same server
+connection, or if one connection uses several server connections.
 """
 
 import random
@@ -18,6 +24,7 @@ from typing import Any, TypeAlias, TypeVar
 import psycopg
 from psycopg import DataError, Error
 from psycopg.abc import PQGen
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 from psycopg.waiting import Ready
@@ -25,6 +32,9 @@ from psycopg.waiting import Ready
 from actors.errors import ActorsError, ConfigError, JournalDamaged, JournalError, JournalUnavailable
 from actors.journal.storage.postgres.statements import IS_STANDBY
 
+_KEEPALIVES = {"keepalives_idle": "2", "keepalives_interval": "1", "keepalives_count": "3"}
+"""TCP keepalive settings: a dead connection is detected after five seconds of silence."""
+LOOKS = 8
 R = TypeVar("R")
 Connection: TypeAlias = psycopg.Connection[
     tuple[Any, ...]
@@ -79,6 +89,67 @@ _AT_CONNECT: Mapping[str, str] = {
     "does not support SSL": "the server does not support TLS; change sslmode, or enable TLS on the server",
 }
 """The message for each text in an error of libpq, which has no codes at connect. Other errors may be temporary."""
+
+
+def connection_parameters(url: str, patience: float, name: str, silence: float = 5.0) -> dict[str, str]:
+    """Return the parameters for libpq: the parts of the address, and timeouts unless the address sets them.
+
+    Args:
+        url: The address. For missing parts, libpq uses its defaults, such as `PGPASSWORD` and `~/.pgpass`.
+        patience: Seconds to wait for a connection.
+        name: The connection's name, which the server shows.
+        silence: Seconds after which a server that does not confirm sent data counts as lost.
+
+    Raises:
+        ConfigError: The address cannot be parsed.
+    """
+    try:
+        parts = {key: str(value) for key, value in conninfo_to_dict(url).items() if value is not None}
+        ports = [int(port) for port in parts.get("port", "").split(",") if port]
+    except (Error, ValueError):
+        raise ConfigError(_UNREADABLE) from None  # the invalid part may belong to a password
+    if "@" in parts.get("dbname", "") or any(not 0 < port < 65536 for port in ports):
+        raise ConfigError(_UNREADABLE)
+    bounds = {
+        "connect_timeout": str(max(2, round(min(patience, silence)))),
+        "tcp_user_timeout": str(round(1000 * silence)),
+        **_KEEPALIVES,
+    }
+    return {**bounds, **parts, "application_name": name, "client_encoding": "UTF8"}
+
+
+_UNREADABLE = (
+    "The postgresql:// address of the journal is invalid; its form is postgresql://USER@HOST:PORT/DATABASE, "
+    "and in a password, write / @ : ? # % as %2F %40 %3A %3F %23 %25"
+)
+
+
+def database_label(parameters: dict[str, str]) -> str:
+    """Return the label of the database for messages: its name, host and port, but neither user nor password."""
+    host, port = parameters.get("host", "local"), parameters.get("port", "5432")
+    return (
+        f"Postgres database {parameters.get('dbname', parameters.get('user', 'default'))!r} at {host}:{port}"
+    )
+
+
+def check_direct(first: psycopg.Connection[Any], second: psycopg.Connection[Any], where: str) -> None:
+    """Check that two connections use separate server connections, and always the same ones.
+
+    Raises:
+        ConfigError: A pooler shares the server connections.
+    """
+    looks = [(_server_process(first), _server_process(second)) for _ in range(LOOKS)]
+    ones, others = map(set, zip(*looks, strict=True))
+    if len(ones) > 1 or len(others) > 1 or ones & others:
+        raise ConfigError(
+            f"{where}: a pooler shares connections between transactions; use its session mode "
+            "(PgBouncer: pool_mode = session), or connect to the server directly"
+        )
+
+
+def _server_process(connection: psycopg.Connection[Any]) -> int:
+    ((process,),) = connection.execute("SELECT pg_backend_pid()", prepare=False).fetchall()
+    return int(process)
 
 
 class _BoundedConnection(psycopg.Connection[tuple[Any, ...]]):

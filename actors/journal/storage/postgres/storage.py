@@ -51,7 +51,6 @@ from actors.journal.storage.directory import (
 )
 from actors.journal.storage.postgres import hosts as host_rows
 from actors.journal.storage.postgres import statements as sql
-from actors.journal.storage.postgres.address import check_direct, connection_parameters, database_label
 from actors.journal.storage.postgres.batch import (
     Batch,
     Refusal,
@@ -65,7 +64,10 @@ from actors.journal.storage.postgres.connection import (
     Connection,
     Link,
     allow_long_statements,
+    check_direct,
     check_primary,
+    connection_parameters,
+    database_label,
     is_lost,
     milliseconds,
     only_connect,
