@@ -41,7 +41,7 @@ def _thinks_by_default(dialect: Dialect) -> bool:
     """Return True if a Claude model thinks by default, in the adaptive mode."""
     return (
         dialect.reasoning.switch == "anthropic"
-        and dialect.model.thinks
+        and dialect.model.thinks_by_default
         and "adaptive" in dialect.model.thinking
     )
 
@@ -71,7 +71,7 @@ def will_think(settings: Settings, dialect: Dialect) -> bool:
         case _:
             pass
     by_effort = _has_only_efforts(dialect) and settings.effort is not None
-    return settings.effort != "none" if by_effort else dialect.model.thinks
+    return settings.effort != "none" if by_effort else dialect.model.thinks_by_default
 
 
 def _has_only_efforts(dialect: Dialect) -> bool:
@@ -135,7 +135,7 @@ def _fit_disabled_thinking(settings: Settings, dialect: Dialect, losses: dict[st
 
 
 def _can_think(facts: ModelFacts) -> bool:
-    return facts.thinks or bool(facts.thinking) or bool(facts.efforts)
+    return facts.thinks_by_default or bool(facts.thinking) or bool(facts.efforts)
 
 
 def _fit_enabled_thinking(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Settings:
@@ -174,9 +174,9 @@ def _fit_by_effort(settings: Settings, facts: ModelFacts, losses: dict[str, None
     If the model's levels are unknown, no effort can be chosen, so thinking is reported as a loss.
     """
     effort = settings.effort
-    if effort is None and facts.efforts is None and not facts.thinks:
+    if effort is None and facts.efforts is None and not facts.thinks_by_default:
         losses["thinking"] = None
-    if effort in (None, "none") and facts.efforts and not facts.thinks:
+    if effort in (None, "none") and facts.efforts and not facts.thinks_by_default:
         levels = [each for each in facts.efforts if each != "none"]
         effort = "medium" if "medium" in levels else levels[0]
     return replace(settings, thinking="adaptive", thinking_tokens=None, effort=effort)

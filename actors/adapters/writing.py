@@ -95,7 +95,7 @@ def is_unsupported_setting(name: str, dialect: Dialect) -> bool:
     """Return True if the host or the model does not support a setting, regardless of the setting's value."""
     setting, request = SETTINGS[name], dialect.request
     field = field_name(name, dialect)
-    if not field or name in request.lacks:
+    if not field or name in request.unsupported_settings:
         return True
     if isinstance(dialect, ChatDialect) and dialect.request.keys and field not in dialect.request.keys:
         return True

@@ -190,8 +190,8 @@ def _reasoning_errors(profile: Dialect) -> Iterator[str]:
             yield f"{demand} reasoning.carrier {carrier!r}"
     if isinstance(profile, AnthropicDialect) and profile.reasoning.carrier == "none":
         yield f"{demand} reasoning.carrier 'anthropic_blocks'"
-    if isinstance(profile, AnthropicDialect) and not profile.reasoning.first:
-        yield f"{demand} reasoning.first"
+    if isinstance(profile, AnthropicDialect) and not profile.reasoning.must_be_first:
+        yield f"{demand} reasoning.must_be_first"
     if not profile.reasoning.placeholder.strip():
         yield "reasoning.placeholder: must not be blank if reasoning.required is set"
     if isinstance(profile, GeminiDialect) and not _BASE64.fullmatch(profile.reasoning.placeholder):

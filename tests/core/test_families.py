@@ -155,7 +155,12 @@ def test_a_profile_with_several_changed_fields_gives_valid_requests(name: str) -
         ("bedrock", "media", {"types": ["audio/wav"]}, "media.types: must be 'image/png', "),
         ("gemini", "turns", {"first_roles": ["user", "assistant"]}, "turns.first_roles: must be 'user'"),
         ("anthropic", "turns", {"last_roles": ["user", "assistant"]}, "turns.last_roles: must be 'user'"),
-        ("openai_responses", "reasoning", {"followed": False}, "reasoning.followed: must be True"),
+        (
+            "openai_responses",
+            "reasoning",
+            {"must_be_followed": False},
+            "reasoning.must_be_followed: must be True",
+        ),
         ("kimi", "turns", {"drop_empty_text": False}, "turns.drop_empty_text: needs turns.empty_answers"),
         (
             "mistral",

@@ -138,7 +138,7 @@ def test_a_phase_label_is_sent_although_content_before_it_was_dropped() -> None:
 
 def test_calls_get_placeholder_reasoning_whichever_render_pass_dropped_their_reasoning() -> None:
     bound = replace(KIMI, reasoning=replace(KIMI.reasoning, binding="prefix"))
-    trimmed = replace(KIMI, reasoning=replace(KIMI.reasoning, followed=True))
+    trimmed = replace(KIMI, reasoning=replace(KIMI.reasoning, must_be_followed=True))
     seal = ProviderState("reasoning_content", quote("reasoning_content"), READERS["kimi"])
     made = call("kimi", 1)
     for profile, blocks in (

@@ -121,7 +121,7 @@ PATTERN = (
 SPEC = TOOL["toolSpec"]
 SAID = (user(text()), model(text("t")), user(text("go")))
 PER_MESSAGE = replace(BEDROCK, ids=replace(BEDROCK.ids, unique_scope="message"))
-ANYWHERE = replace(BEDROCK, reasoning=replace(BEDROCK.reasoning, first=False))
+ANYWHERE = replace(BEDROCK, reasoning=replace(BEDROCK.reasoning, must_be_first=False))
 
 
 ROWS = rows(

@@ -73,7 +73,7 @@ async def test_reasoning_stays_valid_across_a_switch_and_back(other: object) -> 
 async def test_reasoning_without_item_ids_is_sent_back_unchanged() -> None:
     gate = Gate()
     gate.open("a", "b")
-    profile = ResponsesProfile(prefix_bound=True, names_items=False)
+    profile = ResponsesProfile(prefix_bound=True, has_item_ids=False)
     turns = [Turn(Think("hm"), *CALLS), Turn(Think("so"), Say("Done.")), Turn(Say("Again."))]
     relay = ResponsesServer(turns, settings=ResponsesSettings(profile))
     async with scripted(relay, tools=[gate.tool]) as (_, _, session):

@@ -40,7 +40,7 @@ ACTORS_TOML = """
 base = "openai_compatible"
 reasoning.carrier = "extra_content"
 reasoning.binding = "model"
-reasoning.first = false
+reasoning.must_be_first = false
 reasoning.required = "before_calls"
 reasoning.placeholder = "skip_thought_signature_validator"
 """

@@ -43,7 +43,7 @@ def compare(facts: ModelFacts, served: ServedModel) -> dict[str, tuple[object, o
         "sampling": (facts.sampling, served.sampling),
         "efforts": (facts.efforts, served.efforts),
         "default_effort": (facts.default_effort, served.effort),
-        "thinks": (facts.thinks, served.thinks),
+        "thinks_by_default": (facts.thinks_by_default, served.thinks_by_default),
         "forced_choice": (facts.forced_choice, served.forced),
         "stops": (facts.stops, served.stops),
         "schema_output": (facts.schema_output, served.schema_output),

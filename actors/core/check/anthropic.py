@@ -235,7 +235,7 @@ class Anthropic(UsualBlocksState):
             self.fault("ALL-02", "", f"data must be a non-empty string, not {excerpt(data)}")
         if self.block_count == self.leading_block_count:
             self.begins_with_thinking = True
-        elif not self.begins_with_thinking and rules.first:
+        elif not self.begins_with_thinking and rules.must_be_first:
             self.fault("ANT-39", "", "a message with thinking must begin with thinking")
         if rules.carrier == "none":
             self.fault("ALL-08", "", "this dialect does not accept thinking")

@@ -98,7 +98,7 @@ class Converse(AlternatingTurnsState):
     def _check_reasoning(self, value: JsonValue) -> None:
         if self.dialect.reasoning.carrier == "none":
             self.fault("ALL-08", "", "this dialect does not accept reasoning")
-        if self.block_count and not self.has_reasoning and self.dialect.reasoning.first:
+        if self.block_count and not self.has_reasoning and self.dialect.reasoning.must_be_first:
             self.fault("BED-10", "", "a message with reasoning must begin with reasoning")
         self.has_reasoning = True
         held = self.checked_fields(value, _REASONING) or {}

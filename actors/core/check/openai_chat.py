@@ -376,7 +376,7 @@ class OpenAIChat(CompleteMessagesState):
         rules, tools, key = self.dialect, body.get("tools"), body.get("prompt_cache_key")
         more = {_SWITCH_KEYS.get(word, "") for word in (rules.reasoning.switch, rules.request.upstream_pin)}
         # gateways and hosts of open models have this field, OpenAI does not
-        own = {"top_k"} - rules.request.lacks
+        own = {"top_k"} - rules.request.unsupported_settings
         known = rules.request.keys or _TOP.keys() | more | own
         self.allow_only("request", body, known, "OAC-12")
         self.check_model(body.get("model"))

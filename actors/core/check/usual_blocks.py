@@ -123,7 +123,7 @@ class UsualBlocksState(AlternatingTurnsState):
         elif type(block) is _Thinking:
             if self.block_count == self.leading_block_count:
                 self.begins_with_thinking = True
-            elif not self.begins_with_thinking and rules.first:
+            elif not self.begins_with_thinking and rules.must_be_first:
                 raise Unusual
             if not block.signature or rules.carrier == "none":
                 raise Unusual

@@ -159,8 +159,8 @@ class ChatReasoning(ReasoningRules):
     )
     field: Literal["reasoning_content", "reasoning"] = "reasoning_content"
     binding: Literal["none", "model", "upstream", "prefix"] = "none"
-    first: bool = False
-    alone: bool = False
+    must_be_first: bool = False
+    may_be_alone: bool = False
     required: Literal["no", "with_calls", "before_calls", "every"] = "no"
     switch: Literal["none", "type", "effort", "reasoning"] = "none"
 
@@ -183,7 +183,7 @@ class ChatRequest(RequestRules):
     max_tokens_field: Literal["max_completion_tokens", "max_tokens"] = "max_tokens"
     seed_field: Literal["seed", "random_seed"] = "seed"
     # OpenAI does not have `top_k`, and accepts `metadata` only for stored completions
-    lacks: frozenset[str] = frozenset({"top_k", "metadata"})
+    unsupported_settings: frozenset[str] = frozenset({"top_k", "metadata"})
     max_tools: int | None = 128  # the limit of OAC-09
     stream_usage: bool = True
     required_choice: str = "required"
@@ -268,10 +268,10 @@ class ResponsesReasoning(ReasoningRules):
             refused a session's reasoning, no more item ids are sent.
     """
 
-    once = True
+    id_once = True
     carrier: Literal["none", "reasoning_item"] = "reasoning_item"
     replay_item_ids: Literal["none", "all"] = "none"
-    followed: Literal[True] = True
+    must_be_followed: Literal[True] = True
     required: Literal["no"] = "no"
     switch: Literal["none", "reasoning"] = "reasoning"
 
@@ -374,7 +374,7 @@ class GeminiReasoning(ReasoningRules):
     """The rules for sending reasoning back in generateContent, as thought signatures on parts."""
 
     carrier: Literal["thought_signature"] = "thought_signature"
-    first: bool = False
+    must_be_first: bool = False
     required: Literal["no", "before_calls"] = "no"
     switch: Literal["none", "gemini", "gemini_budget"] = "none"
 

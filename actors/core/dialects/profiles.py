@@ -79,7 +79,7 @@ ANTHROPIC = AnthropicDialect(
     media=PartMedia(max_bytes=5 * 1024 * 1024, max_count=100),  # images and documents together (ANT-54)
     reasoning=AnthropicReasoning(
         binding="prefix",  # ANT-44: only newer models check the prefix, but the rule is safe for all models
-        followed=True,  # a message must not end with thinking (ANT-52)
+        must_be_followed=True,  # a message must not end with thinking (ANT-52)
     ),
     # the maximum sides of images (ANT-58, ANT-59)
     model=replace(_CLAUDE_LIKE, property_keys=CLAUDE_KEYS, image_side=8000, many_images_side=2000),
@@ -100,7 +100,10 @@ VERTEX_ANTHROPIC = replace(
     media=replace(ANTHROPIC.media, urls=False),
     caching=replace(ANTHROPIC.caching, moving=False),
     request=replace(
-        ANTHROPIC.request, route="raw_predict", output="prompt", lacks=frozenset({"service_tier"})
+        ANTHROPIC.request,
+        route="raw_predict",
+        output="prompt",
+        unsupported_settings=frozenset({"service_tier"}),
     ),
 )
 # Claude on Bedrock's InvokeModel. Models are named as in `eu.anthropic.claude-sonnet-4-5-20250929-v1:0`.
@@ -126,7 +129,7 @@ OPENAI_RESPONSES = ResponsesDialect(
     media=PartMedia(max_count=500),  # documented for images; newer models accept more
     reasoning=ResponsesReasoning(
         binding="prefix",  # OAR-09: only the newest models check the prefix, but the rule is safe for all models
-        first=False,
+        must_be_first=False,
     ),
     caching=ResponsesCaching(cache_key=True, long_lifetime="retention"),
     request=ResponsesRequest(overflow_rule="OAR-13"),
@@ -186,7 +189,7 @@ BEDROCK = ConverseDialect(
     ),
     reasoning=ConverseReasoning(
         binding="prefix",  # signatures come from the underlying model, such as Claude (ANT-44)
-        followed=True,  # Claude's rule also applies on Bedrock: reasoning must not be last (ANT-52, BED-10)
+        must_be_followed=True,  # Claude's rule also applies on Bedrock: reasoning must not be last (ANT-52, BED-10)
     ),
     makers=("openai", "anthropic", "google", "amazon"),
     # Cache marks are rejected for a model without a prompt cache. Few models from makers other than Anthropic accept a
@@ -199,7 +202,7 @@ BEDROCK = ConverseDialect(
         max_temperature=1.0,
         top_p="alone",
         # few models have service tiers, and the values differ from Anthropic's
-        lacks=frozenset({"service_tier"}),
+        unsupported_settings=frozenset({"service_tier"}),
         overflow_rule="BED-12",
     ),
 )
@@ -234,7 +237,7 @@ MISTRAL = ChatDialect(
             reasoning_effort repetition_penalty response_format safe_prompt service_tier stop stream temperature
             tool_choice tools top_k top_logprobs top_p top_prompt_logprobs""".split()  # noqa: SIM905  a list fills a page
         ),
-        lacks=frozenset(),  # not needed, because `keys` lists the accepted keys
+        unsupported_settings=frozenset(),  # not needed, because `keys` lists the accepted keys
         seed_field="random_seed",
         max_tools=None,
         stream_usage=False,  # usage is always in the last chunk, and `stream_options` is rejected (MIS-32)
@@ -268,7 +271,9 @@ KIMI = ChatDialect(
     ),
     media=ChatMedia(user_files=False),
     makers=(*_MAKERS, "kimi"),
-    model=ModelFacts(sampling="never", forced_choice="never", thinks=True),  # required by KIM-09 and KIM-10
+    model=ModelFacts(
+        sampling="never", forced_choice="never", thinks_by_default=True
+    ),  # required by KIM-09 and KIM-10
     reasoning=_REQUIRED_REASONING,
     caching=ChatCaching(cache_key=True),
     request=ChatRequest(
@@ -289,12 +294,12 @@ DEEPSEEK = ChatDialect(
     turns=ChatTurns(developer_role=False),
     media=ChatMedia(user_kinds=frozenset(), user_files=False),
     makers=(*_MAKERS, "deepseek"),
-    model=ModelFacts(forced_choice="without_thinking", thinks=True),  # required by DSK-08
+    model=ModelFacts(forced_choice="without_thinking", thinks_by_default=True),  # required by DSK-08
     reasoning=replace(_REQUIRED_REASONING, required="every"),  # every message needs reasoning (DSK-05)
     request=ChatRequest(
         output="tool",
         # DeepSeek ignores unknown fields without an error, so these settings would be lost silently
-        lacks=frozenset({"top_k", "metadata", "seed", "user", "parallel_tool_calls"}),
+        unsupported_settings=frozenset({"top_k", "metadata", "seed", "user", "parallel_tool_calls"}),
         overflow_rule="DSK-09",
     ),
 )
@@ -317,7 +322,7 @@ OPENROUTER = ChatDialect(
     model=ModelFacts(cache="none"),
     caching=ChatCaching(marks="part", long_lifetime="ttl"),
     reasoning=ChatReasoning(carrier="reasoning_details", binding="upstream", switch="reasoning"),
-    request=ChatRequest(upstream_pin="provider", lacks=frozenset({"metadata"})),
+    request=ChatRequest(upstream_pin="provider", unsupported_settings=frozenset({"metadata"})),
 )
 XAI = ChatDialect(
     name="xai",

@@ -39,7 +39,7 @@ _CLAUDE_4_7 = replace(
     efforts=("low", "medium", "high", "xhigh", "max"),
     thinking=("adaptive", "disabled"),  # manual thinking is rejected (ANT-45)
 )
-_CLAUDE_5 = replace(_CLAUDE_4_7, thinks=True, cache_minimum=1024)
+_CLAUDE_5 = replace(_CLAUDE_4_7, thinks_by_default=True, cache_minimum=1024)
 _CLAUDE_5_5 = replace(
     _CLAUDE_5,
     thinking=("adaptive",),  # thinking cannot be turned off (ANT-47)

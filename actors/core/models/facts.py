@@ -42,7 +42,7 @@ class ModelFacts(KeywordOnlyRecord):
         default_effort: The effort of a request without the setting; empty if unknown.
         thinking: The accepted values of `thinking.type`: `adaptive`, `enabled` (with a token budget, if the host has
             budgets), `disabled`, `between_tools`.
-        thinks: Whether the model thinks if the request does not mention thinking.
+        thinks_by_default: Whether the model thinks if the request does not mention thinking.
         forced_choice: When a forced tool choice is accepted.
         named_choice: Whether one tool may be forced by its name; otherwise any tool is forced, and the loss is
             reported.
@@ -81,7 +81,7 @@ class ModelFacts(KeywordOnlyRecord):
         "enabled",
         "disabled",
     )
-    thinks: bool = False
+    thinks_by_default: bool = False
     forced_choice: Permission = "always"
     named_choice: bool = True
     stops: bool = True

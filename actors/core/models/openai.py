@@ -16,7 +16,7 @@ _O = replace(
     sampling="never",  # reasoning models reject sampling settings (OAC-18)
     efforts=("low", "medium", "high"),
     default_effort="medium",
-    thinks=True,
+    thinks_by_default=True,
     stops=False,
     display=True,
 )
@@ -26,7 +26,9 @@ _GPT_5 = replace(_O, efforts=("minimal", "low", "medium", "high"), cache="retent
 _GPT_5_CODEX = replace(_GPT_5, chat_tools="never", efforts=("low", "medium", "high"))
 _GPT_5_PRO = replace(_GPT_5_CODEX, efforts=("high",), default_effort="high")
 _GPT_5_CHAT = replace(_GPT_5, efforts=("medium",))
-_GPT_5_1 = replace(_GPT_5, efforts=("none", "low", "medium", "high"), default_effort="none", thinks=False)
+_GPT_5_1 = replace(
+    _GPT_5, efforts=("none", "low", "medium", "high"), default_effort="none", thinks_by_default=False
+)
 _GPT_5_2 = replace(_GPT_5_1, efforts=("none", "low", "medium", "high", "xhigh"))
 _GPT_5_2_CODEX = replace(_GPT_5_CODEX, efforts=("low", "medium", "high", "xhigh"))
 _GPT_5_2_PRO = replace(_GPT_5_PRO, efforts=("medium", "high", "xhigh"), default_effort="medium")
@@ -35,7 +37,7 @@ _GPT_5_6 = replace(
     _GPT_5_2,
     chat_tools="effort_none",  # tools need the effort `none` on Chat Completions (OAC-20)
     default_effort="medium",
-    thinks=True,
+    thinks_by_default=True,
     cache="options",
 )
 _GPT_6_ASTRA = replace(_GPT_5_6, chat_tools="never", efforts=("low", "medium", "high", "xhigh", "max"))

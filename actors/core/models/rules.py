@@ -130,23 +130,23 @@ class ReasoningRules(KeywordOnlyRecord):
         binding: The condition for replaying a sealed block. `none`: it is never replayed. `model`: the model and the
             account are the same. `upstream`: the gateway's upstream is the same as well. `prefix`: the binding is the
             same and the prefix is unchanged.
-        first: Whether thinking must come first in its message (ANT-39). The newest models also accept thinking later in
-            a message; if the profile does not allow this, later thinking is not sent.
-        followed: Whether thinking must be followed by other content in the same message (OAR-03, ANT-52).
-        once: Whether a reasoning item, identified by its id, may be sent only once (OAR-07).
-        alone: Whether an assistant message may consist of thinking only.
+        must_be_first: Whether thinking must come first in its message (ANT-39). The newest models also accept
+            thinking later in a message; if the profile does not allow this, later thinking is not sent.
+        must_be_followed: Whether thinking must be followed by other content in the same message (OAR-03, ANT-52).
+        id_once: Whether a reasoning item, identified by its id, may be sent only once (OAR-07).
+        may_be_alone: Whether an assistant message may consist of thinking only.
         required: The assistant messages that need thinking: none (`no`), those with calls (`with_calls`, KIM-03), those
             with calls, directly before the first call (`before_calls`, GEM-04), or `every` message (DSK-05).
         placeholder: The text that is sent if thinking is required but missing.
         switch: The request field that turns thinking on.
     """
 
-    once: ClassVar[bool] = False
+    id_once: ClassVar[bool] = False
     carrier: str
     binding: Literal["none", "model", "upstream", "prefix"]
-    first: bool = True
-    followed: bool = False
-    alone: bool = True
+    must_be_first: bool = True
+    must_be_followed: bool = False
+    may_be_alone: bool = True
     required: Literal["no", "with_calls", "before_calls", "every"] = "no"
     placeholder: str = ""
     switch: Literal["none", "anthropic", "type", "effort", "reasoning", "gemini", "gemini_budget"] = "none"
@@ -207,8 +207,8 @@ class RequestRules(KeywordOnlyRecord):
             used.
         output_schema: Requirements on an output schema. With `closed`, the schema must close every object and may not
             contain bounds, recursion or open objects. With `filled`, each object must also have properties.
-        lacks: Settings for which the wire family has a field (`actors.core.settings.table`), but which the host does
-            not accept. They are omitted and the loss is reported.
+        unsupported_settings: Settings for which the wire family has a field (`actors.core.settings.table`),
+            but which the host does not accept. They are omitted and the loss is reported.
         max_stops: The maximum number of stop sequences; 0 if the setting does not exist. Further sequences are omitted
             and the loss is reported.
         overflow_patterns: Regular expressions that recognise a context overflow in an error text.
@@ -224,7 +224,7 @@ class RequestRules(KeywordOnlyRecord):
     sampling: bool = True
     max_temperature: float = 2.0
     top_p: Literal["beside", "alone"] = "beside"
-    lacks: frozenset[str] = frozenset()
+    unsupported_settings: frozenset[str] = frozenset()
     max_stops: int = 4
     output: OutputMeans = "prompt"
     output_beside_tools: bool = False

@@ -18,7 +18,9 @@ _GEMINI_1 = ModelFacts(
     cache_minimum=1024,
     image_count=3600,
 )
-_GEMINI_2 = replace(_GEMINI_1, thinking=("adaptive", "enabled", "disabled"), thinks=True, display=True)
+_GEMINI_2 = replace(
+    _GEMINI_1, thinking=("adaptive", "enabled", "disabled"), thinks_by_default=True, display=True
+)
 _GEMINI_2_PRO = replace(_GEMINI_2, thinking=("adaptive", "enabled"))
 _GEMINI_3 = replace(
     _GEMINI_2_PRO,
@@ -88,7 +90,7 @@ _KIMI_K2 = ModelFacts(
     sampling="never",  # sampling settings are rejected (KIM-09)
     efforts=(),
     thinking=("enabled", "disabled"),
-    thinks=True,
+    thinks_by_default=True,
     forced_choice="never",  # a forced tool is rejected (KIM-10)
     reasoning="with_calls",  # a message with calls needs reasoning (KIM-03)
 )
@@ -97,19 +99,19 @@ _KIMI_K3 = replace(_KIMI_THINKING, efforts=("low", "high", "max"), default_effor
 _DEEPSEEK_V3 = ModelFacts(
     efforts=(),
     thinking=("enabled", "disabled"),
-    thinks=True,
+    thinks_by_default=True,
     forced_choice="without_thinking",  # no tool can be forced while the model thinks (DSK-08)
     reasoning="every",  # every message needs reasoning (DSK-05)
 )
 _DEEPSEEK_V4 = replace(_DEEPSEEK_V3, efforts=("high", "max"), default_effort="high")
-_GLM_4 = ModelFacts(efforts=(), thinking=("enabled", "disabled"), thinks=True)
+_GLM_4 = ModelFacts(efforts=(), thinking=("enabled", "disabled"), thinks_by_default=True)
 _GLM_5 = replace(_GLM_4, reasoning="own")
 _GLM_5_2 = replace(_GLM_5, efforts=("high", "max"), default_effort="high")
 _GLM_5_3 = replace(_GLM_5_2, efforts=("low", "high", "max"), thinking=("enabled",))
 _MINIMAX_M2 = ModelFacts(
     efforts=(),
     thinking=("disabled",),
-    thinks=True,  # on Chat Completions, the thinking is part of the text, which is sent back
+    thinks_by_default=True,  # on Chat Completions, the thinking is part of the text, which is sent back
 )
 _MINIMAX_M3 = replace(_MINIMAX_M2, thinking=("adaptive", "disabled"))
 _NOVA = ModelFacts(efforts=(), thinking=(), schema_output=False, cache="none")

@@ -86,7 +86,7 @@ class ReasoningFilter:
         rules = dialect.reasoning
         self._dialect, self._target = dialect, target
         self._replays = rules.carrier != "none" and target.binding is not None
-        self._first, self._required = rules.first, rules.required
+        self._first, self._required = rules.must_be_first, rules.required
         self._is_text = rules.carrier == "reasoning_content"
         self._kinds = _SEALS.get(rules.carrier)
         self._maker: Binding | None = None  # the binding that produced the last seal
@@ -165,7 +165,7 @@ def _is_unwanted_item_id(block: Thinking, *, any_id: bool) -> bool:
 class SentItems:
     """Keeps an epoch from sending an item twice.
 
-    Items are reasoning items (`ReasoningRules.once`) and calls of server tools.
+    Items are reasoning items (`ReasoningRules.id_once`) and calls of server tools.
     """
 
     def __init__(self, usage: EpochUsage) -> None:

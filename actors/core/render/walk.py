@@ -109,7 +109,9 @@ class RenderWalk:
         self._loop = state.loop
         self._reorders = dialect.turns.calls_last or dialect.reasoning.required != "no"
         self._always_reasons = dialect.reasoning.required == "every"
-        self._separates_reasoning = dialect.turns.alternation == "merge_same" and dialect.reasoning.first
+        self._separates_reasoning = (
+            dialect.turns.alternation == "merge_same" and dialect.reasoning.must_be_first
+        )
         self._ends_unthinking_loops = target.budgeted and dialect.reasoning.is_fixed_in_loop
         self._separates_user_messages = (
             dialect.turns.user_after_tool == "filler"
@@ -190,7 +192,7 @@ class RenderWalk:
         """Write an assistant message without its results, and return its calls."""
         dialect, kinds = self._dialect, set(map(type, original))
         blocks, thinks = original, Thinking in kinds
-        if thinks and dialect.reasoning.once:
+        if thinks and dialect.reasoning.id_once:
             original = drop_item_ids(original, without_ids=self._start_state.without_ids)
         if thinks:
             blocks = self._reasoning.filter_blocks(original, self._notes, sealed=sealed)
@@ -345,13 +347,13 @@ class RenderWalk:
         """
         rules, notes = self._dialect.reasoning, self._notes
         # reasoning must not be the last content of a message (OAR-03, ANT-52)
-        while rules.followed and blocks and type(blocks[-1]) is Thinking:
+        while rules.must_be_followed and blocks and type(blocks[-1]) is Thinking:
             blocks.pop()
             notes.losses["thinking"] += 1
-        if not rules.alone and blocks and {Thinking}.issuperset(map(type, blocks)):
+        if not rules.may_be_alone and blocks and {Thinking}.issuperset(map(type, blocks)):
             notes.losses["thinking"] += len(blocks)
             return []
-        if rules.once:
+        if rules.id_once:
             withheld = self._items.must_withhold
             said, blocks = blocks, [b for b in blocks if type(b) is not Thinking or not withheld(b)]
             if len(blocks) < len(said):

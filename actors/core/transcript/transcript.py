@@ -108,8 +108,8 @@ class EpochUsage(NamedTuple):
         documents: Number of documents.
         large: Number of images that are too large for a request with many images (`ModelFacts.many_images_side`).
         titles: Number of documents with each name; a number is appended to repeated names.
-        items: Ids of the items that an epoch may send only once: reasoning items (`ReasoningRules.once`) and calls of
-            server tools.
+        items: Ids of the items that an epoch may send only once: reasoning items (`ReasoningRules.id_once`) and calls
+            of server tools.
     """
 
     media: int = 0

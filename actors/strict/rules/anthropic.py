@@ -238,7 +238,7 @@ def _check_sampling(request: dict[str, Json], profile: AnthropicProfile) -> None
 def _model_thinks(request: dict[str, Json], profile: AnthropicProfile) -> bool:
     """Return True if the model thinks before it answers this request."""
     kind = object_at(request, "thinking").get("type")
-    return profile.thinks if kind is None else kind != "disabled"
+    return profile.thinks_by_default if kind is None else kind != "disabled"
 
 
 def _check_thinking(request: dict[str, Json], profile: AnthropicProfile, settings: AnthropicSettings) -> None:

@@ -200,7 +200,7 @@ class AnthropicProfile:
             may be unsigned.
         sampling: Whether `temperature`, `top_p` and `top_k` are accepted, as up to generation 4.6.
         one_sampling: Whether a request may have only one of `temperature` and `top_p`, as since generation 4.5.
-        thinks: Whether the model thinks when the request does not mention thinking.
+        thinks_by_default: Whether the model thinks when the request does not mention thinking.
         is_exact: Whether the model is known. For a known model, sampling settings and a forced tool are refused
             whenever the model thinks.
         schemas: Whether `output_config.format` is accepted.
@@ -221,7 +221,7 @@ class AnthropicProfile:
     reasoning: bool = False
     sampling: bool = True
     one_sampling: bool = True
-    thinks: bool = False
+    thinks_by_default: bool = False
     is_exact: bool = False
     schemas: bool = True
 

@@ -160,7 +160,7 @@ def restrict_to_model(profile: AnthropicProfile, model: str) -> AnthropicProfile
     return replace(
         profile,
         thinking=profile.thinking & frozenset(row.thinking or ()),
-        thinks=row.thinks,
+        thinks_by_default=row.thinks_by_default,
         sampling=profile.sampling and row.sampling != "never",
         forced_tool_choice=profile.forced_tool_choice and row.forced != "never",
         is_exact=True,
@@ -183,9 +183,9 @@ def with_thinking_default(profile: CompatibleProfile, model: str, maker: str) ->
     row = served_model(model)
     if row is None or row.maker != maker:
         return profile
-    if row.thinks and "disabled" not in (row.thinking or ()):
+    if row.thinks_by_default and "disabled" not in (row.thinking or ()):
         return replace(profile, thinking="always")
-    return replace(profile, thinking="on" if row.thinks else "off")
+    return replace(profile, thinking="on" if row.thinks_by_default else "off")
 
 
 def check_gemini(model: str, thinking: Mapping[str, Json]) -> None:

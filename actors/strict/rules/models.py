@@ -29,7 +29,7 @@ class ServedModel:
         efforts: The accepted effort levels; empty if the setting does not exist, None if any level is accepted.
         effort: The default effort level; empty if unknown.
         thinking: The accepted values of `thinking.type`; None if any value is accepted.
-        thinks: Whether the model thinks when the request does not mention thinking.
+        thinks_by_default: Whether the model thinks when the request does not mention thinking.
         forced: When a forced tool choice is accepted.
         stops: Whether stop sequences are accepted.
         schema_output: Whether a JSON Schema for the answer is accepted.
@@ -49,7 +49,7 @@ class ServedModel:
     efforts: tuple[str, ...] | None = None
     effort: str = ""
     thinking: tuple[str, ...] | None = None
-    thinks: bool = False
+    thinks_by_default: bool = False
     forced: When = "always"
     stops: bool = True
     schema_output: bool = True
@@ -70,7 +70,7 @@ _GPT_4O = ServedModel("openai", ("gpt-4o", "chatgpt-", "gpt-4.5"), efforts=(), c
 _GPT_4_1 = replace(_GPT_4O, names=("gpt-4.1",), cache="retention")
 _GPT_4 = replace(_GPT_4O, names=("gpt-3", "gpt-4$", "gpt-4-"), schema_output=False)
 _O1_MINI = replace(
-    _GPT_4O, names=("o1-mini",), sampling="never", thinks=True, stops=False, schema_output=False
+    _GPT_4O, names=("o1-mini",), sampling="never", thinks_by_default=True, stops=False, schema_output=False
 )
 _O = replace(
     _O1_MINI,
@@ -117,7 +117,7 @@ _GPT_5_1 = replace(
     sampling="without_thinking",
     efforts=("none", "low", "medium", "high"),
     effort="none",
-    thinks=False,
+    thinks_by_default=False,
 )
 _GPT_5_2 = replace(_GPT_5_1, names=("gpt-5.2", "gpt-5.3"), efforts=("none", "low", "medium", "high", "xhigh"))
 _GPT_5_4 = replace(_GPT_5_2, names=("gpt-5.4", "gpt-5.5"), tools="no_effort")
@@ -126,7 +126,7 @@ _GPT_5_6 = replace(
     names=("gpt-5.6", "gpt-6-sol"),
     tools="effort_none",
     effort="medium",
-    thinks=True,
+    thinks_by_default=True,
     cache="options",
 )
 _GPT_6 = replace(
@@ -190,7 +190,7 @@ _CLAUDE_4_7 = replace(
 _CLAUDE_5 = replace(
     _CLAUDE_4_7,
     names=("claude-sonnet-5$", "claude-opus-5$", "claude-sonnet-5-0", "claude-opus-5-0"),
-    thinks=True,
+    thinks_by_default=True,
     cache_minimum=1024,
 )
 _FABLE_5 = replace(
@@ -214,7 +214,10 @@ _GEMINI_1 = ServedModel(
     call_ids=False,
 )
 _GEMINI_2_PRO = replace(
-    _GEMINI_1, names=("gemini-2.5-pro", "gemini-2.0-pro"), thinking=("adaptive", "enabled"), thinks=True
+    _GEMINI_1,
+    names=("gemini-2.5-pro", "gemini-2.0-pro"),
+    thinking=("adaptive", "enabled"),
+    thinks_by_default=True,
 )
 _GEMINI_2 = replace(_GEMINI_2_PRO, names=("gemini-2",), thinking=("adaptive", "enabled", "disabled"))
 _GEMINI_3 = replace(
@@ -241,7 +244,7 @@ _KIMI_K2 = ServedModel(
     sampling="never",
     efforts=(),
     thinking=("enabled", "disabled"),
-    thinks=True,
+    thinks_by_default=True,
     forced="without_thinking",
 )
 _KIMI_THINKING = replace(_KIMI_K2, names=("kimi-k2-thinking",), thinking=(), forced="never")
@@ -250,7 +253,7 @@ _DEEPSEEK_V3 = ServedModel(
     "deepseek",
     ("deepseek-v3",),
     thinking=("enabled", "disabled"),
-    thinks=True,
+    thinks_by_default=True,
     forced="without_thinking",
 )
 _DEEPSEEK_V4 = replace(_DEEPSEEK_V3, names=("deepseek-",), effort="high")  # the host accepts any effort level
@@ -259,7 +262,7 @@ _GLM_4 = ServedModel(
     ("glm-1", "glm-2", "glm-3", "glm-4"),
     efforts=(),
     thinking=("enabled", "disabled"),
-    thinks=True,
+    thinks_by_default=True,
 )
 _GLM_5 = _GLM_4.for_names("glm-5$", "glm-5.0", "glm-5.1", "glm-5-")
 _GLM_5_2 = replace(_GLM_5, names=("glm-5.2",), efforts=("high", "max"), effort="high")
@@ -269,7 +272,7 @@ _MINIMAX_M2 = ServedModel(
     ("minimax-text", "minimax-0", "minimax-m1", "minimax-m2", "m2-"),
     efforts=(),
     thinking=("disabled",),
-    thinks=True,
+    thinks_by_default=True,
 )
 _MINIMAX_M3 = replace(_MINIMAX_M2, names=("minimax-",), thinking=("adaptive", "disabled"))
 _NOVA = ServedModel("amazon", ("nova-",), efforts=(), thinking=(), schema_output=False)

@@ -46,7 +46,7 @@ class ResponsesProfile:
             the server silently ignores it instead, like the real host.)
         looks_up_items: Whether the host refuses every item with an id, because it looks the item up and does not find
             it. This was reported for hosts under `store: false`.
-        names_items: Whether the items of an answer have ids. Relays omit them.
+        has_item_ids: Whether the items of an answer have ids. Relays omit them.
         sampling: False for reasoning models, which refuse `temperature` and similar settings.
         context_tokens: The size of the context window in tokens; None means unlimited. Four bytes of the body count as
             one token.
@@ -57,7 +57,7 @@ class ResponsesProfile:
     encrypted: bool = True
     prefix_bound: bool = False
     looks_up_items: bool = False
-    names_items: bool = True
+    has_item_ids: bool = True
     sampling: bool = True
     context_tokens: int | None = None
 

@@ -180,7 +180,7 @@ class ResponsesWire:
             output.append((part, item))
         if turn.stop not in (None, "completed", "failed") and output:
             output[-1][1]["status"] = "incomplete"
-        if not self.settings.profile.names_items:
+        if not self.settings.profile.has_item_ids:
             for _, item in output:
                 del item["id"]
         return output

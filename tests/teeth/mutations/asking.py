@@ -74,8 +74,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "settings: a setting that a family lacks is omitted without a loss",
         "actors/adapters/writing.py:is_unsupported_setting",
-        "not field or name in request.lacks",
-        "name in request.lacks",
+        "not field or name in request.unsupported_settings",
+        "name in request.unsupported_settings",
         (TABLE,),
     ),
     Mutation(

@@ -243,7 +243,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "responses: reasoning is sent although nothing follows it",
         "actors/core/render/walk.py:RenderWalk._allowed_reasoning",
-        "rules.followed and blocks and ...",
+        "rules.must_be_followed and blocks and ...",
         "False and ...",
         (f"{RESPONSES}::test_reasoning_without_a_following_item_is_omitted",),
     ),

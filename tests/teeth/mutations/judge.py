@@ -361,7 +361,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     _reads(
         "usual thinking may follow text",
         "usual_blocks.py:UsualBlocksState._check_usual_block",
-        "not self.begins_with_thinking and rules.first",
+        "not self.begins_with_thinking and rules.must_be_first",
         "False",
         USUAL,
     ),
