@@ -73,16 +73,15 @@ def documented_codes() -> set[str]:
     return set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
 
 
-def drawn_kinds(strategy: SearchStrategy[Any], examples: int) -> set[str]:  # Any: a strategy for any type
-    """Return the kinds of value that a strategy draws."""
+def drawn_kinds(strategy: SearchStrategy[Any]) -> set[str]:  # Any: a strategy for any type
+    """Return the kinds of value that a strategy draws. Each of its branches is drawn from."""
     seen: set[str] = set()
 
-    @settings(max_examples=examples, database=None, deadline=None, derandomize=True)
-    @given(strategy)
     def collect(value: object) -> None:
         seen.add(type(value).__name__)
 
-    collect()
+    for branch in strategy.branches:
+        settings(max_examples=10, database=None, deadline=None, derandomize=True)(given(branch)(collect))()
     return seen
 
 
@@ -108,7 +107,7 @@ TABLES: dict[str, tuple[Names, Callable[[], Names]]] = {
     "actors/core/normalize/settle.py:SAID_BY": (member_names(Block), lambda: names(SAID_BY)),
     "tests/generated/strategies.py:blocks": (
         member_names(Block),
-        lambda: drawn_kinds(strategies.blocks(), 100),
+        lambda: drawn_kinds(strategies.blocks()),
     ),
     "tests/generated/histories.py:history": (member_names(Block), generated_kinds),
     "actors/__init__.py:__all__": (
@@ -121,7 +120,7 @@ TABLES: dict[str, tuple[Names, Callable[[], Names]]] = {
     ),
     "tests/generated/strategies.py:events": (
         member_names(LogEvent),
-        lambda: drawn_kinds(strategies.events(), 400),
+        lambda: drawn_kinds(strategies.events()),
     ),
     "actors/core/log/events.py:__doc__": (
         member_names(LogEvent),
