@@ -55,7 +55,7 @@ from actors.core.log.events import (
     Verdict,
 )
 from actors.core.settings.asking import Asked
-from actors.core.settings.spending import Used
+from actors.core.settings.spending import SessionUsage
 from actors.core.values.packed import Packed, unpack
 from actors.core.values.progress import AskProgress, TurnProgress
 
@@ -95,6 +95,7 @@ __all__ = [
     "Rewound",
     "RoundEnded",
     "Scheduled",
+    "SessionUsage",
     "Short",
     "Started",
     "SubagentUsage",
@@ -109,7 +110,6 @@ __all__ = [
     "TurnResumed",
     "TurnStarted",
     "TurnStatus",
-    "Used",
     "Verdict",
     "unpack",
 ]

@@ -24,7 +24,7 @@ from actors.core.settings.spending import (
     PERIOD_SECONDS,
     Budget,
     Cost,
-    Used,
+    SessionUsage,
     exhausted_limit,
     remaining_budget,
 )
@@ -100,13 +100,13 @@ class SharedBudget:
         "whose",
     )
 
-    before: Used
+    before: SessionUsage
     whose: str
 
     def __init__(
         self,
         budget: Budget,
-        used_before: Used,
+        used_before: SessionUsage,
         cost: Cost,
         loop: EventLoop,
         owner_label: str = "the session's budget",
@@ -127,10 +127,10 @@ class SharedBudget:
         return remaining_budget(self._budget, self.used, self._cost)
 
     @property
-    def used(self) -> Used:
+    def used(self) -> SessionUsage:
         """The usage in the current period."""
         if self._window is not None and self._window.roll_over():
-            self._used = Used()
+            self._used = SessionUsage()
         return self._used
 
     @property
@@ -355,4 +355,6 @@ def _shared_budget(
     table, _, owner = name.partition(".")
     window = None if budget.per is None else Window(PERIOD_SECONDS[budget.per], now)
     length = "" if budget.per is None else f" per {budget.per}"
-    return SharedBudget(budget, Used(), cost, loop, f"the budget{length} of {table[:-1]} {owner!r}", window)
+    return SharedBudget(
+        budget, SessionUsage(), cost, loop, f"the budget{length} of {table[:-1]} {owner!r}", window
+    )

@@ -20,7 +20,7 @@ import anyio
 
 from actors.core.session.lifecycle import LifecycleAction, LifecycleEvent, LifecycleState, step
 from actors.core.session.open_asks import pending_calls
-from actors.core.settings.spending import Used
+from actors.core.settings.spending import SessionUsage
 from actors.core.stream_events.ask_events import PendingCall
 from actors.core.stream_events.events import Sink
 from actors.errors import (
@@ -114,7 +114,7 @@ class SessionLifecycle:
         self.holding: MemoryUse = MemoryUse(host.residency.held)
         self.handles, self.is_given_back, self._submitting = 0, False, 0
         self.above: ParentCall | None = None
-        self.used: Used | None = replay.state.used
+        self.used: SessionUsage | None = replay.state.used
         self.end_error: ActorsError | None = None
         self.departure: HostTask | None = None
         self._ask_end: anyio.Event | None = None

@@ -22,7 +22,7 @@ from actors.core.session.lanes import Lanes
 from actors.core.session.open_asks import needs_recovery
 from actors.core.session.state import UNREAD, SessionState
 from actors.core.settings.labels import Scalar
-from actors.core.settings.spending import Used
+from actors.core.settings.spending import SessionUsage
 from actors.core.turn.batch import Approve
 from actors.core.turn.turn import Bounds
 from actors.errors import (
@@ -200,7 +200,7 @@ class SessionActors:
         assert isinstance(ledger, LedgerActor)
         return Replay(replace(self.state, ledger=ledger.known.ledger), renderer.lanes)
 
-    def reset_state(self) -> Used | None:
+    def reset_state(self) -> SessionUsage | None:
         """Reset the state of actors that have ended. Return the session's usage, or None if it has no budget."""
         used = self.state.used
         self._state, self._lanes, self._made = UNREAD, Lanes(self._host.backends.rules), None

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from actors.core.log.events import SubagentUsage
 from actors.core.session.state import subagent_id
-from actors.core.settings.spending import Used
+from actors.core.settings.spending import SessionUsage
 from actors.core.stream_events.events import SessionEvent, Sink, SubagentEvent
 from actors.core.values.identity import CallId
 from actors.errors import JournalError, SessionClosed, ShuttingDown
@@ -88,7 +88,7 @@ class OwnedSession(Protocol):
         ...
 
     @property
-    def used(self) -> Used | None:
+    def used(self) -> SessionUsage | None:
         """The usage of the session after it has ended; None if no budget counts its usage."""
 
     async def close(self, *, in_order: bool = True) -> None:

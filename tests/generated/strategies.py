@@ -53,7 +53,7 @@ from actors.core.log.events import (
     TurnStarted,
 )
 from actors.core.settings.asking import Asked
-from actors.core.settings.spending import Used
+from actors.core.settings.spending import SessionUsage
 from actors.core.values.content import (
     Block,
     Code,
@@ -220,7 +220,7 @@ def events() -> SearchStrategy[LogEvent]:
         ),
         st.builds(FormatRequested, count, packed),
         st.builds(TurnStarted, count, count, bindings()),
-        st.builds(SubagentUsage, ids, words(), st.builds(Used, count)),
+        st.builds(SubagentUsage, ids, words(), st.builds(SessionUsage, count)),
         st.builds(RequestSent, count, count, bindings(), count, count, sealed),
         st.builds(
             RoundEnded,

@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from actors import AskResult, Budget, Compaction, Price, Runtime, subagent
 from actors.config import Config, FileSettings, PoolSettings, load
 from actors.core.log.events import RequestSent
-from actors.core.settings.spending import Used, shared_budgets
+from actors.core.settings.spending import SessionUsage, shared_budgets
 from actors.core.stats.stats import BudgetStats
 from actors.core.values.identity import Binding
 from actors.core.values.stream import Usage
@@ -124,7 +124,7 @@ async def test_requests_wait_while_requests_in_flight_have_reserved_the_budget()
 
 async def test_the_request_that_waited_longest_goes_first_unless_another_budget_blocks_it() -> None:
     def budget() -> SharedBudget:
-        return SharedBudget(Budget(tokens=100), Used(), lambda binding, usage: None, event_loop())
+        return SharedBudget(Budget(tokens=100), SessionUsage(), lambda binding, usage: None, event_loop())
 
     tenant, other, pool = budget(), budget(), budget()
     demand, order = Demand(100), list[str]()
@@ -165,7 +165,9 @@ async def test_a_request_that_ends_wakes_only_the_next_waiting_request() -> None
         return made
 
     def counting_budget(tokens: int) -> SharedBudget:
-        return SharedBudget(Budget(tokens=tokens), Used(), lambda *_: None, replace(here, waiter=waiter))
+        return SharedBudget(
+            Budget(tokens=tokens), SessionUsage(), lambda *_: None, replace(here, waiter=waiter)
+        )
 
     budget, roomy = counting_budget(100), counting_budget(100 * count)
     busy = Share(budget)
@@ -190,7 +192,7 @@ async def test_a_request_that_ends_wakes_only_the_next_waiting_request() -> None
 
 
 async def test_a_used_up_budget_rejects_all_waiting_requests() -> None:
-    budget = SharedBudget(Budget(tokens=100), Used(), lambda *_: None, event_loop())
+    budget = SharedBudget(Budget(tokens=100), SessionUsage(), lambda *_: None, event_loop())
     busy, refusals = Share(budget), list[str | None]()
 
     async def request() -> None:
@@ -208,7 +210,10 @@ async def test_a_used_up_budget_rejects_all_waiting_requests() -> None:
 
 
 async def test_budget_freed_for_a_cancelled_request_goes_to_the_next() -> None:
-    budget, order = SharedBudget(Budget(tokens=100), Used(), lambda *_: None, event_loop()), list[str]()
+    budget, order = (
+        SharedBudget(Budget(tokens=100), SessionUsage(), lambda *_: None, event_loop()),
+        list[str](),
+    )
     busy, scope = Share(budget), anyio.CancelScope()
 
     async def request(name: str, scope: anyio.CancelScope) -> None:
@@ -439,7 +444,7 @@ def test_an_invalid_budget_raises_a_config_error(name: str, given: Any, says: st
 async def test_when_a_budget_period_begins_waiting_requests_go_before_new_requests() -> None:
     now, admitted, ends = [0.0], list[str](), anyio.Event()
     window = Window(10, lambda: now[0])
-    budget = SharedBudget(Budget(tokens=100), Used(), lambda *_: None, event_loop(), window=window)
+    budget = SharedBudget(Budget(tokens=100), SessionUsage(), lambda *_: None, event_loop(), window=window)
     busy, used = Share(budget), Share(budget)
 
     async def request(name: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from actors import Binding, Budget, Session, ToolContext, subagent, tool
 from actors.core.log.events import LogEvent, SubagentUsage
-from actors.core.settings.spending import Used, remaining_budget
+from actors.core.settings.spending import SessionUsage, remaining_budget
 from actors.core.values.stream import Usage
 from actors.errors import OverBudget
 from actors.kernel.event_loop import event_loop
@@ -39,7 +39,7 @@ async def open_parent(
     return await runtime.open("a", tools=[made], id="trip", budget=budget, **options)
 
 
-async def usage_of(session: Session) -> Used:
+async def usage_of(session: Session) -> SessionUsage:
     state = await session._session.ask(GetState())  # internal state
     assert state.used is not None
     return state.used
@@ -168,14 +168,14 @@ async def test_a_subagent_waiting_for_budget_can_be_cancelled_without_its_parent
 A = Binding("a", "m")
 
 
-def shared_budget(budget: Budget, before: Used) -> SharedBudget:
+def shared_budget(budget: Budget, before: SessionUsage) -> SharedBudget:
     return SharedBudget(budget, before, lambda _, usage: usage.output_tokens / 10, event_loop())
 
 
 async def test_a_request_in_flight_counts_with_its_estimate() -> None:
     for budget in (Budget(rounds=6), Budget(tokens=800), Budget(money=8.0)):
         # each earlier request used 100 tokens, 10 of them output
-        account = shared_budget(budget, Used(2, 0.0, ((A, Usage(180, 20)),)))
+        account = shared_budget(budget, SessionUsage(2, 0.0, ((A, Usage(180, 20)),)))
         one, other, third = (Share(account) for _ in range(3))
         stopped, demand = anyio.Event(), Demand(400, 4.0)
         for share in (one, other):
@@ -194,7 +194,9 @@ async def test_a_request_in_flight_counts_with_its_estimate() -> None:
 
 
 async def test_budget_used_by_one_subagent_is_not_available_to_another() -> None:
-    account = shared_budget(Budget(rounds=4, tokens=1000, seconds=60.0), Used(1, 5.0, ((A, Usage(90, 10)),)))
+    account = shared_budget(
+        Budget(rounds=4, tokens=1000, seconds=60.0), SessionUsage(1, 5.0, ((A, Usage(90, 10)),))
+    )
     assert account.remaining == Budget(3, 900)
     Share(account).record_usage(A, Usage(300, 100), is_round=True)
     assert account.remaining == Budget(2, 500)
@@ -226,12 +228,14 @@ async def test_without_a_budget_no_usage_is_recorded() -> None:
 
 
 def test_remaining_budget_is_the_budget_minus_its_usage() -> None:
-    spent = Used(3, 9.0, ((Binding("a", "b"), Usage(100, 20)),))
+    spent = SessionUsage(3, 9.0, ((Binding("a", "b"), Usage(100, 20)),))
     budget = Budget(rounds=10, tokens=1000, money=5.0, seconds=60.0)
     assert remaining_budget(budget, spent, lambda _, usage: usage.output_tokens / 10) == Budget(
         7, 880, 3.0, None
     )
     both = spent.with_subagent(
-        Used(1, 2.0, ((Binding("a", "b"), Usage(1, 2)), (Binding("c", "d"), Usage(5, 5))))
+        SessionUsage(1, 2.0, ((Binding("a", "b"), Usage(1, 2)), (Binding("c", "d"), Usage(5, 5))))
     )
-    assert both == Used(4, 9.0, ((Binding("a", "b"), Usage(101, 22)), (Binding("c", "d"), Usage(5, 5))))
+    assert both == SessionUsage(
+        4, 9.0, ((Binding("a", "b"), Usage(101, 22)), (Binding("c", "d"), Usage(5, 5)))
+    )

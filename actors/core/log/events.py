@@ -30,7 +30,7 @@ from actors.core.log.call_events import CallEvent, EventBase, Reason, ToolCallRe
 from actors.core.schemas.repair import Repair
 from actors.core.settings.asking import Asked
 from actors.core.settings.labels import Metadata
-from actors.core.settings.spending import Budget, Used
+from actors.core.settings.spending import Budget, SessionUsage
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.intake import ImportReport
 from actors.core.values.packed import Packed
@@ -182,7 +182,7 @@ class SubagentUsage(EventBase, frozen=True):
 
     call_id: CallId
     session: str
-    used: Used
+    used: SessionUsage
 
 
 class ApprovalAsked(EventBase, frozen=True):

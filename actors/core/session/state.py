@@ -40,7 +40,7 @@ from actors.core.log import events
 from actors.core.log.call_events import CallEvent, CallEventBase, Scheduled, Started
 from actors.core.log.events import EpochBegan, LogEvent, RequestSent
 from actors.core.settings.asking import Asked
-from actors.core.settings.spending import Budget, Used
+from actors.core.settings.spending import Budget, SessionUsage
 from actors.core.values.identity import RUNTIME, Binding, CallId, number_of
 from actors.core.values.packed import Packed, size_of
 
@@ -122,7 +122,7 @@ class SessionState(StoredRecord, frozen=True):
     closed: bool = False
     tenant: str = ""
     budget: Budget | None = None
-    used: Used | None = None
+    used: SessionUsage | None = None
     config_digest: str = ""
     asked_at: int = 0
     size: int = 0
@@ -295,7 +295,7 @@ def _initial_state(event: events.Opened) -> SessionState:
     history = replace(NO_MESSAGES, report=event.report, system=event.system)
     state = SessionState(event.session, event.target, None, history, Ledger(event.call_records), event.calls)
     state = state._with_messages(*event.messages)
-    used = None if event.budget is None else Used()
+    used = None if event.budget is None else SessionUsage()
     return replace(
         state,
         ends=state._with_turn_end(0),
@@ -311,7 +311,7 @@ def _without_counts(report: ReportedRequest | None) -> ReportedRequest | None:
     return None if report is None else ReportedRequest(report.binding)
 
 
-def _add_seconds(used: Used | None, seconds: float) -> Used | None:
+def _add_seconds(used: SessionUsage | None, seconds: float) -> SessionUsage | None:
     return used if used is None or not seconds else replace(used, seconds=used.seconds + seconds)
 
 

@@ -214,7 +214,7 @@ Cost: TypeAlias = Callable[[Binding, Usage], float | None]
 """Returns the cost of a binding's usage; None if the cost is unknown."""
 
 
-class Used(StoredRecord, frozen=True):
+class SessionUsage(StoredRecord, frozen=True):
     """The usage of a session, as its log records it.
 
     Args:
@@ -227,13 +227,13 @@ class Used(StoredRecord, frozen=True):
     seconds: float = 0.0
     usage: tuple[tuple[Binding, Usage], ...] = ()
 
-    def plus(self, binding: Binding, usage: Usage) -> "Used":
+    def plus(self, binding: Binding, usage: Usage) -> "SessionUsage":
         """Return the usage with one more round on `binding` added."""
         known = dict(self.usage)
         known[binding] = known.get(binding, Usage()) + usage
         return replace(self, rounds=self.rounds + 1, usage=tuple(known.items()))
 
-    def with_subagent(self, other: "Used") -> "Used":
+    def with_subagent(self, other: "SessionUsage") -> "SessionUsage":
         """Return the usage with a subagent's rounds and tokens added.
 
         The subagent's seconds are not added, because they are part of this session's seconds already.
@@ -264,7 +264,7 @@ def sum_costs(costs: Iterable[float | None]) -> float | None:
 
 
 def exhausted_limit(
-    budget: Budget, used: Used, cost: Cost, whose: str = "the session's budget"
+    budget: Budget, used: SessionUsage, cost: Cost, whose: str = "the session's budget"
 ) -> str | None:
     """Return a message about the first exhausted limit of a budget; None while no limit is exhausted.
 
@@ -286,7 +286,7 @@ def exhausted_limit(
     return None
 
 
-def _missing_price(used: Used, cost: Cost) -> str:
+def _missing_price(used: SessionUsage, cost: Cost) -> str:
     """Return the name and the model of the first missing price, such as `the price cache_read of model 'm'`."""
     for binding, usage in used.usage:
         parts = {
@@ -300,7 +300,7 @@ def _missing_price(used: Used, cost: Cost) -> str:
     raise AssertionError("the cost is unknown although every model in the usage has all prices")
 
 
-def remaining_budget(budget: Budget, used: Used, cost: Cost) -> Budget:
+def remaining_budget(budget: Budget, used: SessionUsage, cost: Cost) -> Budget:
     """Return the unused part of a session's budget, as the budget of a subagent.
 
     The result does not limit seconds, because the parent session counts them.
