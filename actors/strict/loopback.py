@@ -50,7 +50,7 @@ class LoopbackAnswer:
         parts: The body. If streamed, each part is sent separately; otherwise, the parts form one body of known length.
         streamed: Whether the body is sent in chunks, without a declared length.
         cut: Number of bytes of the body after which the transmission stops; None sends nothing, not even the status.
-        then: How the transmission ends. `end` sends the complete response, and `repeat` then repeats the last part
+        ending: How the transmission ends. `end` sends the complete response, and `repeat` then repeats the last part
             until the client disconnects. `close`, `reset` and `stall` stop after `cut` bytes.
         on_sent: Called once after sending, even if the client disconnected or the server was cancelled.
     """
@@ -60,13 +60,13 @@ class LoopbackAnswer:
     parts: tuple[bytes, ...]
     streamed: bool = False
     cut: int | None = None
-    then: Literal["end", "close", "reset", "stall", "repeat"] = "end"
+    ending: Literal["end", "close", "reset", "stall", "repeat"] = "end"
     on_sent: Callable[[], None] | None = None
 
     @property
     def is_sent(self) -> bool:
         """True if the client receives at least the status."""
-        return self.then in ("end", "repeat") or self.cut is not None
+        return self.ending in ("end", "repeat") or self.cut is not None
 
 
 async def serve_connection(
@@ -170,7 +170,7 @@ class _Connection:
             await self._send_head(answer)
             for part in _parts_to_send(answer):
                 await self._write(self._http.send(h11.Data(data=part)))
-        match answer.then:
+        match answer.ending:
             case "stall":
                 await self._wait_for_disconnect()
                 return False
@@ -212,7 +212,7 @@ class _Connection:
 
 
 def _parts_to_send(answer: LoopbackAnswer) -> Iterator[bytes]:
-    if answer.then in ("end", "repeat"):
+    if answer.ending in ("end", "repeat"):
         yield from answer.parts
         return
     left = answer.cut or 0

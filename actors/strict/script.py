@@ -52,11 +52,11 @@ class Say:
 
     Args:
         text: The complete text, which a stream sends in fragments.
-        cited: Citations (Anthropic) or annotations (Responses), in wire format.
+        citations: Citations (Anthropic) or annotations (Responses), in wire format.
     """
 
     text: str
-    cited: tuple[Json, ...] = ()
+    citations: tuple[Json, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ class Turn:
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
-    def counted(self, usage: tuple[int, int], cached: tuple[int, int]) -> "Turn":
+    def with_usage(self, usage: tuple[int, int], cached: tuple[int, int]) -> "Turn":
         """Return a copy of this turn that reports other token counts."""
         values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
         parts = values.pop("parts")

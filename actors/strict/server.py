@@ -357,7 +357,7 @@ class LoopbackServer:
         cached = self.cache._serve_prompt(prompt) if prompt is not None else None
         if cached is None or not (cached.read or cached.written):
             return turn
-        return turn.counted((cached.total, turn.usage[1]), (cached.read, cached.written))
+        return turn.with_usage((cached.total, turn.usage[1]), (cached.read, cached.written))
 
     def _encode_turn(self, turn: Turn, request: Json, request_number: int, is_streamed: bool) -> list[bytes]:
         if is_streamed:
@@ -467,11 +467,11 @@ def _url_host(address: str) -> str:
 def _apply_fault(answer: LoopbackAnswer, fault: InjectedFault | None) -> LoopbackAnswer:
     match fault:
         case Disconnect(after_bytes=cut, reset=reset):
-            return replace(answer, cut=cut, then="reset" if reset else "close")
+            return replace(answer, cut=cut, ending="reset" if reset else "close")
         case Stall(after_bytes=cut):
-            return replace(answer, cut=cut, then="stall")
+            return replace(answer, cut=cut, ending="stall")
         case Flood():
-            return replace(answer, streamed=True, then="repeat")
+            return replace(answer, streamed=True, ending="repeat")
         case _:
             return answer
 

@@ -63,9 +63,9 @@ def _end_normally(server: LoopbackServer) -> LoopbackServer:
 
     def answer(request: HttpRequest) -> LoopbackAnswer:
         answer = whole(request)
-        if answer.then != "close":
+        if answer.ending != "close":
             return answer
-        return replace(answer, parts=(b"".join(answer.parts)[: answer.cut],), then="end")
+        return replace(answer, parts=(b"".join(answer.parts)[: answer.cut],), ending="end")
 
     server.answer = answer  # type: ignore[method-assign]
     return server

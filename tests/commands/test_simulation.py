@@ -50,7 +50,7 @@ from tests.simulation.command import main
 from tests.simulation.recount import EXCUSED, OF_A_BACKEND, OF_ALL, Recount, names_of, stats_differences
 
 ELSEWHERE = "from tests.simulation import simulate; print(simulate(3, sessions=4, turns=3).digest)"
-NOTHING = Odds(fault=0, cancel=0, abandon=0, crash=0, busy=0, blunder=0)
+NOTHING = Odds(fault=0, cancel=0, abandon=0, crash=0, busy=0, model_error=0)
 
 
 @cache
@@ -294,7 +294,7 @@ def test_a_simulation_calls_sync_tools_in_the_event_loop() -> None:
 
 @pytest.mark.requirement("U-06")
 def test_a_simulated_model_that_reads_error_messages_needs_one_correction_per_fault() -> None:
-    wrong = Odds(fault=0, cancel=0, abandon=0, crash=0, busy=0, blunder=0.5)
+    wrong = Odds(fault=0, cancel=0, abandon=0, crash=0, busy=0, model_error=0.5)
     report = simulate(3, sessions=extent(6, 10), turns=5, odds=wrong)
     counts = report.counts
     assert report.problems == ()

@@ -45,8 +45,8 @@ def absent(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def script() -> list[Turn]:
     return [
-        Turn(Call("weather", {"city": "Oslo"})).counted((1000, 50), (0, 0)),
-        Turn(Say("It is cold.")).counted((2000, 10), (400, 100)),
+        Turn(Call("weather", {"city": "Oslo"})).with_usage((1000, 50), (0, 0)),
+        Turn(Say("It is cold.")).with_usage((2000, 10), (400, 100)),
     ]
 
 

@@ -143,7 +143,7 @@ class EndlessErrorServer(OpenAIServer):
 
     def answer(self, request: HttpRequest) -> LoopbackAnswer:
         headers = (("content-type", "application/json"),)
-        return LoopbackAnswer(503, headers, (ERROR, b" "), streamed=True, then="repeat")
+        return LoopbackAnswer(503, headers, (ERROR, b" "), streamed=True, ending="repeat")
 
 
 @pytest.mark.alternating

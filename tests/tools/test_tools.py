@@ -164,7 +164,7 @@ def test_arguments_that_only_the_python_type_rejects_raise_an_argument_error() -
     assert on.bind({"day": "2026-01-02"}) == BoundArguments({"day": datetime.date(2026, 1, 2)})
     errors = on.bind({"day": "someday"})
     assert isinstance(errors, tuple)
-    assert [(error.path, error.got) for error in errors] == [("day", '"someday"')]
+    assert [(error.path, error.value) for error in errors] == [("day", '"someday"')]
 
 
 def test_binding_arguments_to_a_function_does_not_change_them() -> None:

@@ -185,7 +185,9 @@ class History(
         # `map` is lazy: the earlier messages are unpacked only if normalizing the new ones needs them.
         before = map(unpack, from_index(self._packed, 0))
         normal, known, report = normalize(messages, ledger, before=before, known=self.ledger)
-        return replace(extend(self, map(pack, normal)), ledger=known, report=self.report.then(report))
+        return replace(
+            extend(self, map(pack, normal)), ledger=known, report=self.report.combined_with(report)
+        )
 
     @property
     def length(self) -> int:

@@ -55,13 +55,13 @@ class ArgumentError(Struct, frozen=True):
     Args:
         path: The path of the value, such as `stops[2].city`; empty for the complete arguments.
         expected: A description of a valid value.
-        got: The beginning of the value's JSON; empty if the value is missing.
+        value: The beginning of the value's JSON; empty if the value is missing.
         is_missing: True for a required field that is missing.
     """
 
     path: str
     expected: str
-    got: str = ""
+    value: str = ""
     is_missing: bool = False
 
 
@@ -87,7 +87,7 @@ class ArgumentCheck:
             found = [error for fault in faults for error in _describe_fault(fault, self._schema)]
         except ValueError as error:  # the value has no JSON form, which is impossible for parsed arguments
             found = [ArgumentError("", "arguments that are valid JSON", _clip(str(error), _EXCERPT))]
-        found.sort(key=lambda error: (error.path, not error.is_missing, error.expected, error.got))
+        found.sort(key=lambda error: (error.path, not error.is_missing, error.expected, error.value))
         return tuple(found[:MAX_ERRORS])
 
     def is_valid(self, value: JsonValue) -> bool:
@@ -186,7 +186,7 @@ def tool_error(tool: str, errors: Sequence[ArgumentError], raw: str | None = Non
     missing = ", ".join(error.path for error in errors if error.is_missing)
     parts = [f"missing: {missing}"] if missing else []
     parts += [
-        f"{error.path or 'arguments'}: expected {error.expected}, got {error.got}"
+        f"{error.path or 'arguments'}: expected {error.expected}, got {error.value}"
         for error in errors
         if not error.is_missing
     ]
@@ -213,7 +213,7 @@ def _tool_error(
         "kind": kind,
         "tool": tool,
         "missing": [error.path for error in errors if error.is_missing],
-        "wrong": [{"path": error.path, "expected": error.expected, "got": error.got} for error in wrong],
+        "wrong": [{"path": error.path, "expected": error.expected, "got": error.value} for error in wrong],
         "message": _clip(message, 2000),
     }
     return {"tool_error": value}

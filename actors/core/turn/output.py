@@ -84,7 +84,7 @@ def describe_errors(errors: Sequence[ArgumentError]) -> str:
 def _describe_error(error: ArgumentError) -> str:
     if error.is_missing:
         return f"missing; expected {error.expected}"
-    return f"expected {error.expected}" + (f", got {error.got}" if error.got else "")
+    return f"expected {error.expected}" + (f", got {error.value}" if error.value else "")
 
 
 class Candidate(Struct, frozen=True):

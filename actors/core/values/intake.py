@@ -50,7 +50,7 @@ class ImportReport(StoredRecord, frozen=True):
     notes: tuple[str, ...] = ()
     left_out: tuple[tuple[str, int], ...] = ()
 
-    def then(self, later: "ImportReport") -> "ImportReport":
+    def combined_with(self, later: "ImportReport") -> "ImportReport":
         """Return a report that combines this import with a later import of further messages."""
         return ImportReport(
             self.findings + later.findings,

@@ -333,7 +333,7 @@ class AnthropicWire:
         calls = 0
         for part in turn.parts:
             match part:
-                case Say(text=text, cited=cited):
+                case Say(text=text, citations=cited):
                     citations = {"citations": list(cited)} if cited else {}
                     blocks.append({"type": "text", "text": text, **citations})
                 case Builtin(value=value):
@@ -373,7 +373,7 @@ def _block_events(scripted_part: object, wire_block: Json, position: int, turn: 
     """Yield the events of one block of a stream."""
     deltas: Iterable[Json]
     match scripted_part:
-        case Say(text=text, cited=cited):
+        case Say(text=text, citations=cited):
             start: Json = {"type": "text", "text": ""}
             words = [{"type": "text_delta", "text": piece} for piece in split_text(text, turn.fragment)]
             deltas = [*words, *({"type": "citations_delta", "citation": citation} for citation in cited)]

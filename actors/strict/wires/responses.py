@@ -201,7 +201,7 @@ def _content_parts(content: Json) -> Json:
 
 
 def _message_item(item_id: str, text_part: Say) -> Json:
-    annotated = {"annotations": list(text_part.cited), "logprobs": []}
+    annotated = {"annotations": list(text_part.citations), "logprobs": []}
     content = [{"type": "output_text", "text": text_part.text, **annotated}]
     return {"id": item_id, "type": "message", "status": "completed", "role": "assistant", "content": content}
 

@@ -263,7 +263,7 @@ class Odds:
         abandon: The task that waits for the ask is cancelled.
         crash: An actor of the session crashes.
         busy: So many asks are sent at once that one is rejected because the queue is full.
-        blunder: The model makes a mistake, per call. With 0, the model's typed answers are always valid too.
+        model_error: The model makes a mistake, per call. With 0, the model's typed answers are always valid too.
         compact: The history is compacted during the ask.
         rewind: The history is rewound during the ask.
         configure: The system prompt or the tools change during the ask.
@@ -281,7 +281,7 @@ class Odds:
     abandon: float = 0.08
     crash: float = 0.01
     busy: float = 0.03
-    blunder: float = 0.08
+    model_error: float = 0.08
     compact: float = 0.06
     rewind: float = 0.05
     configure: float = 0.06
@@ -434,7 +434,7 @@ class _PlanAuthor:
 
     def _plan_call(self, key: str) -> PlannedCall:
         random, tool = self._random, self._random.choice(self._tools)
-        is_wrong = self._happens(self._odds.blunder) and tool in MISWRITTEN
+        is_wrong = self._happens(self._odds.model_error) and tool in MISWRITTEN
         manner, seconds = random.choice(MANNERS), random.expovariate(1.0)
         if tool == DELEGATE:
             return PlannedCall(key, tool, manner, seconds, "", *self._plan_subagent(key))
@@ -457,7 +457,7 @@ class _PlanAuthor:
     def _plan_features(self, name: str) -> Iterator[Feature]:
         apart = self._independent_random(name, "output")
         if apart.random() < self._odds.output:
-            wrong = apart.choice((0, 0, 0, 1, 2, 5)) if self._odds.blunder else 0
+            wrong = apart.choice((0, 0, 0, 1, 2, 5)) if self._odds.model_error else 0
             yield Feature(f"{name}.w0", "output", apart.choice(tuple(FORMS)), wrong)
         apart = self._independent_random(name, "parts")
         if apart.random() < self._odds.parts:

@@ -293,7 +293,7 @@ class SimulatedNetwork:
             answer.on_sent()
         wait = self._random.expovariate(2.0)
         await _wait_or_time_out(
-            wait if answer.is_sent or answer.then != "stall" else math.inf, timeouts, first=True
+            wait if answer.is_sent or answer.ending != "stall" else math.inf, timeouts, first=True
         )
         if not answer.is_sent:
             raise ProviderFailed(f"No answer from {name}: the connection was closed")
@@ -319,16 +319,16 @@ class _SimulatedResponse:
             if self._random.random() < LATER:
                 await _wait_or_time_out(self._random.expovariate(10.0), self._timeouts)
             yield chunk
-        if self._answer.then == "stall":
+        if self._answer.ending == "stall":
             await _wait_or_time_out(math.inf, self._timeouts)
-        if self._answer.then != "end":
+        if self._answer.ending != "end":
             raise ProviderFailed("No complete answer: the connection was lost during the answer")
 
 
 def _split_body(answer: LoopbackAnswer, random: Random) -> Iterator[bytes]:
     """Yield the transmitted body in chunks of random size, which may split or join events."""
     body = b"".join(answer.parts)
-    if answer.then != "end":
+    if answer.ending != "end":
         body = body[: answer.cut or 0]
     at = 0
     while at < len(body):
