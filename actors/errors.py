@@ -173,7 +173,8 @@ class ProviderError(ActorsError):
 
     def __init__(self, message: str, *, status: int | None = None, retry_after: float | None = None) -> None:
         super().__init__(message)
-        self.status, self.retry_after = status, retry_after
+        self.status = status
+        self.retry_after = retry_after
 
 
 class ProviderFailed(ProviderError):
@@ -318,14 +319,13 @@ class SessionLeased(SessionError):
 
     def __init__(self, message: str, *, host: str = "", seconds: float = 0.0, address: str = "") -> None:
         super().__init__(message)
-        self.host, self.seconds, self.address = host, seconds, address
+        self.host = host
+        self.seconds = seconds
+        self.address = address
 
 
 class HostUnavailable(SessionError):
-    """Another host is gone, is unknown, or accepts no more sessions, so a session cannot be handed over to that host.
-
-    A router reports this error if no host answered a request.
-    """
+    """Another host is gone, is unknown, or accepts no more sessions; or no host answered the request of a router."""
 
 
 class RequestLost(HostUnavailable):
@@ -429,7 +429,8 @@ class JournalDamaged(JournalError):
 
     def __init__(self, message: str, *, session: str = "", number: int = 0) -> None:
         super().__init__(message)
-        self.session, self.number = session, number
+        self.session = session
+        self.number = number
 
 
 class JournalBehind(JournalError):

@@ -174,7 +174,8 @@ class Decoder(MessageBuilder, ABC):
             if data == DONE:
                 self.on_done()
             elif data:
-                payload = {} if data == NULL else _parse_object(data, "an event of the stream")
+                no_payload: dict[str, object] = {}
+                payload = no_payload if data == NULL else _parse_object(data, "an event of the stream")
                 self.process_event(event.name, payload)
 
     def _finish_response(self) -> None:

@@ -7,7 +7,7 @@ mapping may be a vault that is temporarily unavailable, so each exception that i
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, ClassVar, Never, TypeAlias
+from typing import Annotated, ClassVar, Never, TypeAlias, cast
 
 from msgspec.structs import asdict
 from pydantic import ConfigDict, PlainSerializer, SecretStr
@@ -236,5 +236,10 @@ def guard(environ: Mapping[str, str]) -> Mapping[str, str]:
     """
     if isinstance(environ, Environment | RecordingEnvironment):
         return environ
-    is_safe = type(environ) is dict and all(isinstance(value, str) for value in environ.values())
-    return environ if is_safe else Environment(environ)
+    return environ if _is_dict_of_strings(environ) else Environment(environ)
+
+
+def _is_dict_of_strings(value: object) -> bool:
+    if type(value) is not dict:
+        return False
+    return all(isinstance(each, str) for each in cast("dict[object, object]", value).values())

@@ -13,7 +13,7 @@ from functools import lru_cache
 from math import inf
 from sys import float_info
 from types import NoneType
-from typing import Any, Literal, TypeAlias, TypeGuard, TypeVar, get_args, get_type_hints
+from typing import Any, Literal, TypeAlias, TypeGuard, TypeVar, cast, get_args, get_type_hints
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -118,7 +118,7 @@ class Range(Struct, frozen=True):
 def _storage_requirement(value: Any) -> str | None:  # Any: each setting has its own type
     """Return what a value in its stored form must be, if a log cannot store it; otherwise None."""
     if isinstance(value, tuple):
-        parts: tuple[object, ...] = value
+        parts = cast("tuple[object, ...]", value)
         return next(filter(None, map(_storage_requirement, parts)), None)
     if isinstance(value, str) and sanitise(value) != value:
         return "valid Unicode, without lone surrogates"

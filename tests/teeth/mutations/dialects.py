@@ -69,7 +69,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "decode: an event without content is a fault",
         "actors/adapters/base.py:Decoder._process_events",
-        "{} if data == NULL else _parse_object(data, 'an event of the stream')",
+        "no_payload if data == NULL else _parse_object(data, 'an event of the stream')",
         "_parse_object(data, 'an event of the stream')",
         (
             "tests/adapters/test_decode_cuts.py::test_events_without_content_between_the_others_are_skipped",
