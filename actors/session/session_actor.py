@@ -346,14 +346,19 @@ class SessionActor(Actor[SessionCommand]):
         self._deadline.start_timer(self._live_context, driver.ask, self._log.state, asked)
 
     def _change_configuration(self, command: Switch | Configure) -> None:
-        """Apply a switch or a configuration change immediately, or hold it until the ask in flight has ended."""
+        """Apply a switch or a configuration change immediately, or hold it until the ask in flight has ended.
+
+        A turn that a crash left open may run calls again, so it keeps its tools until it is closed. A switch does not
+        affect it, because it sends no further request.
+        """
         action = self._advance_phase("switch")
         if action == "refuse" or (isinstance(command, Configure) and command.change.fate == "dropped"):
             command.reply.fail(self._ending_error())
         elif isinstance(command, Switch):
             self._held.switch(command, self._live_context, at_once=action == "apply")
         else:
-            self._held.configure(command, self._live_context, at_once=action == "apply")
+            at_once = action == "apply" and self._log.state.bound is None
+            self._held.configure(command, self._live_context, at_once=at_once)
 
     def _cancel_ask(self, command: Cancel) -> None:
         """Cancel the ask in flight, and reply when the ask has ended. If no ask is in flight, reply False at once."""

@@ -6,9 +6,9 @@ from typing import Any
 import anyio
 import pytest
 
-from actors import ToolContext, tool
+from actors import SwitchOutcome, ToolContext, tool
 from actors.core.log.call_events import Cancelled, Effects, Started
-from actors.core.log.events import TurnEnded
+from actors.core.log.events import Configured, TurnEnded
 from actors.core.stream_events.ask_events import ErrorEvent
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
@@ -17,6 +17,7 @@ from actors.tools import Tool
 from tests.runtime.test_rebuild import assert_goes_on, crash
 from tests.runtime_support import bodies, log, openai, results, runtime_with
 from tests.scripted import scripted
+from tests.tools.test_toolsets import Bench
 
 pytestmark = pytest.mark.anyio
 
@@ -124,3 +125,25 @@ async def test_a_cancel_or_close_stops_a_call_that_runs_again(
         closed = [event.reason for event in written if isinstance(event, Cancelled)]
         assert closed == ["outcome_unknown"]
         assert [event.status for event in written if isinstance(event, TurnEnded)] == ["interrupted"]
+
+
+@pytest.mark.requirement("PROMISE-5", "PROMISE-11")
+async def test_a_call_that_runs_again_keeps_its_toolset_when_the_session_is_configured() -> None:
+    runs, toolset, server = Runs(9), Bench(), openai(WORK)
+    toolset.offers = [runs.tool("idempotent")]
+    async with runtime_with(a=server, seconds=30) as runtime:
+        session = await runtime.open("a", tools=[toolset.source()])
+        async with session.stream("Do it.") as stream:
+            await runs.begun(1)
+            await crash(session, "session")
+            await runs.begun(2)
+            assert await session.configure(tools=[]) == SwitchOutcome("a", "queued", 1)
+            await crash(session, "session")
+            await runs.begun(3)
+            assert toolset.notes == ["bench opened"]
+            await session.cancel()
+            async for _ in stream:
+                pass
+        kinds = [type(event) for event in log(runtime, session)]
+        assert kinds.index(Configured) == kinds.index(TurnEnded) + 1
+        assert await session.configure(system="Be brief.") == SwitchOutcome("a", "applied")

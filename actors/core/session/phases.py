@@ -7,7 +7,7 @@ Phases:
     idle        no ask is in flight
     asking      an ask is in flight
     awaiting    the turn of the ask waits for its caller
-    recovering  the turn that a crash left open is being closed
+    recovering  the turn that a crash left open is being closed; it keeps its configuration, but not its target
     ending      like asking or recovering, but the session ends afterwards
     closing     the `Closed` event is being written
     ended       the `Closed` event is durable

@@ -113,6 +113,13 @@ MUTATIONS = (
         (f"{AGAIN}::test_a_cancel_or_close_stops_a_call_that_runs_again",),
     ),
     Mutation(
+        "recovery: a configuration replaces the tools of a turn that a crash left open",
+        "actors/session/session_actor.py:SessionActor._change_configuration",
+        "... and self._log.state.bound is None",
+        "...",
+        (f"{AGAIN}::test_a_call_that_runs_again_keeps_its_toolset_when_the_session_is_configured",),
+    ),
+    Mutation(
         "recovery: tools that continue after a crash are not in quarantine",
         "actors/scheduler/scheduler_actor.py:_Batch._stop_abandoned",
         "self._executor.call_after(*...)",
