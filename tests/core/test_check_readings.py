@@ -365,6 +365,21 @@ def test_messages_of_usual_types_that_break_a_rule_are_rejected(name: str) -> No
     assert check_fragment(state, last)[1] != []
 
 
+@pytest.mark.parametrize(
+    ("value", "rule"),
+    [(b'"\xff"', "ALL-01"), (b'"\xed\xa0\x80"', "ANT-31"), (b"1e999", "ALL-01")],
+    ids=["invalid UTF-8", "a surrogate", "a huge number"],
+)
+def test_arguments_of_a_usual_call_that_are_not_json_are_rejected(value: bytes, rule: str) -> None:
+    (first,) = pieces({"messages": [ASK]}, ANTHROPIC)
+    state, _ = check_fragment(initial_state(ANTHROPIC), first)
+    (_, last) = pieces({"messages": [ASK, said({**USE, "input": {"of": "it"}})]}, ANTHROPIC)
+    broken = last.replace(b'"it"', value)
+    assert accepted(state, last) is not None
+    assert accepted(state, broken) is None
+    assert [fault.rule for fault in check_fragment(state, broken)[1]] == [rule]
+
+
 def test_usual_results_in_a_second_message_are_rejected_in_each_fragment() -> None:
     uses = [{**USE, "id": f"toolu_{number}"} for number in range(3)]
     first, second, third = [{**RESULT, "tool_use_id": use["id"]} for use in uses]

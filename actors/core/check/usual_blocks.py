@@ -4,7 +4,7 @@ The fast parser decodes them as the types of this module, which checks their key
 (`actors.core.check.check_quickly`). A message that breaks a rule counts as unusual, so that `anthropic` checks it.
 """
 
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -29,7 +29,7 @@ class _Thinking(_UsualBlock, tag="thinking"):
 class _ToolUse(_UsualBlock, tag="tool_use"):
     id: str
     name: str
-    input: dict[str, msgspec.Raw]
+    input: dict[str, Any]  # Any: any JSON. `Raw` would accept invalid UTF-8 and numbers that are too large
 
 
 class _ToolResult(_UsualBlock, tag="tool_result"):

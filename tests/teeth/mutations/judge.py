@@ -324,6 +324,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         "True",
     ),
     _reads(
+        "the arguments of a usual call may be any bytes",
+        "usual_blocks.py:_ToolUse.input",
+        "dict[str, Any]",
+        "dict[str, msgspec.Raw]",
+        (f"{READINGS[0]}::test_arguments_of_a_usual_call_that_are_not_json_are_rejected",),
+    ),
+    _reads(
         "a usual error may be blank",
         "usual_blocks.py:UsualBlocksState._check_usual_user_block",
         "block.is_error and (not block.content.strip())",
