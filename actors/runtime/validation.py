@@ -19,7 +19,7 @@ from actors.core.settings.labels import Metadata, Scalar, checked_metadata, chec
 from actors.core.settings.spending import Budget, checked_budget, checked_tenant
 from actors.core.settings.values import is_number
 from actors.core.turn.guards import Repeats
-from actors.errors import ConfigError
+from actors.errors import ConfigError, InvalidIdentifier
 from actors.journal.storage.directory import State
 from actors.transport import HttpTransport
 
@@ -157,12 +157,15 @@ def checked_session_id(value: object) -> str:
     """Return the id of a session that a caller looks up. The session may not exist.
 
     Raises:
-        ConfigError: The id is not a string, or is a string that a storage does not accept.
+        ConfigError: The id is not a string.
+        InvalidIdentifier: The id is a string that a storage does not accept.
     """
     if not isinstance(value, str):
         raise ConfigError(f"A session id must be a string, not {type(value).__name__}")
     if not _is_storable_string(value):
-        raise ConfigError(f"Session id {value[:80]!r} is invalid; use 1 to 64 letters, digits, '_' or '-'")
+        raise InvalidIdentifier(
+            f"Session id {value[:80]!r} is invalid; use 1 to 64 letters, digits, '_' or '-'"
+        )
     return value
 
 

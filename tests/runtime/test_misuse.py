@@ -16,6 +16,7 @@ from actors.core.values.identity import CallId
 from actors.errors import (
     ConfigError,
     DecisionRefused,
+    InvalidIdentifier,
     NotAwaited,
     SessionError,
     ToolDefinitionError,
@@ -23,6 +24,7 @@ from actors.errors import (
     UnknownSeq,
 )
 from actors.events import ApprovalDecision
+from actors.hosts import error_response
 from actors.journal.storage import Storage
 from actors.journal.storage.memory import MemoryStorage
 from actors.journal.storage.sqlite import SqliteStorage
@@ -322,6 +324,19 @@ async def test_invalid_arguments_of_journal_methods_are_rejected(
             assert runtime.stats().is_ready
         assert await session.history() == before
         assert [each.id for each in await runtime.journal.list()] == ["one"]
+
+
+@pytest.mark.parametrize("name", ["one\0", "\ud800", "../one"])
+async def test_an_invalid_id_is_the_fault_of_the_client(name: str) -> None:
+    async with runtime_with(a=openai()) as runtime:
+        for find in (
+            partial(runtime.claim, name),
+            partial(runtime.resume, name),
+            partial(runtime.open, "a", id=name, resume=True),
+        ):
+            with pytest.raises(InvalidIdentifier, match="is invalid") as refused:
+                await find()
+            assert error_response(refused.value).status == 400
 
 
 @pytest.mark.parametrize("name", [3, [], {}, "\ud800"])

@@ -43,6 +43,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         (_ASKED,),
     ),
     Mutation(
+        "misuse: an id that no storage accepts is a fault of the program",
+        "actors/runtime/validation.py:checked_session_id",
+        "InvalidIdentifier",
+        "ConfigError",
+        (f"{MISUSE}::test_an_invalid_id_is_the_fault_of_the_client",),
+    ),
+    Mutation(
         "misuse: the arguments of a runtime are not checked",
         "actors/runtime/validation.py:check_types",
         "value is not None and (not _ARGUMENT_TYPES[name].accepts(value))",
