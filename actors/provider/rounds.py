@@ -167,6 +167,9 @@ class Round(Struct, eq=False):
     _began: float = 0.0  # when this try started, by the loop's clock, in seconds
     _has_content: bool = False  # whether any content of this answer has arrived
 
+    def __repr__(self) -> str:  # the fields contain credentials and the request
+        return f"<Round {self._command.key}>"
+
     @property
     def _decoder(self) -> "Decoder":
         """The decoder of the current try."""

@@ -11,9 +11,13 @@ import pytest
 from actors import Runtime
 from actors.core.data.persistent import Segments
 from actors.errors import CredentialFailed
+from actors.kernel.event_loop import Scope
+from actors.provider.attempts import SilenceTimeout
 from actors.provider.configured_credentials import Tokens
 from actors.provider.credentials import Keys, OutgoingRequest
+from actors.provider.rounds import Round
 from actors.testing import OpenAIServer, Status, serve
+from actors.transport import Response
 
 pytestmark = pytest.mark.anyio
 
@@ -147,6 +151,28 @@ async def test_a_session_continues_after_its_token_is_revoked(tmp_path: Path) ->
                 assert (await session.ask("Hello.")).text == "ok"
                 assert (await session.ask("Again.")).text == "ok"
     assert [exchange.status for exchange in server.requests] == [401, 200, 200]
+
+
+async def test_the_repr_of_a_round_contains_no_credential_or_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = list[str]()
+    read = Round._read_answer
+
+    async def show(self: Round, response: Response, scope: Scope, silence: SilenceTimeout) -> None:
+        shown.append(repr(self))
+        await read(self, response, scope, silence)
+
+    monkeypatch.setattr(Round, "_read_answer", show)
+    server = OpenAIServer(api_key="t-1")
+    async with serve(server):
+        path = tmp_path / "actors.toml"
+        path.write_text(TOML.format(url=server.base_url, command=json.dumps(command(tmp_path, "t-#"))))
+        async with Runtime(path, environ={}) as runtime:
+            session = await runtime.open("b", id="one")
+            with anyio.fail_after(60):
+                assert (await session.ask("Hello.")).text == "ok"
+    assert shown == ["<Round one/1/1>"]
 
 
 async def test_a_token_that_is_refused_twice_is_not_renewed_again(tmp_path: Path) -> None:

@@ -231,6 +231,13 @@ MUTATIONS = (
         (POOLS,),
     ),
     Mutation(
+        "provider: the repr of a round contains its fields",
+        "actors/provider/rounds.py:Round.__repr__",
+        'f"<Round {self._command.key}>"',
+        'f"<Round {self._command.key} {self._auth_headers} {self._command}>"',
+        ("tests/provider/test_credentials.py::test_the_repr_of_a_round_contains_no_credential_or_message",),
+    ),
+    Mutation(
         "reproduction: arguments are recorded unredacted",
         "actors/core/lanes/reproduction.py:_Redactor._redact_string",
         'return "{}"',
