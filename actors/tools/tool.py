@@ -34,7 +34,7 @@ from actors.core.schemas.arguments import ArgumentCheck, ArgumentError, compile_
 from actors.core.schemas.readings import FittingValue, only_repair
 from actors.core.turn.batch import BoundArguments
 from actors.errors import ConfigError, KernelError, ToolDefinitionError
-from actors.tools.signature import Parameters, context_parameter, is_async, unwrap_partial
+from actors.tools.signature import Parameters, context_parameter, is_async, parse_docstring, unwrap_partial
 
 Approval: TypeAlias = Literal["allow", "ask", "deny"]
 """With `allow`, a call runs at once. With `ask`, it waits for a decision. With `deny`, it never runs."""
@@ -382,8 +382,6 @@ def tool(
     """
 
     def build_tool(function: Callable[P, R]) -> Tool[P, R]:
-        from actors.tools.signature import parse_docstring  # needed only for tools from functions
-
         tool_name = name or str(getattr(unwrap_partial(function), "__name__", ""))
         about, notes = parse_docstring(unwrap_partial(function))
         model = Parameters.from_function(function, tool_name, notes)

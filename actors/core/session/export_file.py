@@ -35,18 +35,6 @@ Line = dict[str, Any]  # Any: `JsonValue` would need casts
 Log: TypeAlias = list[LogEvent]
 
 
-def export_logs(logs: Sequence[tuple[str, Log]]) -> bytes:
-    """Return the bytes of an export file.
-
-    `logs` contains a (session id, log) pair for the exported session, followed by pairs for its subagents.
-    """
-    file = ExportFile()
-    for session, log in logs:
-        for event in log:
-            file.add(session, event)
-    return file.content()
-
-
 class ExportFile:
     """The export of a session and its subagents, built from their logs event by event."""
 

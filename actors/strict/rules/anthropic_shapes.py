@@ -32,7 +32,6 @@ OUTPUT_KEYS = frozenset(
 _USER = frozenset({"user"})
 _ASSISTANT = frozenset({"assistant"})
 _BOTH = _USER | _ASSISTANT
-_PATH = "output_config.format.schema"
 _BOUNDS = frozenset(
     """minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength maxItems uniqueItems
     minProperties maxProperties patternProperties propertyNames""".split()  # noqa: SIM905  a list fills a page
