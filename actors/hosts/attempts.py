@@ -15,6 +15,7 @@ from contextlib import aclosing, suppress
 from functools import partial
 
 import anyio
+from msgspec import Struct
 
 from actors.core.data.persistent import Segments
 from actors.core.stream_events.ask_events import AskResult
@@ -27,7 +28,6 @@ from actors.hosts.asgi import (
     Send,
     SessionRequest,
     end_to_end,
-    json_messages,
     rejection_in,
 )
 from actors.hosts.directory import HostDirectory
@@ -49,6 +49,18 @@ are too long. The servers of other hosts would refuse the request too."""
 GATEWAY_TIMEOUT = 504
 """The status with which a proxy answers if the host behind it did not answer in time. With 502, the proxy may have had
 no connection to the host."""
+
+
+class Refusal(Struct, frozen=True):
+    """The answer to a request that the router of another host has not seen. It does not show who owns the session.
+
+    Args:
+        status: The HTTP status for the client.
+        text: The reason.
+    """
+
+    status: int
+    text: str
 
 
 class ResponseFilter:
@@ -174,8 +186,11 @@ class Forwarder:
         seconds = limits.idle_timeout
         self._timeouts = Timeouts(connect=limits.connect_timeout, first_byte=seconds, idle=seconds)
 
-    async def forward(self, address: str, request: SessionRequest, send: Send) -> Rejection | None:
-        """Let another host answer a request. Return a rejection if the host rejects the request or is unreachable.
+    async def forward(self, address: str, request: SessionRequest, send: Send) -> Rejection | Refusal | None:
+        """Let another host answer a request.
+
+        Return a rejection if the host rejects the request or is unreachable, a refusal if the request cannot be sent or
+        is refused before the router of the host sees it, and None if the host has answered.
 
         Raises:
             HostUnavailable: The connection to the host broke after the response had started.
@@ -187,9 +202,7 @@ class Forwarder:
         try:
             exchange = self._prepare(address, request)
         except ConfigError as error:  # the server of this host accepts more characters than the client
-            for message in json_messages(400, {"error": str(error)}, []):
-                await send(message)
-            return None
+            return Refusal(400, str(error))
         response = ResponseFilter(request.session, send)
         try:
             failure = await run_unless(
@@ -198,7 +211,7 @@ class Forwarder:
             )
         except Interrupted:
             failure = _failure(request, address, "its lease has expired", exchange)
-        if failure is None or not response.is_started:
+        if not isinstance(failure, Rejection) or not response.is_started:
             return failure
         if await response.end_event_stream():
             return None
@@ -212,14 +225,14 @@ class Forwarder:
 
     async def _exchange(
         self, address: str, request: SessionRequest, exchange: ForwardedRequest, response: ResponseFilter
-    ) -> Rejection | None:
-        """Send the request and stream the response. Return the rejection or the failure."""
+    ) -> Rejection | Refusal | None:
+        """Send the request and stream the response. Return the rejection, the failure or the refusal."""
         try:
             async with exchange as answer:
                 if all(name != ANSWERED for name, _ in answer.raw_headers):
                     if answer.status in REFUSED:
-                        await _send_refusal(answer.status, response)
-                        return None
+                        reason = f"The server of the host for this request has refused it with status {answer.status}"
+                        return Refusal(answer.status, reason)
                     sent = exchange if answer.status == GATEWAY_TIMEOUT else None
                     return _failure(request, address, "no SessionRouter answers at this address", sent)
                 rejection = rejection_in(answer.raw_headers, request.session, address)
@@ -248,14 +261,6 @@ async def _send_chunks(answer: ForwardedResponse, response: ResponseFilter) -> N
     async with aclosing(answer.raw_chunks()) as chunks:
         async for chunk in chunks:
             await response.send({"type": "http.response.body", "body": chunk, "more_body": True})
-
-
-async def _send_refusal(status: int, response: ResponseFilter) -> None:
-    """Answer a request that the server of another host has refused."""
-    error = f"The server of the host for this request has refused it with status {status}"
-    for message in json_messages(status, {"error": error}, []):
-        await response.send(message)
-    await response.flush()
 
 
 def _failure(

@@ -33,7 +33,7 @@ from actors.hosts.asgi import (
     rejection_messages,
     run_while_connected,
 )
-from actors.hosts.attempts import Forwarder, run_app
+from actors.hosts.attempts import Forwarder, Refusal, run_app
 from actors.hosts.directory import HostDirectory, HostSearch
 from actors.hosts.membership import PERIOD, call_at_signals, import_turn_modules, start_rebalancing
 from actors.hosts.routing import Rejection, RouterLimits, RoutingTable
@@ -269,18 +269,21 @@ class _RequestRouter:
                 _log_given_up(session, error)
                 await _send_all(send, error_messages(error))
                 return
-            rejection = await self._answer_at(address, request, receive, send)
-            if rejection is None:
+            outcome = await self._answer_at(address, request, receive, send)
+            if isinstance(outcome, Rejection):
+                search.reject(outcome)
+                continue
+            if isinstance(outcome, Refusal):
+                await _send_all(send, json_messages(outcome.status, {"error": outcome.text}, []))
+            elif address != here or session in self._runtime.sessions:
                 # a host that answers without opening the session is not its owner
-                if address != here or session in self._runtime.sessions:
-                    search.accept()
-                return
-            search.reject(rejection)
+                search.accept()
+            return
 
     async def _answer_at(
         self, address: str, request: SessionRequest, receive: Receive, send: Send
-    ) -> Rejection | None:
-        """Let one host answer the request. Return its rejection.
+    ) -> Rejection | Refusal | None:
+        """Let one host answer the request. Return its rejection, or the refusal of its server.
 
         Raises:
             ClientDisconnected: The client closed the connection while another host worked on the request.

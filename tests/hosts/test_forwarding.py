@@ -12,7 +12,7 @@ from actors.core.data.record import replace
 from actors.errors import HostUnavailable
 from actors.hosts import ASGIApp, ASGIMessage, Receive, RouterLimits, Scope, Send
 from actors.hosts.asgi import ClientDisconnected, MarkedResponse, SessionRequest, run_while_connected
-from actors.hosts.attempts import Forwarder
+from actors.hosts.attempts import Forwarder, Refusal
 from actors.hosts.directory import HostDirectory
 from actors.hosts.routing import Rejection
 from actors.journal.storage.directory import Host
@@ -53,7 +53,7 @@ class Neighbour:
 
     async def forward(
         self, method: str = "POST", headers: list[tuple[bytes, bytes]] | None = None
-    ) -> Rejection | None:
+    ) -> Rejection | Refusal | None:
         scope = {
             "type": "http",
             "method": method,
@@ -173,7 +173,7 @@ async def test_an_unreachable_host_rejects_the_request(address: str) -> None:
     async with neighbour(streaming(HEADERS)) as found:
         found.address = address
         rejection = await found.forward()
-        assert rejection is not None
+        assert isinstance(rejection, Rejection)
         assert rejection.kind == "unreachable"
         assert isinstance(rejection.error, HostUnavailable)
         assert found.messages == []
@@ -182,7 +182,7 @@ async def test_an_unreachable_host_rejects_the_request(address: str) -> None:
 async def test_a_program_that_is_no_router_is_unreachable() -> None:
     async with neighbour(streaming(HEADERS, breaks=True), is_router=False) as found:
         rejection = await found.forward()
-        assert rejection is not None
+        assert isinstance(rejection, Rejection)
         assert rejection.kind == "unreachable"
         assert "no SessionRouter answers" in str(rejection.error)
         assert found.messages == []
@@ -198,7 +198,7 @@ async def test_a_proxy_that_gets_no_answer_from_its_host_may_have_sent_the_reque
 
     async with neighbour(app, is_router=False) as found:
         rejection = await found.forward()
-        assert rejection is not None
+        assert isinstance(rejection, Rejection)
         assert rejection.kind == kind
 
 
@@ -211,16 +211,18 @@ async def test_a_request_that_the_server_of_a_host_refuses_is_not_repeated(statu
         await send({"type": "http.response.body", "body": b"Invalid request.", "more_body": False})
 
     async with neighbour(server, is_router=False) as found:
-        assert await found.forward() is None
-        assert found.messages[0]["status"] == status
-        assert found.address not in found.body.decode()
-        assert f"refused it with status {status}" in found.body.decode()
+        refusal = await found.forward()
+        assert isinstance(refusal, Refusal)
+        assert refusal.status == status
+        assert refusal.text == f"The server of the host for this request has refused it with status {status}"
+        assert found.messages == []
 
 
 async def test_a_header_that_http_does_not_allow_is_the_fault_of_the_client() -> None:
     async with neighbour(streaming(HEADERS)) as found:
-        assert await found.forward(headers=[(b"x-bad", b"a\x00b")]) is None
-        assert found.messages[0]["status"] == 400
+        refusal = await found.forward(headers=[(b"x-bad", b"a\x00b")])
+        assert isinstance(refusal, Refusal)
+        assert refusal.status == 400
 
 
 async def test_a_response_that_breaks_is_not_repeated() -> None:
@@ -238,7 +240,7 @@ async def test_a_stream_of_events_that_breaks_ends_so_that_the_client_reconnects
 
 
 async def test_a_suspended_host_rejects_the_request_when_its_lease_has_expired() -> None:
-    rejections = list[Rejection | None]()
+    rejections = list[Rejection | Refusal | None]()
     async with silent_neighbour() as found, anyio.create_task_group() as tasks:
 
         async def forward() -> None:
@@ -248,7 +250,7 @@ async def test_a_suspended_host_rejects_the_request_when_its_lease_has_expired()
         await found.started.wait()
         found.live = [replace(found.live[0], address="http://other")]
     (rejection,) = rejections
-    assert rejection is not None
+    assert isinstance(rejection, Rejection)
     assert rejection.kind == "lost"
     assert "its lease has expired" in str(rejection.error)
 
@@ -256,7 +258,7 @@ async def test_a_suspended_host_rejects_the_request_when_its_lease_has_expired()
 async def test_a_host_that_ends_after_it_received_a_request_has_lost_it() -> None:
     async with silent_neighbour(ends=True) as found:
         rejection = await found.forward()
-        assert rejection is not None
+        assert isinstance(rejection, Rejection)
         assert rejection.kind == "lost"
         assert isinstance(rejection.error, HostUnavailable)
         assert found.messages == []

@@ -10,7 +10,8 @@ import anyio.lowlevel
 import pytest
 
 from actors.hosts import RouterLimits
-from actors.hosts.routing import place
+from actors.hosts.attempts import Forwarder, Refusal
+from actors.hosts.routing import RoutingTable, place
 from actors.journal.storage.directory import Host
 from actors.runtime.journal_admin import JournalAdmin
 from actors.testing import Stall
@@ -315,6 +316,25 @@ async def test_a_request_without_a_session_is_answered_by_the_host_that_receives
         response = await cluster.client.post(f"{host.url}/status", content=b"{}")
         assert response.json() == {"host": host.url}
         assert "idempotency-key" not in dict(host.app.requests[-1]["headers"])
+
+
+async def test_a_server_that_refuses_a_request_does_not_own_its_session(
+    cluster: RoutedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer comes from the server or a proxy, so it says nothing about the session."""
+
+    async def refuse(*_: object) -> Refusal:
+        return Refusal(431, "The headers are too long")
+
+    owners = list[str]()
+    monkeypatch.setattr(Forwarder, "forward", refuse)
+    monkeypatch.setattr(RoutingTable, "record_owner", lambda _, session, address: owners.append(address))
+    here, other = await cluster.start(2)
+    live = await here.runtime.journal.hosts()
+    session = next(name for name in SESSIONS if place(name, live, frozenset(), 1.0) == other.url)
+    response = await cluster.client.post(f"{here.url}/sessions/{session}/ask", json={"text": "Hi."})
+    assert (response.status_code, response.json()) == (431, {"error": "The headers are too long"})
+    assert owners == []
 
 
 async def test_a_request_ends_with_503_if_no_host_accepts_it_in_time(

@@ -245,7 +245,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "host router: a request is repeated after its response has begun",
         f"{FORWARDER}.forward",
-        "failure is None or not response.is_started",
+        "not isinstance(failure, Rejection) or not response.is_started",
         "True",
         (f"{FORWARDING}::test_a_response_that_breaks_is_not_repeated",),
     ),
@@ -264,11 +264,11 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{FORWARDING}::test_a_request_that_the_server_of_a_host_refuses_is_not_repeated",),
     ),
     Mutation(
-        "host router: the refusal of a server with a status above 500 is held back",
-        "actors/hosts/attempts.py:_send_refusal",
-        "await response.flush()",
-        "pass",
-        (f"{FORWARDING}::test_a_request_that_the_server_of_a_host_refuses_is_not_repeated",),
+        "host router: a host whose server refuses a request owns the session",
+        f"{ROUTER}:_RequestRouter.find_host",
+        "isinstance(outcome, Refusal)",
+        "isinstance(outcome, Refusal) and not search.accept()",
+        (f"{ROUTED}::test_a_server_that_refuses_a_request_does_not_own_its_session",),
     ),
     Mutation(
         "host router: an error of the application is repeated at other hosts",
