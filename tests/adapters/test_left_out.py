@@ -366,7 +366,7 @@ def test_reasoning_is_sent_in_the_field_that_the_profile_specifies(
     ollama = PROFILES["ollama"]
     assert isinstance(ollama, ChatDialect)
     reasons = replace(
-        ollama.reasoning, carrier="reasoning_content", binding="model", alone=False, field=field
+        ollama.reasoning, carrier="reasoning_content", binding="model", may_be_alone=False, field=field
     )
     profile = replace(ollama, reasoning=reasons)
     owner = READERS["ollama"]
