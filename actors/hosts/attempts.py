@@ -51,7 +51,7 @@ GATEWAY_TIMEOUT = 504
 no connection to the host."""
 
 
-class Refusal(Struct, frozen=True):
+class UnroutedAnswer(Struct, frozen=True):
     """The answer to a request that the router of another host has not seen. It does not show who owns the session.
 
     Args:
@@ -186,11 +186,13 @@ class Forwarder:
         seconds = limits.idle_timeout
         self._timeouts = Timeouts(connect=limits.connect_timeout, first_byte=seconds, idle=seconds)
 
-    async def forward(self, address: str, request: SessionRequest, send: Send) -> Rejection | Refusal | None:
+    async def forward(
+        self, address: str, request: SessionRequest, send: Send
+    ) -> Rejection | UnroutedAnswer | None:
         """Let another host answer a request.
 
-        Return a rejection if the host rejects the request or is unreachable, a refusal if the request cannot be sent or
-        is refused before the router of the host sees it, and None if the host has answered.
+        Return a rejection if the host rejects the request or is unreachable, an unrouted answer if the request cannot
+        be sent or is refused before the router of the host sees it, and None if the host has answered.
 
         Raises:
             HostUnavailable: The connection to the host broke after the response had started.
@@ -202,7 +204,7 @@ class Forwarder:
         try:
             exchange = self._prepare(address, request)
         except ConfigError as error:  # the server of this host accepts more characters than the client
-            return Refusal(400, str(error))
+            return UnroutedAnswer(400, str(error))
         response = ResponseFilter(request.session, send)
         try:
             failure = await run_unless(
@@ -225,14 +227,14 @@ class Forwarder:
 
     async def _exchange(
         self, address: str, request: SessionRequest, exchange: ForwardedRequest, response: ResponseFilter
-    ) -> Rejection | Refusal | None:
-        """Send the request and stream the response. Return the rejection, the failure or the refusal."""
+    ) -> Rejection | UnroutedAnswer | None:
+        """Send the request and stream the response. Return the rejection, the failure or the unrouted answer."""
         try:
             async with exchange as answer:
                 if all(name != ANSWERED for name, _ in answer.raw_headers):
                     if answer.status in REFUSED:
                         reason = f"The server of the host for this request has refused it with status {answer.status}"
-                        return Refusal(answer.status, reason)
+                        return UnroutedAnswer(answer.status, reason)
                     sent = exchange if answer.status == GATEWAY_TIMEOUT else None
                     return _failure(request, address, "no SessionRouter answers at this address", sent)
                 rejection = rejection_in(answer.raw_headers, request.session, address)

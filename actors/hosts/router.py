@@ -33,7 +33,7 @@ from actors.hosts.asgi import (
     rejection_messages,
     run_while_connected,
 )
-from actors.hosts.attempts import Forwarder, Refusal, run_app
+from actors.hosts.attempts import Forwarder, UnroutedAnswer, run_app
 from actors.hosts.directory import HostDirectory, HostSearch
 from actors.hosts.membership import PERIOD, call_at_signals, import_turn_modules, start_rebalancing
 from actors.hosts.routing import Rejection, RouterLimits, RoutingTable
@@ -273,7 +273,7 @@ class _RequestRouter:
             if isinstance(outcome, Rejection):
                 search.reject(outcome)
                 continue
-            if isinstance(outcome, Refusal):
+            if isinstance(outcome, UnroutedAnswer):
                 await _send_all(send, json_messages(outcome.status, {"error": outcome.text}, []))
             elif address != here or session in self._runtime.sessions:
                 # a host that answers without opening the session is not its owner
@@ -282,8 +282,8 @@ class _RequestRouter:
 
     async def _answer_at(
         self, address: str, request: SessionRequest, receive: Receive, send: Send
-    ) -> Rejection | Refusal | None:
-        """Let one host answer the request. Return its rejection, or the refusal of its server.
+    ) -> Rejection | UnroutedAnswer | None:
+        """Let one host answer the request. Return its rejection, or the answer of its server or a proxy.
 
         Raises:
             ClientDisconnected: The client closed the connection while another host worked on the request.

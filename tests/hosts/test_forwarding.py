@@ -12,7 +12,7 @@ from actors.core.data.record import replace
 from actors.errors import HostUnavailable
 from actors.hosts import ASGIApp, ASGIMessage, Receive, RouterLimits, Scope, Send
 from actors.hosts.asgi import ClientDisconnected, MarkedResponse, SessionRequest, run_while_connected
-from actors.hosts.attempts import Forwarder, Refusal
+from actors.hosts.attempts import Forwarder, UnroutedAnswer
 from actors.hosts.directory import HostDirectory
 from actors.hosts.routing import Rejection
 from actors.journal.storage.directory import Host
@@ -53,7 +53,7 @@ class Neighbour:
 
     async def forward(
         self, method: str = "POST", headers: list[tuple[bytes, bytes]] | None = None
-    ) -> Rejection | Refusal | None:
+    ) -> Rejection | UnroutedAnswer | None:
         scope = {
             "type": "http",
             "method": method,
@@ -211,18 +211,18 @@ async def test_a_request_that_the_server_of_a_host_refuses_is_not_repeated(statu
         await send({"type": "http.response.body", "body": b"Invalid request.", "more_body": False})
 
     async with neighbour(server, is_router=False) as found:
-        refusal = await found.forward()
-        assert isinstance(refusal, Refusal)
-        assert refusal.status == status
-        assert refusal.text == f"The server of the host for this request has refused it with status {status}"
+        answer = await found.forward()
+        assert isinstance(answer, UnroutedAnswer)
+        assert answer.status == status
+        assert answer.text == f"The server of the host for this request has refused it with status {status}"
         assert found.messages == []
 
 
 async def test_a_header_that_http_does_not_allow_is_the_fault_of_the_client() -> None:
     async with neighbour(streaming(HEADERS)) as found:
-        refusal = await found.forward(headers=[(b"x-bad", b"a\x00b")])
-        assert isinstance(refusal, Refusal)
-        assert refusal.status == 400
+        answer = await found.forward(headers=[(b"x-bad", b"a\x00b")])
+        assert isinstance(answer, UnroutedAnswer)
+        assert answer.status == 400
 
 
 async def test_a_response_that_breaks_is_not_repeated() -> None:
@@ -240,7 +240,7 @@ async def test_a_stream_of_events_that_breaks_ends_so_that_the_client_reconnects
 
 
 async def test_a_suspended_host_rejects_the_request_when_its_lease_has_expired() -> None:
-    rejections = list[Rejection | Refusal | None]()
+    rejections = list[Rejection | UnroutedAnswer | None]()
     async with silent_neighbour() as found, anyio.create_task_group() as tasks:
 
         async def forward() -> None:

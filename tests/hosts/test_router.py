@@ -10,7 +10,7 @@ import anyio.lowlevel
 import pytest
 
 from actors.hosts import RouterLimits
-from actors.hosts.attempts import Forwarder, Refusal
+from actors.hosts.attempts import Forwarder, UnroutedAnswer
 from actors.hosts.routing import RoutingTable, place
 from actors.journal.storage.directory import Host
 from actors.runtime.journal_admin import JournalAdmin
@@ -323,8 +323,8 @@ async def test_a_server_that_refuses_a_request_does_not_own_its_session(
 ) -> None:
     """The answer comes from the server or a proxy, so it says nothing about the session."""
 
-    async def refuse(*_: object) -> Refusal:
-        return Refusal(431, "The headers are too long")
+    async def refuse(*_: object) -> UnroutedAnswer:
+        return UnroutedAnswer(431, "The headers are too long")
 
     owners = list[str]()
     monkeypatch.setattr(Forwarder, "forward", refuse)

@@ -266,8 +266,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "host router: a host whose server refuses a request owns the session",
         f"{ROUTER}:_RequestRouter.find_host",
-        "isinstance(outcome, Refusal)",
-        "isinstance(outcome, Refusal) and not search.accept()",
+        "isinstance(outcome, UnroutedAnswer)",
+        "isinstance(outcome, UnroutedAnswer) and not search.accept()",
         (f"{ROUTED}::test_a_server_that_refuses_a_request_does_not_own_its_session",),
     ),
     Mutation(
