@@ -17,9 +17,7 @@ from actors.core.settings.labels import Scalar
 from actors.core.stream_events.ask_events import Approvals, AskResult, CallResults, PendingCall, SwitchOutcome
 from actors.core.stream_events.events import SessionEvent
 from actors.core.values.content import ToolResult
-from actors.errors import (
-    ConfigError,
-)
+from actors.errors import ConfigError
 from actors.journal.session_events import SessionEvents
 from actors.ledger.ledger_actor import DurableLedger
 from actors.renderer.renderer_actor import Render

@@ -23,14 +23,7 @@ from actors.core.session.open_asks import pending_calls
 from actors.core.settings.spending import SessionUsage
 from actors.core.stream_events.ask_events import PendingCall
 from actors.core.stream_events.events import Sink
-from actors.errors import (
-    ActorFailed,
-    ActorsError,
-    ActorStopped,
-    Fenced,
-    JournalError,
-    ShuttingDown,
-)
+from actors.errors import ActorFailed, ActorsError, ActorStopped, Fenced, JournalError, ShuttingDown
 from actors.journal.log import MemoryUse, Replay
 from actors.provider.resolver import Affinity, Resolver
 from actors.runtime.session_actors import (

@@ -28,8 +28,6 @@ LOADED = (
     "actors.cli.sessions",
     "actors.cli.simulate",
     "actors.core.check.openai_chat",
-    "actors.core.models.anthropic",
-    "actors.core.models.openai",
     "actors.core.models.table",
     "actors.provider.configured_credentials",
     "actors.runtime.machine",

@@ -48,9 +48,7 @@ def find_row(model: str, makers: Collection[Maker]) -> ModelRow | None:
         makers: The makers whose models the host serves.
     """
     # imported here, so that the table is built only when it is needed
-    from actors.core.models.table import (
-        ROWS,
-    )
+    from actors.core.models.table import ROWS
 
     name = base_name(model)
     rows = (row for row in ROWS if row.maker in makers)

@@ -137,11 +137,7 @@ def _make_validator(
     schema: dict[str, Any], *, every_pattern: bool
 ) -> "Validator":  # Any: `JsonValue` would need casts
     # imported here, because most processes need no validator when they start
-    from jsonschema_rs import (
-        FancyRegexOptions,
-        RegexOptions,
-        validator_for,
-    )
+    from jsonschema_rs import FancyRegexOptions, RegexOptions, validator_for
 
     linear = RegexOptions(size_limit=_PATTERN_BYTES, dfa_size_limit=4 * _PATTERN_BYTES)
     backtracking = FancyRegexOptions(size_limit=_PATTERN_BYTES, dfa_size_limit=4 * _PATTERN_BYTES)

@@ -51,14 +51,7 @@ from actors.journal.storage.directory import (
 )
 from actors.journal.storage.postgres import hosts as host_rows
 from actors.journal.storage.postgres import statements as sql
-from actors.journal.storage.postgres.batch import (
-    Batch,
-    Refusal,
-    SessionEnd,
-    decode_row,
-    refusal,
-    rejection,
-)
+from actors.journal.storage.postgres.batch import Batch, Refusal, SessionEnd, decode_row, refusal, rejection
 from actors.journal.storage.postgres.connection import (
     TRIES,
     Connection,
