@@ -21,6 +21,7 @@ from math import inf
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec import field as msgspec_field
 from msgspec.structs import asdict
 
 from actors.cli.exits import Exit
@@ -28,7 +29,7 @@ from actors.cli.parser import Parser
 from actors.cli.screen import escape_controls, screen
 from actors.core.data.jsonio import is_object
 from actors.core.stats.measures import status_label
-from actors.core.stats.stats import COUNTERS, OUR_BUG, Durations, ToolCounts
+from actors.core.stats.stats import COUNTERS, OUR_BUG, Durations, ToolCounts, ToolRecount
 from actors.core.stream_events.event_json import Fields
 from actors.core.values.content import Message, ToolCall
 from actors.core.values.stream import Usage
@@ -110,28 +111,21 @@ def _no_subagents() -> "dict[str, _EventRecount]":
     return {}
 
 
-@dataclass(slots=True)
-class _EventRecount:
-    """The tool counters of one session and the state of its current turn, while the events are read."""
+class _EventRecount(ToolRecount):
+    """The tool counters of one session and of its subagents, while the events are read."""
 
-    work: WorkCounts = field(default_factory=WorkCounts)
+    work: WorkCounts = msgspec_field(default_factory=WorkCounts)
     binding: str = ""
-    counts: dict[str, ToolCounts] = field(default_factory=dict[str, ToolCounts])
-    backend: str = ""
-    is_unanswered: bool = False
-    is_limited: bool = False
-    children: "dict[str, _EventRecount]" = field(default_factory=_no_subagents)
+    children: "dict[str, _EventRecount]" = msgspec_field(default_factory=_no_subagents)
 
     def count_event(self, event: Fields) -> None:
         self.work.count_event(event, self.binding)
         match event:
             case {"type": "turn_started", "binding": str(binding)}:
-                self.backend, self.is_limited, self.is_unanswered = _backend_name(binding), False, False
+                self.begin_turn(_backend_name(binding))
                 self.binding = binding
             case {"type": "request_sent"}:
-                self.is_unanswered, tools_off = True, bool(event.get("tools_off"))
-                self.backend_counts.tool_loop_max_iterations += tools_off and not self.is_limited
-                self.is_limited |= tools_off
+                self.count_request(tools_off=bool(event.get("tools_off")))
             case {"type": "message", "message": {"calls": list()}}:
                 self.is_unanswered = False
                 self.backend_counts.count_calls(
@@ -151,22 +145,10 @@ class _EventRecount:
                 if cause.get("kind") == OUR_BUG:
                     self.count_refusal()
             case {"type": "subagent", "session": str(name), "event": dict()}:
-                child = self.children.setdefault(name, _EventRecount(self.work, counts=self.counts))
+                child = self.children.setdefault(name, _EventRecount(work=self.work, counts=self.counts))
                 child.count_event(event["event"])
             case _:
                 pass
-
-    @property
-    def backend_counts(self) -> ToolCounts:
-        return self.counts.setdefault(self.backend, ToolCounts())
-
-    def count_refusal(self) -> None:
-        """Count the last request as rejected for its structure, unless it was answered or is already counted.
-
-        Call this when a rejection leads to a rewritten lane or ends the turn.
-        """
-        self.backend_counts.tool_api_400_total += self.is_unanswered
-        self.is_unanswered = False
 
 
 def recount_events(events: Iterable[Fields]) -> dict[str, ToolCounts]:

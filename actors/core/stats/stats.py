@@ -376,22 +376,47 @@ class RuntimeStats(Struct, frozen=True):
         return total
 
 
-class _Recount(Struct):
-    """The tool counters of one session and the state of its current turn, while the log is read."""
+class ToolRecount(Struct):
+    """The tool counters of one session and the state of its current turn, while its events are read."""
 
     counts: dict[str, ToolCounts] = {}
     backend: str = ""
     is_unanswered: bool = False
     is_limited: bool = False
 
+    def begin_turn(self, backend: str) -> None:
+        """Begin a turn on this backend."""
+        self.backend, self.is_limited, self.is_unanswered = backend, False, False
+
+    def count_request(self, *, tools_off: bool) -> None:
+        """Count a request. The limit of rounds is counted once in a turn: at its first request without tools."""
+        self.is_unanswered = True
+        self.backend_counts.tool_loop_max_iterations += tools_off and not self.is_limited
+        self.is_limited |= tools_off
+
+    @property
+    def backend_counts(self) -> ToolCounts:
+        """The counters of the turn's backend."""
+        return self.counts.setdefault(self.backend, ToolCounts())
+
+    def count_refusal(self) -> None:
+        """Count the last request as rejected for its structure, unless it was answered or is already counted.
+
+        Call this when a rejection leads to a rewritten lane or ends the turn.
+        """
+        self.backend_counts.tool_api_400_total += self.is_unanswered
+        self.is_unanswered = False
+
+
+class _LogRecount(ToolRecount):
+    """The tool counters of one session, while its log is read."""
+
     def count_event(self, event: LogEvent) -> None:
         match event:
             case TurnStarted(binding=binding):
-                self.backend, self.is_limited, self.is_unanswered = binding.backend, False, False
+                self.begin_turn(binding.backend)
             case RequestSent(tools_off=tools_off):
-                self.is_unanswered = True
-                self.backend_counts.tool_loop_max_iterations += tools_off and not self.is_limited
-                self.is_limited |= tools_off
+                self.count_request(tools_off=tools_off)
             case RoundEnded(message=message):
                 self.is_unanswered = False
                 if message is not None:
@@ -411,22 +436,10 @@ class _Recount(Struct):
             case _:
                 pass
 
-    @property
-    def backend_counts(self) -> ToolCounts:
-        return self.counts.setdefault(self.backend, ToolCounts())
-
-    def count_refusal(self) -> None:
-        """Count the last request as rejected for its structure, unless it was answered or is already counted.
-
-        Call this when a rejection leads to a rewritten lane or ends the turn.
-        """
-        self.backend_counts.tool_api_400_total += self.is_unanswered
-        self.is_unanswered = False
-
 
 def recount(log: Iterable[LogEvent]) -> dict[str, ToolCounts]:
     """Count the tool calls in a session's log. Return the counters by backend; backends without counts are left out."""
-    counting = _Recount()
+    counting = _LogRecount()
     for event in log:
         counting.count_event(event)
     return {name: counts for name, counts in counting.counts.items() if counts != ToolCounts()}

@@ -33,8 +33,8 @@ MUTATIONS: tuple[Mutation, ...] = (
         (COUNTED,),
     ),
     Mutation(
-        "scale: from events, every request with its tools off counts as a turn at its limit",
-        "actors/cli/stats.py:_EventRecount.count_event",
+        "scale: every request with its tools off counts as a turn at its limit",
+        "actors/core/stats/stats.py:ToolRecount.count_request",
         "self.is_limited |= tools_off",
         "",
         (TOLD,),
@@ -49,7 +49,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "scale: from events, a subagent's actions count for its parent session",
         "actors/cli/stats.py:_EventRecount.count_event",
-        "self.children.setdefault(name, _EventRecount(self.work, counts=self.counts))",
+        "self.children.setdefault(name, _EventRecount(work=self.work, counts=self.counts))",
         "self",
         (BELOW,),
     ),
@@ -68,7 +68,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "scale: an epoch begun for another reason counts as a refusal",
-        "actors/core/stats/stats.py:_Recount.count_event",
+        "actors/core/stats/stats.py:_LogRecount.count_event",
         """
         case EpochBegan(reason="refusal" | "thinking"):
             ...
@@ -90,7 +90,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "scale: a request of an earlier turn counts as refused",
-        "actors/core/stats/stats.py:_Recount.count_event",
+        "actors/core/stats/stats.py:ToolRecount.begin_turn",
         "(*..., False)",
         "(*..., self.is_unanswered)",
         (
