@@ -1,7 +1,7 @@
 """Check requests to Google's generateContent, and create and check simulated thought signatures.
 
-The order is: the model in the path, the body's JSON, its shape (`gemini_shape`). After that come roles and parts,
-tools, the sequence of calls and responses, signatures, and the size.
+The order is: the model in the path, the body's JSON, its shape (`gemini_shape`). Then follow roles and parts, tools,
+the sequence of calls and responses, signatures, and the size.
 
 Theory of operation. Responses are paired with the calls of the previous content, by position. The content after a model
 content with calls must begin with as many responses as there are calls. So each content is checked together with the
@@ -37,7 +37,7 @@ _NAME = re.compile(NAME)
 _ROLES = frozenset({"user", "model"})
 _DATA = frozenset(
     """text inlineData fileData functionCall functionResponse executableCode codeExecutionResult toolCall
-    toolResponse""".split()  # noqa: SIM905  a list fills a page
+    toolResponse""".split()  # noqa: SIM905  a list would fill a page
 )
 _JSON = "application/json"
 _MIMES = frozenset({"text/plain", _JSON, "application/xml", "application/yaml", "text/x.enum"})

@@ -1,7 +1,7 @@
-"""Check requests to OpenAI's `POST /v1/responses`: everything outside the items, and the order of all checks.
+"""Check requests to OpenAI's `POST /v1/responses` in the provider's order.
 
-The order is: body, model, required parameters, unknown keys, values, tools. After that come the items
-(`responses_items`), encrypted reasoning and the size.
+This module checks the body, model, required parameters, unknown keys, values and tools, in this order. Then follow the
+items (`responses_items`), encrypted reasoning and the size.
 
 Theory of operation of the simulated reasoning. The encrypted content contains the state that the item was bound to when
 it was created: the account, the model, the item's id, and a digest of everything before the item. An HMAC protects this
@@ -389,7 +389,7 @@ def _sealed_item(
 
 
 def _without_ids(item: Json) -> Json:
-    """Return the parts of an item that a prefix digest covers."""
+    """Return the parts of an item that the digest of a prefix covers."""
     which = item_kind(item)
     if which == "message":
         return [item["role"], _joined_text(item["content"])]
