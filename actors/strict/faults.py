@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 
 from actors.strict.rules.base import Json, dump
 
-BYTES = 4
+BYTES_PER_TOKEN = 4
 """Bytes of a request body that count as one token."""
 _WINDOW_MESSAGES: dict[str, str] = {
     "openai_chat": "This model's maximum context length is {limit} tokens. However, your messages resulted in {tokens} "
@@ -243,7 +243,7 @@ def parse_fault(text: str) -> tuple[int, InjectedFault]:
 
 def count_tokens(request: Json) -> int:
     """Return the number of tokens of a parsed request body, at four bytes per token."""
-    return len(dump(request)) // BYTES
+    return len(dump(request)) // BYTES_PER_TOKEN
 
 
 def window_faults(dialect: str, max_tokens: int) -> Callable[[int, Json], InjectedFault | None]:

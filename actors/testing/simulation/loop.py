@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from trio.lowlevel import Abort, Task
 
 T = TypeVar("T")
-LATE = 0.1
-"""Probability that work is delayed so long that its call is probably closed by then."""
-LONG = 8.0
+LATE_PROBABILITY = 0.1
+"""Probability that work is delayed so long that its call is probably closed before the work begins."""
+LATE_SECONDS = 8.0
 """Additional delay of late work in seconds."""
 
 
@@ -51,7 +51,7 @@ def run(seed: int, main: Callable[[], Awaitable[T]], max_seconds: float) -> T:
 
     Raises:
         ConfigError: trio is not installed.
-        TimeoutError: `main` did not end within the limit, so a task waits forever.
+        TimeoutError: `main` did not end within the limit, probably because a task waits forever.
     """
     try:
         trio = importlib.import_module("trio")
@@ -99,7 +99,7 @@ class _VirtualClock:
         return self._now
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
-        """Set the clock to the deadline, or to an earlier timer. Return the seconds that trio must wait.
+        """Advance the clock to the deadline, or to an earlier timer. Return the real seconds for which trio must wait.
 
         trio calls this method when no task can run. If another thread has passed work to the event loop, the clock
         stands still.
@@ -230,7 +230,7 @@ async def inline_threads(random: Random, running: Counter[str]) -> AsyncGenerato
 
     def start_work(slot: ThreadSlot, work: Callable[[], object]) -> None:
         running["threads"] += 1
-        seconds = random.expovariate(2.0) + (LONG if random.random() < LATE else 0.0)
+        seconds = random.expovariate(2.0) + (LATE_SECONDS if random.random() < LATE_PROBABILITY else 0.0)
         tasks.start_soon(run_later, slot, work, seconds)
 
     before = THREADS.begin, READERS.begin
