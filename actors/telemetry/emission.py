@@ -6,13 +6,13 @@ Out: one structlog event; or one `logging` record. The record's message is the e
 
 Strings may come from tools, MCP servers and providers, so long strings are truncated and unprintable characters are
 escaped (`\\x1b`, `\\n`). So no control character reaches a renderer or a terminal, and no string can forge a line of
-the log. The lines of a traceback follow its event, each prefixed with `MARGIN`.
+the log. The lines of a traceback follow the line of the event, each prefixed with `MARGIN`.
 
 Fields contain no content of conversations. The message of an error may quote content, so only errors of this package
 are described with their message.
 
 `actors.telemetry.logger` decorates its functions with `never_raising`: an event that cannot be logged is dropped. This
-module configures neither library. It imports both libraries at the first event.
+module imports structlog and `logging` at the first event, and configures neither.
 """
 
 import sys
@@ -32,7 +32,7 @@ Plain: TypeAlias = str | int | float | bool | None
 Value: TypeAlias = Plain | list[str] | dict[str, int]
 """The types that a field of an event may have."""
 RUNTIME, TOOLS = "actors", "actors.tools"
-"""Names of the two loggers: for events of the runtime, and for events of the program's tools."""
+"""Names of the two loggers. `actors.tools` receives the events about the program's tools, `actors` all other events."""
 NUMBERS: Mapping[Level, int] = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 """The number of each level in `logging`."""
 MOST_TEXT = 2_000
@@ -65,7 +65,7 @@ def emit(level: Level, event: str, *, logger: str = RUNTIME, trace: str = "", **
 
 
 def is_level_enabled(level: Level, logger: str) -> bool:
-    """Return True if the logger accepts events of this level. If it does not, callers can skip expensive fields."""
+    """Return True if the logger accepts events of this level. Callers ask before they compute expensive fields."""
     import structlog
 
     if not structlog.is_configured():
@@ -159,9 +159,9 @@ def _truncate(text: str) -> str:
 
 
 def format_traceback(error: BaseException) -> str:
-    """Return an error's traceback, escaped, with each line prefixed with `MARGIN`.
+    """Return an error's traceback with unprintable characters escaped, and with `MARGIN` before each line.
 
-    Without the prefix, a line break in the error's message could forge a line of the log.
+    Without this prefix, a line break in the error's message could forge a line of the log.
     """
     import traceback
 
@@ -213,16 +213,13 @@ def error_type(error: BaseException) -> str:
 
 
 def describe_error(error: BaseException) -> str:
-    """Return the type of an error, with the message only for errors of this package.
-
-    Other messages may quote content.
-    """
+    """Return the type of an error and, for an error of this package, its message. Other messages may quote content."""
     kind = error_type(error)
     return f"{kind}: {error}"[:500] if isinstance(error, ActorsError) else kind
 
 
 def describe_fault(fault: Fault) -> str:
-    """Return the class of a fault, its rule and the ids of its calls."""
+    """Return one line with the class of a fault, its rule and the ids of its calls."""
     words = [fault.fault_class, fault.rule or "no known rule", *limit_names(fault.call_ids)]
     return " ".join(words)
 

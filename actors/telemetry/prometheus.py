@@ -65,7 +65,7 @@ _BUDGETS = {
 class PrometheusCollector:
     """A Prometheus collector that reads the statistics of a runtime at each scrape.
 
-    If a scrape does not run in the thread of the runtime, its figures may come from slightly different moments.
+    If a scrape runs in another thread than the runtime, the figures may come from slightly different moments.
 
     Raises:
         ConfigError: `prometheus-client` is not installed.
