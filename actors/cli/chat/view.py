@@ -1,6 +1,7 @@
-"""Show the events of a turn in a chat: text and thinking as they arrive, each call with its outcome and duration.
+"""Show the events of a turn in a chat: text and thinking as they arrive, and each call with its outcome and duration.
 
-The user is asked for approvals and external results during the turn. The next line that the user enters is the answer.
+During the turn, `Questions` asks the user for approvals and external results. The next line that the user enters is the
+answer.
 """
 
 from collections.abc import Callable, Generator
@@ -53,7 +54,7 @@ class ChatView:
     """The output of a session's turns on a terminal.
 
     Args:
-        clock: Returns seconds; their origin does not matter.
+        clock: Returns the time in seconds, from any origin.
         config: Used to suggest a fix for a failure.
         thinking: True to show the model's thinking.
     """
@@ -117,10 +118,7 @@ class ChatView:
 
     @contextmanager
     def mark_waiting(self, call_id: CallId) -> Generator[None]:
-        """Mark a call as waiting for the user inside the block.
-
-        The time in the block does not count towards its duration.
-        """
+        """Mark a call as waiting for the user during the block. This time does not count towards the call's duration."""
         self._waiting.add(call_id)
         try:
             yield
@@ -210,7 +208,7 @@ class Questions:
         return self._line
 
     def answer(self, line: str) -> bool:
-        """Use a line as the answer to the open question. Return False if no question is open."""
+        """Answer the open question with a line. Return False if no question is open."""
         if self._answered is None or self._answered.is_set():
             return False
         self._line = line
