@@ -118,7 +118,7 @@ class ChatView:
 
     @contextmanager
     def mark_waiting(self, call_id: CallId) -> Generator[None]:
-        """Mark a call as waiting for the user during the block. This time does not count towards the call's duration."""
+        """Mark a call as waiting for the user during the block, and exclude this time from the call's duration."""
         self._waiting.add(call_id)
         try:
             yield
