@@ -28,7 +28,7 @@ from actors.cli.conversation import (
     parse_answer,
     pending_calls_message,
 )
-from actors.cli.exits import MESSAGES, OF_SIGNAL, Exit, exit_for_result
+from actors.cli.exits import EXIT_BY_SIGNAL, MESSAGES, Exit, exit_for_result
 from actors.cli.parser import Parser
 from actors.cli.screen import escape_controls, print_notice
 from actors.cli.terminal import Keyboard
@@ -179,10 +179,10 @@ class _Ask:
         return code
 
     async def _watch_signals(self, tasks: TaskGroup) -> None:
-        with anyio.open_signal_receiver(*OF_SIGNAL) as signals:
-            self._cancelled_by = OF_SIGNAL[await anext(signals)]
+        with anyio.open_signal_receiver(*EXIT_BY_SIGNAL) as signals:
+            self._cancelled_by = EXIT_BY_SIGNAL[await anext(signals)]
             tasks.start_soon(self._cancel_turn, tasks.cancel_scope)
-            again = OF_SIGNAL[await anext(signals)]
+            again = EXIT_BY_SIGNAL[await anext(signals)]
             print_notice(MESSAGES[again])
             os._exit(again)  # a second signal must not wait for tools
 

@@ -1,10 +1,10 @@
-"""Serve Anthropic Messages on a loopback port, also as Vertex AI and Bedrock InvokeModel do, and enforce its rules.
+"""Serve Anthropic Messages on a loopback port, as Anthropic, Vertex AI or Bedrock InvokeModel, and enforce its rules.
 
     async with serve(VertexAnthropicServer(), BedrockAnthropicServer()) as (vertex, bedrock):
         ...
 
-All servers apply the rules of `AnthropicServer`. On both platforms, a request's path contains the model, and its body
-contains the API version (`actors.strict.rules`).
+All servers apply the rules of `AnthropicServer`. On Vertex AI and Bedrock, a request's path contains the model, and the
+body contains the API version (`actors.strict.rules`).
 """
 
 import re

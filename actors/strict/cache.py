@@ -99,7 +99,7 @@ class PromptCache:
         marked = [at for at, place in enumerate(positions) if place.piece.cache_lifetime is not None]
         read = 0
         for at in marked:
-            for place in _searched_positions(positions, at):
+            for place in _lookup_positions(positions, at):
                 if self._entries.use_entry((prompt.model, place.digest), now):
                     read = max(read, place.tokens)
                     break
@@ -185,7 +185,7 @@ def _step_positions(prompt: Prompt) -> Iterator[_Position]:
             yield _Position(known, known, end // BYTES_PER_TOKEN, Piece(b""))
 
 
-def _searched_positions(positions: Sequence[_Position], mark_index: int) -> Iterator[_Position]:
+def _lookup_positions(positions: Sequence[_Position], mark_index: int) -> Iterator[_Position]:
     """Yield the positions at which the provider searches for an entry: the mark, and `LOOKBACK` positions before it.
 
     A series of calls counts as one position, as does a series of results.

@@ -4,10 +4,10 @@
         ...  # send requests to openai.base_url
         assert openai.refusals == []
 
-Each server listens on a free port of 127.0.0.1. A request is handled in the provider's order of steps: check the
-credentials, check the path, return a scripted `Status`, check the rules, and answer with the script's turn, streamed if
-requested. Every exchange is recorded with the verdict of the rules. The numbers of connections and recordings and the
-size of bodies are limited.
+Each server listens on a free port of 127.0.0.1. It handles a request in the provider's order: check the credentials,
+check the path, return an injected `Status`, check the rules, and answer with the script's turn, streamed if requested.
+Every exchange is recorded with the verdict of the rules. The numbers of connections and recordings and the size of
+bodies are limited.
 """
 
 import hmac

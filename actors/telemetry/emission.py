@@ -28,21 +28,21 @@ if TYPE_CHECKING:
     import logging
 
 Level: TypeAlias = Literal["debug", "info", "warning", "error"]
-Plain: TypeAlias = str | int | float | bool | None
-Value: TypeAlias = Plain | list[str] | dict[str, int]
+Scalar: TypeAlias = str | int | float | bool | None
+Value: TypeAlias = Scalar | list[str] | dict[str, int]
 """The types that a field of an event may have."""
 RUNTIME, TOOLS = "actors", "actors.tools"
 """Names of the two loggers. `actors.tools` receives the events about the program's tools, `actors` all other events."""
-NUMBERS: Mapping[Level, int] = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+LEVEL_NUMBERS: Mapping[Level, int] = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 """The number of each level in `logging`."""
-MOST_TEXT = 2_000
+MAX_CHARACTERS = 2_000
 """Maximum characters of a string in a field."""
-MOST_TRACE = 200
+MAX_TRACE_LINES = 200
 """Maximum lines of a traceback: half from its start, half from its end."""
 MARGIN = "    | "
 """The prefix of each line of a traceback."""
 P = ParamSpec("P")
-MOST_ENTRIES = 50
+MAX_ENTRIES = 50
 """Maximum entries of a list in an event."""
 
 
@@ -69,10 +69,10 @@ def is_level_enabled(level: Level, logger: str) -> bool:
     import structlog
 
     if not structlog.is_configured():
-        return _logging_logger(logger).isEnabledFor(NUMBERS[level])
+        return _logging_logger(logger).isEnabledFor(LEVEL_NUMBERS[level])
     bound = _structlog_logger(logger)
     asked = getattr(bound, "is_enabled_for", None) or getattr(bound, "isEnabledFor", None)
-    return asked is None or bool(asked(NUMBERS[level]))
+    return asked is None or bool(asked(LEVEL_NUMBERS[level]))
 
 
 def _emit_to_structlog(level: Level, event: str, logger: str, trace: str, fields: dict[str, Value]) -> None:
@@ -95,7 +95,7 @@ def _structlog_logger(logger: str) -> Any:  # Any: the program configures the cl
 
 
 def _emit_to_logging(level: Level, event: str, logger: str, trace: str, fields: dict[str, Value]) -> None:
-    out, number = _logging_logger(logger), NUMBERS[level]
+    out, number = _logging_logger(logger), LEVEL_NUMBERS[level]
     if not out.isEnabledFor(number):
         return
     extra = {"event": event, **{name: escape(value) for name, value in fields.items()}}
@@ -153,9 +153,9 @@ def _escape_character(character: str) -> str:
 
 
 def _truncate(text: str) -> str:
-    """Shorten a string to `MOST_TEXT` characters, with a marker at the cut."""
+    """Shorten a string to `MAX_CHARACTERS` characters, with a marker at the cut."""
     text = str.__str__(text)  # an exact str: a subclass may override the methods used here
-    return text if len(text) <= MOST_TEXT else f"{text[: MOST_TEXT - 6]} [cut]"
+    return text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 6]} [cut]"
 
 
 def format_traceback(error: BaseException) -> str:
@@ -166,8 +166,8 @@ def format_traceback(error: BaseException) -> str:
     import traceback
 
     lines = "".join(traceback.format_exception(error)).rstrip("\n").split("\n")
-    if len(lines) > MOST_TRACE:
-        half = MOST_TRACE // 2
+    if len(lines) > MAX_TRACE_LINES:
+        half = MAX_TRACE_LINES // 2
         lines = [*lines[:half], f"[{len(lines) - 2 * half} lines cut]", *lines[-half:]]
     return "\n".join(map(partial("{}{}".format, MARGIN), map(escape_unprintable, map(_truncate, lines))))
 
@@ -225,6 +225,6 @@ def describe_fault(fault: Fault) -> str:
 
 
 def limit_names(values: Sequence[str]) -> list[str]:
-    """Return the first `MOST_ENTRIES` values, followed by the number of omitted values."""
-    more = [f"and {len(values) - MOST_ENTRIES} more"] if len(values) > MOST_ENTRIES else []
-    return [*values[:MOST_ENTRIES], *more]
+    """Return the first `MAX_ENTRIES` values, followed by the number of omitted values."""
+    more = [f"and {len(values) - MAX_ENTRIES} more"] if len(values) > MAX_ENTRIES else []
+    return [*values[:MAX_ENTRIES], *more]

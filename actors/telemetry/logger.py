@@ -16,7 +16,7 @@ from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
 from actors.telemetry.emission import (
-    MOST_ENTRIES,
+    MAX_ENTRIES,
     TOOLS,
     describe_error,
     describe_fault,
@@ -198,7 +198,7 @@ def retention_waits(sessions: Sequence[str], count: int, seconds: int) -> None:
     emit(
         "warning",
         "retention_waits",
-        sessions=list(sessions[:MOST_ENTRIES]),
+        sessions=list(sessions[:MAX_ENTRIES]),
         count=count,
         seconds=seconds,
         advice=advice,
@@ -211,9 +211,9 @@ def deleted_data_remains(places: Sequence[str], reasons: Sequence[str]) -> None:
     emit(
         "warning",
         "deleted_data_remains",
-        places=list(places[:MOST_ENTRIES]),
+        places=list(places[:MAX_ENTRIES]),
         count=len(places),
-        reasons=list(dict.fromkeys(reasons))[:MOST_ENTRIES],
+        reasons=list(dict.fromkeys(reasons))[:MAX_ENTRIES],
     )
 
 
@@ -479,4 +479,4 @@ def input_withheld(round_: str, reasons: Sequence[str]) -> None:
 @never_raising
 def answer_left_out(round_: str, counts: Mapping[str, int]) -> None:
     """Log how many items of an answer are missing from the history. `counts` is by the provider's types of items."""
-    emit("info", "answer_left_out", round=round_, kinds=dict(islice(counts.items(), MOST_ENTRIES)))
+    emit("info", "answer_left_out", round=round_, kinds=dict(islice(counts.items(), MAX_ENTRIES)))

@@ -224,7 +224,7 @@ PLANTS = (
         ),
         (
             "actors/adapters/failure.py:ACTIONS",
-            "actors/cli/exits.py:BY_KIND",
+            "actors/cli/exits.py:EXIT_BY_KIND",
             "docs/reference/errors.md:Kind",
         ),
     ),

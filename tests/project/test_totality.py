@@ -20,7 +20,7 @@ from actors import transcripts
 from actors.adapters.failure import ACTIONS
 from actors.adapters.failure import Kind as FailureKind
 from actors.cli.demo.script import STOPS
-from actors.cli.exits import BY_KIND
+from actors.cli.exits import EXIT_BY_KIND
 from actors.config.providers import PROVIDERS
 from actors.core import check
 from actors.core.dialects.dialect import Dialect
@@ -181,7 +181,7 @@ TABLES: dict[str, tuple[Names, Callable[[], Names]]] = {
         lambda: documented_codes() & member_names(EpochReason),
     ),
     "actors/adapters/failure.py:ACTIONS": (member_names(FailureKind), ACTIONS.keys),
-    "actors/cli/exits.py:BY_KIND": (member_names(FailureKind), BY_KIND.keys),
+    "actors/cli/exits.py:EXIT_BY_KIND": (member_names(FailureKind), EXIT_BY_KIND.keys),
     "docs/reference/errors.md:Kind": (
         member_names(FailureKind),
         lambda: documented_codes() & member_names(FailureKind),

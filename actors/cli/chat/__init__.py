@@ -22,7 +22,7 @@ from actors.cli.arguments import add_conversation_options
 from actors.cli.chat.commands import COMMANDS, ChatState, run_command
 from actors.cli.chat.view import ChatView, Questions
 from actors.cli.conversation import Approvals, ask_settings, call_text, failure_reason, open_conversation
-from actors.cli.exits import OF_SIGNAL, Exit
+from actors.cli.exits import EXIT_BY_SIGNAL, Exit
 from actors.cli.parser import Parser
 from actors.cli.screen import escape_controls, screen
 from actors.cli.terminal import Terminal
@@ -270,10 +270,10 @@ class Chat:
             await self._session.cancel()
 
     async def _watch_signals(self, *, task_status: TaskStatus[None]) -> None:
-        with anyio.open_signal_receiver(*OF_SIGNAL) as signals:
+        with anyio.open_signal_receiver(*EXIT_BY_SIGNAL) as signals:
             task_status.started()
             async for number in signals:
-                code = OF_SIGNAL[number]
+                code = EXIT_BY_SIGNAL[number]
                 if self._state.code is not None:
                     self._exit_now(code)
                 elif code is Exit.INTERRUPTED:

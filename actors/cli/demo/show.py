@@ -107,7 +107,7 @@ class ExchangePrinter:
             self.printer.print_message(message, error)
 
     def _print_open_request(self) -> None:
-        """Print the last rendered request and its retries, because it has been answered."""
+        """Print the rendered request that has just been answered, and its retries. Do nothing if there is none."""
         sent, self._open = self._open, None
         if sent is None:
             return

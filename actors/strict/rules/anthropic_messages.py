@@ -66,7 +66,7 @@ class ThreadStore:
         self._answers: OrderedDict[str, _StoredAnswer] = OrderedDict()
 
     def store_answer(self, request: Json, answer_id: str, content: Json) -> None:
-        """Store the answer to a request that `expand` has completed. `content` is the list of its blocks."""
+        """Store the answer to a request that `expand` has returned. `content` is the list of the answer's blocks."""
         thread = request["thread"]
         if thread["type"] == "continue" and (previous := self._answers.get(thread["previous_message_id"])):
             previous.is_continued = True
@@ -97,7 +97,7 @@ class ThreadStore:
 
 
 def assume_thread(request: Json) -> Json:
-    """Add plausible earlier messages to a request that continues a thread that is not stored.
+    """Add invented messages before those of a request that continues an unknown thread.
 
     The added messages end with calls that match the results at the beginning of the request.
     """

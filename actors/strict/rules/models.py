@@ -22,7 +22,7 @@ class ServedModel:
 
     Args:
         maker: The maker of the models.
-        names: The prefixes of the models' names; a name that ends in `$` must match completely.
+        names: The prefixes of the models' names; a prefix that ends in `$` matches only the complete name.
         tools: When Chat Completions accepts function tools: with `any` effort, with no effort or the effort `none`
             (`no_effort`), only with the effort `none` (`effort_none`), or `never`.
         sampling: When sampling settings are accepted.

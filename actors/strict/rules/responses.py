@@ -158,7 +158,7 @@ def _check_cache_key(key: str, path: str, context: object) -> None:
 
 
 def _check_include(include: Json, path: str, profile: ResponsesProfile) -> None:
-    """Check the additional output that a request asks for."""
+    """Check the parameter `include`, which lists the additional output that a request asks for."""
     WALK.require_described_type(include, list, path, "an array of strings")
     WALK.check(include, ArrayOf(Word(*sorted(_INCLUDES))), path)
     if _ENCRYPTED in include and not profile.encrypted:

@@ -24,9 +24,9 @@ from actors.strict.rules.responses_shapes import (
     INPUT_PARTS,
     ITEMS,
     OUTPUTS,
-    OUTSIDE,
     RULES,
     SEARCH_OUTPUTS,
+    UNORDERED_ITEMS,
     ItemShape,
     ResponsesProfile,
 )
@@ -310,7 +310,7 @@ def _check_reasoning(items: list[Json], are_consecutive: Callable[[Json, Json], 
     """Check that each reasoning item is followed by an item from the model. Either both items must have ids, or
     neither.
     """
-    said = [item for item in items if item_kind(item) not in OUTSIDE]
+    said = [item for item in items if item_kind(item) not in UNORDERED_ITEMS]
     for item, behind in zip_longest(said, said[1:]):
         if item_kind(item) != "reasoning":
             continue
@@ -331,7 +331,7 @@ def _is_from_model(item: Json) -> bool:
         return bool(item["role"] == "assistant")
     if which in SEARCH_OUTPUTS:
         return bool(item.get("execution") != "client")
-    return which not in OUTPUTS and which not in OUTSIDE
+    return which not in OUTPUTS and which not in UNORDERED_ITEMS
 
 
 def _check_call_groups(items: list[Json], *, allows_unknown_calls: bool) -> None:

@@ -266,10 +266,10 @@ OUTPUTS: Mapping[str, str] = {
     "apply_patch_call_output": "apply patch",
 }
 """The name of a call in error messages, by the type of its output."""
-OUTSIDE = frozenset(
+UNORDERED_ITEMS = frozenset(
     {"compaction_trigger", "additional_tools", "configuration_update", "mcp_approval_response"}
 )
-"""The types of client items without output or text, which are allowed between any other items."""
+"""The types of the client's items that are neither messages nor outputs. They may occur between any other items."""
 SEARCH_OUTPUTS = frozenset({"tool_search_output", "tool_search_call_output"})
 """The types of items that contain the results of a tool search. The client sends them if it runs the search."""
 

@@ -42,7 +42,7 @@ _TYPES: Mapping[type, str] = {
 class Word:
     """The shape of a string that must be one of `values`.
 
-    If `reports_wrong_type` is True, a value of another type is a separate fault.
+    If `reports_wrong_type` is True, a value that is not a string is refused as a wrong type, not as a wrong word.
     """
 
     __slots__ = ("reports_wrong_type", "values")
@@ -134,7 +134,7 @@ class Tagged:
         shapes: The shape of the object, by tag.
         listed: The tags, in the order in which an error message lists them.
         precheck: A check that runs if the tag is known, before the shape is checked.
-        reports_wrong_type: Whether a tag that is not a string is a separate fault.
+        reports_wrong_type: Whether a tag that is not a string is refused as a wrong type instead of an unknown tag.
     """
 
     tag: str

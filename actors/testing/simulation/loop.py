@@ -213,7 +213,7 @@ def _suppress_logs() -> Generator[None]:
 
 @asynccontextmanager
 async def inline_threads(random: Random, running: Counter[str]) -> AsyncGenerator[None]:
-    """Run work for threads in the event loop until the block ends. Work that has not begun by then never begins.
+    """Until the block ends, run work that is meant for threads in the event loop. Work that has not begun is dropped.
 
     Args:
         random: Decides the delays.

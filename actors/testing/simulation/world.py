@@ -337,9 +337,9 @@ def _split_body(answer: LoopbackAnswer, random: Random) -> Iterator[bytes]:
 
 
 async def _wait_or_time_out(seconds: float, timeouts: Timeouts, *, first: bool = False) -> None:
-    """Sleep for `seconds`. If the timeout is shorter, raise a timeout error after the timeout.
+    """Sleep for `seconds`. If the timeout is shorter, raise an error after the timeout instead.
 
-    `first` is True for the wait for the first byte.
+    The timeout is `first_byte` if `first` is True, otherwise `idle`.
     """
     most = timeouts.first_byte if first else timeouts.idle
     await anyio.sleep(min(seconds, most))

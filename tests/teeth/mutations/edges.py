@@ -46,7 +46,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "sweeps: every doubtful session is remembered",
         "actors/runtime/retention.py:Retention.sweep",
-        "len(examples) < MOST_ENTRIES",
+        "len(examples) < MAX_ENTRIES",
         "True",
         (f"{SWEEPS}::test_a_sweep_remembers_a_bounded_number_of_doubtful_sessions",),
     ),

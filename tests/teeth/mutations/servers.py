@@ -102,7 +102,7 @@ MUTATIONS = (
     ),
     Mutation(
         "cache: each call of a batch is a position",
-        f"{_CACHE}:_searched_positions",
+        f"{_CACHE}:_lookup_positions",
         "not (place.piece.group and place.piece.group == behind.piece.group)",
         "1",
         (f"{CACHED}::test_consecutive_calls_or_results_count_as_one_cache_position",),

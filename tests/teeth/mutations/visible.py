@@ -63,7 +63,7 @@ MUTATIONS = (
     Mutation(
         "logging: a traceback is unbounded",
         "actors/telemetry/emission.py:format_traceback",
-        "len(lines) > MOST_TRACE",
+        "len(lines) > MAX_TRACE_LINES",
         "False",
         (f"{LOGS}::test_long_texts_and_tracebacks_are_cut",),
     ),
