@@ -65,6 +65,7 @@ class PromptCache:
         limit: Maximum number of entries in this cache and in the ideal cache. The least recently used entry is evicted.
 
     `prompt_tokens`, `read_tokens`, `written_tokens` and `ideal_tokens` are sums over all requests so far.
+    `ideal_tokens` counts the tokens that an ideal cache would have read. An ideal cache stores every prefix.
     """
 
     prompt_tokens: int

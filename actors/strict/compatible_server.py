@@ -3,8 +3,8 @@
     async with serve(MistralServer(), CompatibleServer(vendor="qwen")) as (mistral, qwen):
         ...
 
-`CompatibleServer` serves any vendor, given its name, rules, response format and paths. The other classes are for
-vendors that need additional options or have their own client library.
+`CompatibleServer` serves any vendor, selected by name. The other classes are for vendors that need additional options
+or have their own client library.
 
 Plain `reasoning_content` has no signature, so the server stores a digest of it, to detect changed reasoning in later
 requests. The key is a digest of the prefix: the messages of the request, and the ids of the calls in the answer. A

@@ -11,11 +11,11 @@ Tracing needs `opentelemetry-api` (extra `otel`). There are three kinds of spans
 Spans that a tool creates are children of `invoke_agent`. Spans contain names, ids and token counts, and the backend
 that answered each request. They contain messages and tool arguments only with `content=True`.
 
-The names are those of github.com/open-telemetry/semantic-conventions-genai as of November 2026 (`cache_write`, one
-counter for each kind of token). A `chat` span covers all attempts of its request. Each failed attempt that is retried
-is an event `retry`, and `http.request.resend_count` is the number of retries. `error.type` is the HTTP status or the
-class of the exception. If a call or an ask ended without an exception, `error.type` is its status (`refused`,
-`cancelled`).
+The names are those of github.com/open-telemetry/semantic-conventions-genai as of November 2026, which has `cache_write`
+and one counter for each kind of token. A `chat` span covers all attempts of its request. Each failed attempt that is
+retried is an event `retry`, and `http.request.resend_count` is the number of retries. `error.type` is the HTTP status
+or the class of the exception. If a call or an ask failed without an exception, `error.type` is its status, such as
+`refused` or `cancelled`.
 
 The spans are derived from the events of the ask's stream, so a runtime without tracing has no extra cost.
 """

@@ -5,7 +5,7 @@ after the other. Lines are read even during a turn, so that the user can switch 
 
 Ctrl-C cancels the current turn, which closes its calls; queued lines are sent afterwards. A second Ctrl-C during the
 cancellation ends the process immediately. Between turns, Ctrl-C ends the chat. Ctrl-D, /quit, SIGTERM and a closed
-terminal end it at any time.
+terminal end the chat at any time.
 """
 
 import argparse

@@ -201,8 +201,8 @@ class AnthropicProfile:
         sampling: Whether `temperature`, `top_p` and `top_k` are accepted, as up to generation 4.6.
         one_sampling: Whether a request may have only one of `temperature` and `top_p`, as since generation 4.5.
         thinks_by_default: Whether the model thinks when the request does not mention thinking.
-        is_known: Whether the model is in the table of known models (`models.py`). Only for a known model are sampling
-            settings and a forced tool refused whenever the model thinks.
+        is_known: Whether the strict servers know the facts about this model. Only then do they refuse sampling settings
+            and a forced tool whenever the model thinks.
         schemas: Whether `output_config.format` is accepted.
     """
 

@@ -1,4 +1,4 @@
-"""Check Mistral requests with the vendor's error messages and its own checks of ids, order and pairing.
+"""Check requests to Mistral, with Mistral's error messages and with Mistral's own rules for ids, order and pairing.
 
 Theory of operation. Mistral's host runs the validator of the model's tokenizer generation. A table contains the roles
 that may follow each role. Up to generation 7, only the number of results must match: there must be as many results as

@@ -2,9 +2,9 @@
 same order.
 
 Time advances only when no task can run; it then jumps to the next deadline. trio shuffles the runnable tasks. Here the
-shuffle uses a random generator with the given seed, and starts from an order that is the same in every process. A sleep
-is a timer of the clock, which takes a third of the time of trio's own sleep, because trio opens a cancel scope. The
-garbage collector is paused, because the time at which it runs depends on what the process did before.
+shuffle uses a random generator with the given seed, and starts from an order that is the same in every process. A timer
+of the clock replaces trio's own sleep, which takes three times as long because it opens a cancel scope. The garbage
+collector is paused, because the time at which it runs depends on what the process did before.
 
 Real threads do not use virtual time, and a seed cannot schedule them. The runtime passes some work to threads: sync
 tools and approval functions, and the conversion of large results. A simulation calls this work in the event loop after

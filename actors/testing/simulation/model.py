@@ -142,7 +142,7 @@ class Progress:
         round: Index of the next round.
         answers: Number of answers that have begun. The names of calls contain this number, so that they are unique.
         tries: Number of answers with wrong calls in the current round.
-        final_answers: Number of final answers so far. The first of them may have an invalid output format.
+        final_answers: Number of final answers so far. The first answers may have an invalid output format.
         blanks: Number of answers without content, by position in the ask (`place`).
     """
 
