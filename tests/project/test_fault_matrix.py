@@ -102,8 +102,8 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "process: SIGSTOP, SIGCONT": {
         "runtime/test_takeover.py": (
-            "test_a_host_that_was_suspended_writes_nothing_to_sessions_taken_over_meanwhile",
-            "test_a_runtime_resumed_after_a_stop_ends_only_the_sessions_taken_over",
+            "test_a_suspended_host_writes_nothing_to_sessions_that_were_taken_over_meanwhile",
+            "test_a_stopped_and_resumed_runtime_ends_only_the_sessions_that_were_taken_over",
             "test_racing_claims_get_increasing_fencing_numbers_and_logs_keep_the_order_of_claims",
         ),
         "commands/test_fencing.py": (

@@ -60,7 +60,7 @@ async def play_reference(runtime: Runtime, target: str) -> None:
     "PROMISE-2",
     "PROMISE-11",
 )
-async def test_cancelled_calls_have_synthetic_results_and_finished_calls_real_ones() -> None:
+async def test_cancelled_calls_get_synthetic_results_and_finished_calls_keep_real_results() -> None:
     server = anthropic(*REFERENCE)
     async with runtime_with(a=server) as runtime:
         await play_reference(runtime, "a")

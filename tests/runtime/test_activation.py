@@ -58,7 +58,7 @@ async def wait_until(condition: Callable[[], bool]) -> None:
         await anyio.lowlevel.checkpoint()
 
 
-async def test_a_session_has_actors_from_its_first_use_on() -> None:
+async def test_a_session_gets_its_actors_when_it_is_first_used() -> None:
     async with runtime_with(a=openai()) as runtime:
         session, other = await runtime.open("a"), await runtime.open("a")
         assert active(runtime) == set()
@@ -175,7 +175,7 @@ async def test_a_session_with_a_running_ask_keeps_its_actors() -> None:
 
 @pytest.mark.requirement("PROMISE-2")
 @pytest.mark.usefixtures("short_graces")
-async def test_a_tool_that_still_runs_after_a_cancel_keeps_its_sessions_actors() -> None:
+async def test_a_session_keeps_its_actors_while_a_tool_still_runs_after_a_cancel() -> None:
     begun, released = anyio.Event(), anyio.Event()
     async with scripted("openai_chat", ONE, tools=[shielded_tool(begun, released)]) as (server, _, session):
         await cancel_when(session, begun.wait)

@@ -75,7 +75,7 @@ async def test_a_runtime_does_not_change_garbage_collection_unless_asked() -> No
 
 
 @pytest.mark.parametrize("before", [(0, 10, 10), (100_000, 50, 50), (100_000, 5, 50)])
-def test_tuning_lowers_no_threshold_and_enables_no_disabled_collector(
+def test_tuning_never_lowers_a_threshold_or_enables_a_disabled_collector(
     before: tuple[int, int, int],
 ) -> None:
     gc.set_threshold(*before)
@@ -100,7 +100,7 @@ def test_a_forked_child_starts_with_the_original_thresholds() -> None:
     subprocess.run([sys.executable, "-c", FORKING], check=True)
 
 
-def test_advice_to_tune_the_collector_is_logged_only_once_and_if_useful(
+def test_advice_to_tune_the_collector_is_logged_once_and_only_if_useful(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     CollectorTuning().advise(CROWD - 1)
@@ -132,7 +132,7 @@ async def test_a_runtime_with_many_sessions_logs_advice_to_tune_the_collector(
 
 
 @pytest.mark.anyio
-async def test_actors_run_tunes_the_collector(tmp_path: Path) -> None:
+async def test_the_run_command_tunes_the_collector(tmp_path: Path) -> None:
     (tmp_path / "tools.py").write_text(TOOLS)
     server = OpenAIServer([Turn(Call("thresholds")), Turn(Say("Done."))])
     async with serve(server):
@@ -142,14 +142,14 @@ async def test_actors_run_tunes_the_collector(tmp_path: Path) -> None:
     assert (tmp_path / "said").read_text() == str(TUNED)
 
 
-def test_actors_stress_tunes_the_collector(tmp_path: Path) -> None:
+def test_the_stress_command_tunes_the_collector(tmp_path: Path) -> None:
     (tmp_path / "tools.py").write_text(TOOLS)
     sizes = ("--sessions", "1", "--turns", "1", "--cancelling", "0")
     assert actors_now("stress", "--tools", str(tmp_path / "tools.py"), *sizes).code == 0
     assert (tmp_path / "said").read_text() == str(TUNED)
 
 
-def test_actors_simulate_tunes_the_collector(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_simulate_command_tunes_the_collector(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("anyio.run", lambda *_, **__: gc.get_threshold())
     options = argparse.Namespace(
         dialect="openai_chat", script=None, fault=[], mode="strict", backend="asyncio"

@@ -235,7 +235,7 @@ async def test_toolsets_are_opened_for_a_change_and_closed_when_unused() -> None
     assert three.notes == ["three opened", "three closed"]
 
 
-async def test_a_caller_cancelled_while_a_toolset_opens_changes_nothing() -> None:
+async def test_a_configure_call_cancelled_while_a_toolset_opens_changes_nothing() -> None:
     bench = Bench()
     bench.holds = anyio.Event()
     async with scripted("openai_chat", DONE, tools=[look]) as (_, runtime, session):
@@ -281,7 +281,7 @@ async def test_a_preview_shows_the_start_of_the_next_epoch() -> None:
         assert epochs(list(log(runtime, session))) == []
 
 
-async def test_configuring_the_same_tools_is_logged_and_begins_no_epoch() -> None:
+async def test_configuring_the_same_tools_again_is_logged_but_begins_no_epoch() -> None:
     server = strict_host("anthropic", Script([LOOK, DONE, DONE]), bound=True, interleaved=True)
     async with scripted(server, tools=[look]) as (_, runtime, session):
         await session.ask("Look.")

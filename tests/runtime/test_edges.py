@@ -29,7 +29,7 @@ async def test_a_runtime_entered_in_a_cancelled_scope_ends_at_once() -> None:
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_a_runtime_cancelled_natively_while_it_enters_ends() -> None:
+async def test_native_cancellation_while_a_runtime_is_entered_ends_the_runtime() -> None:
     async def enter() -> None:
         async with Runtime(environ={}):
             await anyio.sleep_forever()
@@ -43,7 +43,7 @@ async def test_a_runtime_cancelled_natively_while_it_enters_ends() -> None:
         assert done == {task}
 
 
-async def test_a_runtime_that_is_not_running_raises_and_is_entered_only_once() -> None:
+async def test_a_runtime_must_be_running_to_be_used_and_can_be_entered_only_once() -> None:
     runtime = Runtime(environ={"OPENAI_API_KEY": "k"})
     with pytest.raises(KernelError, match="not running"):
         await runtime.open("openai:m")
@@ -122,7 +122,7 @@ async def test_a_running_round_is_stopped_when_its_session_ends() -> None:
                 await anyio.lowlevel.checkpoint()
 
 
-async def test_iterating_over_a_stream_after_its_async_with_block_yields_nothing() -> None:
+async def test_a_stream_yields_nothing_after_its_async_with_block() -> None:
     server = OpenAIServer([Turn(Say("words"))])
     with anyio.fail_after(60):
         async with serve(server), Runtime(environ={"OPENAI_BASE_URL": server.base_url}) as runtime:

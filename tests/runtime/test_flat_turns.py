@@ -38,6 +38,8 @@ def steps_of_one_more_turn(name: str, messages: int) -> int:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", PROFILES)
-def test_appending_a_turn_takes_no_more_function_calls_in_a_long_conversation(name: str) -> None:
+def test_appending_a_turn_to_a_long_conversation_takes_no_more_function_calls_than_to_a_short_one(
+    name: str,
+) -> None:
     short, long = (steps_of_one_more_turn(name, messages) for messages in (SHORT, LONG))
     assert 100 < long <= short * 1.1

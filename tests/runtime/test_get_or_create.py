@@ -190,7 +190,7 @@ async def test_a_session_closed_in_memory_storage_is_opened_again_from_scratch(
                 assert len(await session.history()) == 2
 
 
-async def test_a_caller_during_a_close_receives_a_new_open_session() -> None:
+async def test_a_caller_that_arrives_during_a_close_receives_a_new_open_session() -> None:
     storage, answers = HeldStorage(Closed), list[str]()
 
     async def use(words: str) -> None:
@@ -210,7 +210,7 @@ async def test_a_caller_during_a_close_receives_a_new_open_session() -> None:
 
 @STORAGES
 @pytest.mark.parametrize("way", ["open", "claim"])
-async def test_a_caller_during_a_release_receives_a_session_that_stays_usable(
+async def test_a_caller_that_arrives_during_a_release_receives_a_session_that_stays_usable(
     kept: str, way: str, tmp_path: Path
 ) -> None:
     gate, texts = Gate(), list[str]()
@@ -262,7 +262,7 @@ async def test_a_tool_can_look_up_its_own_session_while_the_session_is_released(
 
 
 @STORAGES
-async def test_cancelling_an_open_that_resumes_at_any_await_leaves_no_handle_or_claim(
+async def test_open_with_resume_cancelled_at_any_await_leaves_no_handle_or_claim(
     kept: str, tmp_path: Path
 ) -> None:
     async with runtime_on(storage_of(kept, tmp_path)) as runtime:
@@ -281,7 +281,7 @@ async def test_cancelling_an_open_that_resumes_at_any_await_leaves_no_handle_or_
                 await assert_nothing_left(runtime)
 
 
-async def test_opening_without_a_required_id_or_an_open_session_raises_a_short_error() -> None:
+async def test_a_missing_id_an_unknown_session_and_an_open_session_raise_short_errors() -> None:
     async with runtime_with(a=openai()) as runtime:
         with pytest.raises(ConfigError, match="resume=True needs id="):
             await runtime.open("a", resume=True)

@@ -177,7 +177,7 @@ async def test_cache_affinity_and_output_type_survive_hibernation(
 
 
 @pytest.mark.parametrize("error", [JournalUnavailable, JournalDamaged])
-async def test_a_session_with_an_unreadable_log_wakes_once_it_is_readable(
+async def test_a_hibernated_session_wakes_once_its_unreadable_log_is_readable_again(
     error: type[Exception],
 ) -> None:
     class Unreadable(MemoryStorage):

@@ -108,7 +108,7 @@ async def test_exiting_the_runtime_closes_running_turns_in_the_log() -> None:
 
 
 @pytest.mark.requirement("PROMISE-12")
-async def test_a_deleted_session_is_closed_and_its_log_is_removed() -> None:
+async def test_deleting_a_session_closes_the_session_and_removes_its_log() -> None:
     gate, storage = Gate(), MemoryStorage()
     async with runtime_with(a=openai(WORK, Turn(Say("new"))), storage=storage) as runtime:
         old = await runtime.open("a", tools=[gate.tool], id="one")
@@ -237,7 +237,7 @@ async def test_a_deleted_session_is_freed_from_memory() -> None:
         assert [actor for actor in actors(runtime) if name in actor] == []
 
 
-async def test_a_cancelled_deletion_is_completed_and_reserves_the_id_meanwhile() -> None:
+async def test_a_cancelled_deletion_is_completed_and_reserves_the_session_id_until_then() -> None:
     storage = HeldStorage(Closed)
     async with runtime_with(a=openai(), storage=storage) as runtime:
         await (await runtime.open("a", id="one")).ask("Hello.")
@@ -270,7 +270,7 @@ async def test_a_log_that_cannot_be_deleted_raises_a_journal_error() -> None:
         assert list(runtime.sessions) == []
 
 
-async def test_exiting_the_runtime_while_sessions_release_their_logs_crashes_no_actor(
+async def test_no_actor_crashes_if_the_runtime_exits_while_sessions_release_their_logs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The mailbox of the journal is full, and the journal then ends, which releases all logs."""

@@ -327,7 +327,7 @@ async def test_invalid_arguments_of_journal_methods_are_rejected(
 
 
 @pytest.mark.parametrize("name", ["one\0", "\ud800", "../one"])
-async def test_an_invalid_id_is_the_fault_of_the_client(name: str) -> None:
+async def test_an_invalid_session_id_is_reported_as_an_error_of_the_client(name: str) -> None:
     async with runtime_with(a=openai()) as runtime:
         for find in (
             partial(runtime.claim, name),
@@ -347,7 +347,9 @@ async def test_call_tool_takes_the_name_of_a_tool(name: Any) -> None:  # Any: as
 
 
 @pytest.mark.parametrize("after", [-1, 10**20, 10**5000, "1", None, True, 1.0], ids=range(7))
-async def test_events_take_the_number_of_an_event(after: Any, tmp_path: Path) -> None:  # Any: as above
+async def test_events_can_be_read_only_after_a_valid_event_number(
+    after: Any, tmp_path: Path
+) -> None:  # Any: as above
     async with runtime_with(a=openai(), storage=SqliteStorage(tmp_path / "sessions.db")) as runtime:
         session = await runtime.open("a")
         with pytest.raises(UnknownSeq, match="after= must be the number of an event"):

@@ -145,7 +145,7 @@ async def test_a_claim_returns_the_session_or_names_the_address_of_its_host(host
     assert found == {"http://a": ("serving", 0), "http://b": ("serving", 1)}
 
 
-async def test_a_released_session_ends_its_turn_first_and_its_handle_then_raises_session_closed(
+async def test_releasing_a_session_ends_its_turn_first_and_then_its_handle_raises_session_closed(
     hosts: Cluster,
 ) -> None:
     here, there = await hosts.start("http://a", "http://b")
@@ -528,7 +528,7 @@ async def test_a_drain_moves_at_most_the_given_number_of_sessions_per_second(
     assert clock.sleeps == [0, 0.25, 0.5, 0.75]
 
 
-async def test_a_drain_moves_on_received_sessions_that_the_host_has_not_yet_opened(hosts: Cluster) -> None:
+async def test_a_drain_also_moves_received_sessions_that_the_host_has_not_opened_yet(hosts: Cluster) -> None:
     first, middle, last = await hosts.start("http://a", "http://b", "http://c")
     await open_session(first)
     await first.hand_over("one", to="http://b")
@@ -606,7 +606,7 @@ async def test_a_drain_without_another_host_releases_the_sessions(hosts: Cluster
     assert await history_texts(await there.claim("one")) == ["Hello.", "Answer to Hello."]
 
 
-async def test_a_journal_in_memory_moves_nothing() -> None:
+async def test_sessions_in_an_in_memory_journal_are_never_moved() -> None:
     async with cluster(MemoryStorage) as hosts:
         (here,) = await hosts.start("http://a")
         session = await open_session(here)
@@ -691,7 +691,7 @@ async def test_a_host_restarted_at_the_same_address_claims_its_sessions_at_once(
     assert (await session.ask("Again.")).text == "Answer to Again."
 
 
-async def test_sessions_are_free_before_the_toolsets_of_a_runtime_are_closed(hosts: Cluster) -> None:
+async def test_an_exiting_runtime_releases_its_sessions_before_it_closes_its_toolsets(hosts: Cluster) -> None:
     (other,) = await hosts.start("http://b")
     closing, claimed = anyio.Event(), anyio.Event()
 

@@ -65,7 +65,7 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counts:
     return counted
 
 
-async def test_a_truncated_log_is_read_and_folded_once_when_it_is_resumed(
+async def test_resuming_a_session_with_a_truncated_log_reads_and_folds_the_log_once(
     counts: Counts,
 ) -> None:
     storage, gate = CountingStorage(), Gate()

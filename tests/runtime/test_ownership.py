@@ -160,7 +160,7 @@ async def cancel_at_each_await(
 
 @STORAGES
 @pytest.mark.requirement("PROMISE-12", "PROMISE-11")
-async def test_cancelling_an_open_at_any_await_leaves_no_session_claimed(storage: Storage) -> None:
+async def test_open_cancelled_at_any_await_leaves_no_session_claimed(storage: Storage) -> None:
     opened = OpenedSessions()
     async with runtime_on(storage) as runtime:
 
@@ -176,7 +176,7 @@ async def test_cancelling_an_open_at_any_await_leaves_no_session_claimed(storage
 @pytest.mark.alternating
 @STORAGES
 @pytest.mark.requirement("PROMISE-12", "PROMISE-11")
-async def test_cancelling_a_resume_at_any_await_leaves_no_session_claimed(storage: Storage) -> None:
+async def test_resume_cancelled_at_any_await_leaves_no_session_claimed(storage: Storage) -> None:
     opened = OpenedSessions()
     async with runtime_on(storage) as runtime:
         exported = await log_of_a_session(runtime)
@@ -193,7 +193,7 @@ async def test_cancelling_a_resume_at_any_await_leaves_no_session_claimed(storag
 @pytest.mark.alternating
 @STORAGES
 @pytest.mark.requirement("PROMISE-12", "PROMISE-11")
-async def test_cancelling_an_open_that_resumes_at_any_await_leaves_no_session_claimed(
+async def test_open_with_resume_cancelled_at_any_await_leaves_no_session_claimed(
     storage: Storage,
 ) -> None:
     opened = OpenedSessions()

@@ -52,7 +52,7 @@ def call_work(request: Json) -> Turn:
 
 
 @pytest.mark.requirement("U-08")
-async def test_a_runtime_is_not_ready_while_it_drains_and_afterwards(tmp_path: Path) -> None:
+async def test_a_runtime_is_not_ready_during_and_after_a_drain(tmp_path: Path) -> None:
     gate = Gate()
     async with serve(OpenAIServer(call_work)) as (server,):
         config = Config(FileSettings(backends={"a": backend_at(server)}), {})
@@ -79,7 +79,7 @@ async def test_a_runtime_is_not_ready_while_it_drains_and_afterwards(tmp_path: P
 
 
 @pytest.mark.requirement("U-08")
-async def test_a_runtime_that_is_being_left_is_not_ready() -> None:
+async def test_a_runtime_is_not_ready_while_it_exits() -> None:
     started, during = anyio.Event(), list[tuple[bool, bool]]()
 
     async def work(name: str) -> None:

@@ -196,7 +196,7 @@ async def test_the_state_of_a_session_after_switches_and_cancels_equals_its_log(
 
 
 @pytest.mark.requirement("PROMISE-8")
-async def test_a_crash_of_a_provider_fails_only_the_running_requests() -> None:
+async def test_a_crash_of_a_provider_actor_fails_only_its_running_requests() -> None:
     async with scripted(openai(Turn(Say("Here.")), faults={0: Stall()})) as (server, runtime, session):
         async with session.stream("Do it.") as events:
             while not server.received:

@@ -180,7 +180,7 @@ async def crash_at_append(which: str, at: int, *, after: bool) -> None:
 @pytest.mark.alternating
 @pytest.mark.parametrize("which", VICTIMS)
 @pytest.mark.requirement("REQ-915-046", "PROMISE-1", "PROMISE-8")
-async def test_a_crash_at_any_append_ends_each_ask_and_each_turn_once(which: str) -> None:
+async def test_after_a_crash_at_any_append_each_ask_and_each_turn_ends_once(which: str) -> None:
     async def sweep(at: int) -> None:
         await crash_at_append(which, at, after=False)
         await crash_at_append(which, at, after=True)
@@ -190,7 +190,7 @@ async def test_a_crash_at_any_append_ends_each_ask_and_each_turn_once(which: str
             tasks.start_soon(sweep, at)
 
 
-async def test_an_ask_whose_end_was_written_before_a_crash_keeps_that_end() -> None:
+async def test_an_ask_that_ended_in_the_log_before_a_crash_keeps_its_outcome() -> None:
     storage = HookedStorage(2)
     async with runtime_with(a=openai(Turn(Say("Here."))), storage=storage) as runtime:
         session = await runtime.open("a")

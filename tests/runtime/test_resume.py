@@ -238,7 +238,7 @@ async def test_a_resumed_turn_continues_with_the_same_binding(
 
 
 @STORAGES
-async def test_a_call_approved_in_another_runtime_runs_in_that_runtime(
+async def test_a_call_approved_after_its_session_resumed_in_another_runtime_runs_once(
     kept: MakeStorage, tmp_path: Path
 ) -> None:
     runs, storage = list[str](), kept(tmp_path)
@@ -369,7 +369,7 @@ async def test_a_pending_answer_has_the_output_type_passed_to_resume() -> None:
             assert (await plain.ask(results={ONE: 1})).output == {"name": "Oslo"}
 
 
-async def test_a_session_whose_target_is_gone_is_resumed_with_another() -> None:
+async def test_a_session_whose_target_is_gone_can_be_resumed_with_another_target() -> None:
     storage, server = MemoryStorage(), openai(Turn(Say("Yes.")))
     copy_log([Opened("trip", "gone")], storage)
     async with running_server(server) as hosted, hosted(storage) as runtime:

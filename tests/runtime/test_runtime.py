@@ -96,7 +96,7 @@ async def test_generated_session_ids_skip_ids_in_the_storage() -> None:
 
 
 @pytest.mark.requirement("PROMISE-9")
-async def test_calls_of_a_closed_session_raise_session_closed() -> None:
+async def test_methods_of_a_closed_session_raise_session_closed() -> None:
     async with runtime_with(a=openai()) as runtime:
         session = await runtime.open("a")
         await session.ask("Hello.")
@@ -120,7 +120,7 @@ async def test_calls_of_a_closed_session_raise_session_closed() -> None:
 
 
 @pytest.mark.requirement("PROMISE-10")
-async def test_closing_cancels_the_running_ask_and_drops_the_queued_ones() -> None:
+async def test_closing_a_session_cancels_its_running_ask_and_drops_its_queued_asks() -> None:
     gate = Gate()
     async with scripted("openai_chat", WORK, tools=[gate.tool]) as (_, runtime, session):
         async with session.stream("First.") as first, session.stream("Second.") as second:
@@ -137,7 +137,7 @@ async def test_closing_cancels_the_running_ask_and_drops_the_queued_ones() -> No
 
 
 @pytest.mark.requirement("PROMISE-2", "PROMISE-10")
-async def test_a_result_that_arrives_during_close_is_not_logged_after_the_closed_event() -> None:
+async def test_a_result_that_arrives_during_a_close_is_not_logged_after_the_closed_event() -> None:
     begun, released = anyio.Event(), anyio.Event()
     storage = HeldStorage(Closed)
     async with runtime_with(a=openai(ONE), storage=storage) as runtime:
@@ -498,7 +498,7 @@ async def test_system_prompt_and_tools_are_in_every_request() -> None:
     assert all(len(body["tools"]) == 1 for body in sent)
 
 
-async def test_a_preview_opens_no_backend_but_an_ask_beyond_the_backend_limit_fails() -> None:
+async def test_a_preview_opens_no_backend_and_an_ask_beyond_the_limit_of_backends_fails() -> None:
     server = openai()
     async with serve(server):
         limits = RuntimeLimits(backends=1)
@@ -520,7 +520,7 @@ async def test_a_preview_opens_no_backend_but_an_ask_beyond_the_backend_limit_fa
             assert (await session.ask("Still there?")).status == "complete"
 
 
-async def test_a_preview_reports_the_settings_that_its_target_lacks() -> None:
+async def test_a_preview_reports_the_settings_that_its_target_does_not_support() -> None:
     server = anthropic()
     async with serve(server):
         made = backend_at(server).model_copy(

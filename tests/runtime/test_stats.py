@@ -263,7 +263,7 @@ async def test_a_new_epoch_counts_as_a_refusal_only_after_a_request_of_the_same_
     assert recount([bound, sent, TurnStarted(2, 2, here), begins]) == {}
 
 
-async def test_a_recount_counts_the_round_limit_once_and_no_failed_calls() -> None:
+async def test_a_recount_counts_the_round_limit_once_and_ignores_failed_calls() -> None:
     def event(name: str, **fields: object) -> Fields:
         return {"type": name, **fields}
 

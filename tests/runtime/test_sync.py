@@ -102,7 +102,7 @@ def results(session: sync.BlockingSession) -> list[str]:
     ]
 
 
-def test_sync_results_continue_a_waiting_ask_and_a_failed_ask_raises(backend: Any) -> None:
+def test_the_sync_api_continues_a_waiting_ask_with_results_and_raises_for_a_failed_ask(backend: Any) -> None:
     server = OpenAIServer(
         [Turn(Call("look", {})), Turn(Say("Found."))], faults=dict.fromkeys((2, 3), REFUSED)
     )
@@ -369,7 +369,7 @@ def test_a_released_session_is_claimed_again_without_an_event_loop() -> None:
         assert runtime.claim("one").ask("Bye.").text == "Bye."
 
 
-def test_closing_a_sync_stream_early_stops_no_turn_and_exiting_a_session_releases_it() -> None:
+def test_closing_a_sync_stream_early_stops_no_turn_and_a_with_block_releases_its_session() -> None:
     left = threading.Event()
 
     @tool
@@ -395,7 +395,7 @@ def test_closing_a_sync_stream_early_stops_no_turn_and_exiting_a_session_release
         assert runtime.call(stored_states) == [("one", "closed")]
 
 
-def test_a_with_block_gives_back_only_a_session_that_its_caller_has_opened() -> None:
+def test_leaving_a_with_block_releases_only_a_session_that_the_caller_has_opened() -> None:
     with serve_in_thread(server := openai(*[Turn(Say("Hi."))] * 3)), runtime_for(server) as runtime:
         session = runtime.open(TARGET, id="one")
         with runtime.session("one") as same:
@@ -478,7 +478,7 @@ print("child", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 '''
 
 
-def test_a_program_that_ends_closes_its_runtime_and_forked_children_do_not(tmp_path: Path) -> None:
+def test_a_program_that_ends_closes_its_runtime_but_its_forked_children_do_not(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(AT_EXIT)
     done = script(program)
@@ -653,7 +653,7 @@ def test_sync_run_passes_every_parameter_to_the_async_run(monkeypatch: pytest.Mo
     assert passed == {**given, "temperature": 0.5}
 
 
-def test_an_interrupted_sync_run_is_cancelled() -> None:
+def test_an_interrupt_cancels_a_sync_run() -> None:
     ended = threading.Event()
 
     @tool

@@ -131,7 +131,7 @@ def test_a_killed_host_is_taken_over_without_loss_or_repetition(children: list[C
 
 
 @pytest.mark.requirement("PROMISE-6")
-def test_a_host_that_was_suspended_writes_nothing_to_sessions_taken_over_meanwhile(
+def test_a_suspended_host_writes_nothing_to_sessions_that_were_taken_over_meanwhile(
     where: str, children: list[Child], mine: Storage
 ) -> None:
     stopped, _ = children
@@ -309,7 +309,7 @@ async def test_a_killed_runtime_is_taken_over_and_no_tool_runs_twice(
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-6")
-async def test_a_runtime_resumed_after_a_stop_ends_only_the_sessions_taken_over(
+async def test_a_stopped_and_resumed_runtime_ends_only_the_sessions_that_were_taken_over(
     where: str, tmp_path: Path, anyio_backend: str
 ) -> None:
     file = tmp_path / "ran"

@@ -106,7 +106,7 @@ MUTATIONS = (
         f"{LOOP}:RunningLoops._stop_at_exit",
         "loop.stop()",
         "pass",
-        (f"{SYNC}::test_a_program_that_ends_closes_its_runtime_and_forked_children_do_not",),
+        (f"{SYNC}::test_a_program_that_ends_closes_its_runtime_but_its_forked_children_do_not",),
     ),
     Mutation(
         "everyday: a single question waits for the journal of the file",

@@ -27,9 +27,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "ClaimSession(session, existing, pending.set_claim)",
         "ClaimSession(session, existing)",
         (
-            f"{OWNERSHIP}::test_cancelling_an_open_at_any_await_leaves_no_session_claimed",
-            f"{OWNERSHIP}::test_cancelling_a_resume_at_any_await_leaves_no_session_claimed",
-            f"{OWNERSHIP}::test_cancelling_an_open_that_resumes_at_any_await_leaves_no_session_claimed",
+            f"{OWNERSHIP}::test_open_cancelled_at_any_await_leaves_no_session_claimed",
+            f"{OWNERSHIP}::test_resume_cancelled_at_any_await_leaves_no_session_claimed",
+            f"{OWNERSHIP}::test_open_with_resume_cancelled_at_any_await_leaves_no_session_claimed",
         ),
     ),
     Mutation(

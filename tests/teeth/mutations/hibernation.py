@@ -107,7 +107,7 @@ if True:
         "actors/runtime/session_actors.py:RESTART",
         "(JournalError,)",
         "(ShuttingDown,)",
-        (f"{SLEEP}::test_a_session_with_an_unreadable_log_wakes_once_it_is_readable",),
+        (f"{SLEEP}::test_a_hibernated_session_wakes_once_its_unreadable_log_is_readable_again",),
     ),
     Mutation(
         "sleep: sessions are passivated only when others are used",

@@ -43,7 +43,7 @@ MUTATIONS = (
         "actors/runtime/session_actors.py:SessionActors._make_ledger_actor",
         "self._generation.next_generation(replay)",
         "self._generation.next_generation()",
-        (f"{ONCE}::test_a_truncated_log_is_read_and_folded_once_when_it_is_resumed",),
+        (f"{ONCE}::test_resuming_a_session_with_a_truncated_log_reads_and_folds_the_log_once",),
     ),
     Mutation(
         "lifecycle: the resolver of an opened session is created again at its first use",

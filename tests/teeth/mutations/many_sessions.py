@@ -108,7 +108,7 @@ for oldest in ...:
         f"{GC}:CollectorTuning.begin_tuning",
         "(first, second, third) if before[0] else before",
         "(first, second, third)",
-        (f"{COLLECTOR}::test_tuning_lowers_no_threshold_and_enables_no_disabled_collector",),
+        (f"{COLLECTOR}::test_tuning_never_lowers_a_threshold_or_enables_a_disabled_collector",),
     ),
     Mutation(
         "many sessions: a forked child keeps its parent's thresholds",
@@ -129,14 +129,14 @@ for oldest in ...:
         f"{GC}:CollectorTuning.advise",
         "gc.isenabled() and 0 < gc.get_threshold()[0] < LOW",
         "True",
-        (f"{COLLECTOR}::test_advice_to_tune_the_collector_is_logged_only_once_and_if_useful",),
+        (f"{COLLECTOR}::test_advice_to_tune_the_collector_is_logged_once_and_only_if_useful",),
     ),
     Mutation(
         "many sessions: actors run does not tune the collector",
         "actors/cli/conversation.py:open_conversation",
         'Runtime(config, journal=storage, gc="tuned")',
         "Runtime(config, journal=storage)",
-        (f"{COLLECTOR}::test_actors_run_tunes_the_collector",),
+        (f"{COLLECTOR}::test_the_run_command_tunes_the_collector",),
     ),
     Mutation(
         "many sessions: actors stress does not tune the collector",
@@ -160,7 +160,7 @@ for oldest in ...:
             **load,
         )
         """,
-        (f"{COLLECTOR}::test_actors_stress_tunes_the_collector",),
+        (f"{COLLECTOR}::test_the_stress_command_tunes_the_collector",),
     ),
     Mutation(
         "loop lag: concurrent asks all start in one round of the loop",

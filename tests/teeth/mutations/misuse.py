@@ -47,7 +47,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/runtime/validation.py:checked_session_id",
         "InvalidIdentifier",
         "ConfigError",
-        (f"{MISUSE}::test_an_invalid_id_is_the_fault_of_the_client",),
+        (f"{MISUSE}::test_an_invalid_session_id_is_reported_as_an_error_of_the_client",),
     ),
     Mutation(
         "misuse: the arguments of a runtime are not checked",

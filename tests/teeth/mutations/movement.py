@@ -100,7 +100,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "lifecycle.is_asking and (left := until - anyio.current_time()) > 0",
         "lifecycle.is_asking and (left := until - anyio.current_time()) > 100",
         (
-            f"{MOVEMENT}::test_a_released_session_ends_its_turn_first_and_its_handle_then_raises_session_closed",
+            f"{MOVEMENT}::test_releasing_a_session_ends_its_turn_first_and_then_its_handle_raises_session_closed",
         ),
     ),
     Mutation(
@@ -115,7 +115,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/runtime/session_host.py:SessionHost.release_all",
         "await self.journal.ask(ReleaseAll())",
         "pass",
-        (f"{MOVEMENT}::test_sessions_are_free_before_the_toolsets_of_a_runtime_are_closed",),
+        (f"{MOVEMENT}::test_an_exiting_runtime_releases_its_sessions_before_it_closes_its_toolsets",),
     ),
     Mutation(
         "movement: a runtime is ready while it drains",
@@ -129,14 +129,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/runtime/session_host.py:SessionHost.is_draining",
         "self.state == 'draining' or not self.running",
         "not self.running",
-        (f"{READINESS}::test_a_runtime_is_not_ready_while_it_drains_and_afterwards",),
+        (f"{READINESS}::test_a_runtime_is_not_ready_during_and_after_a_drain",),
     ),
     Mutation(
         "movement: a runtime is ready while it is left",
         "actors/runtime/session_host.py:SessionHost.is_draining",
         "self.state == 'draining' or not self.running",
         "self.state == 'draining'",
-        (f"{READINESS}::test_a_runtime_that_is_being_left_is_not_ready",),
+        (f"{READINESS}::test_a_runtime_is_not_ready_while_it_exits",),
     ),
     Mutation(
         "movement: a draining host opens sessions",
@@ -206,7 +206,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{MOVER}:SessionMover.drain",
         "await self.move_unopened(page)",
         "pass",
-        (f"{MOVEMENT}::test_a_drain_moves_on_received_sessions_that_the_host_has_not_yet_opened",),
+        (f"{MOVEMENT}::test_a_drain_also_moves_received_sessions_that_the_host_has_not_opened_yet",),
     ),
     Mutation(
         "movement: a rebalance moves busy sessions",

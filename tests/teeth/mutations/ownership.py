@@ -5,7 +5,7 @@ from tests.teeth.mutations.mutation import Mutation
 TESTS = "tests/runtime/test_ownership.py"
 GET, ACTIVATION = "tests/runtime/test_get_or_create.py", "actors/runtime/lifecycle.py"
 CLAIMS, SESSIONS = "actors/runtime/claims.py", "actors/runtime/sessions.py"
-OPEN = (f"{TESTS}::test_cancelling_an_open_at_any_await_leaves_no_session_claimed",)
+OPEN = (f"{TESTS}::test_open_cancelled_at_any_await_leaves_no_session_claimed",)
 FORK = (f"{TESTS}::test_cancelling_a_fork_at_any_await_leaves_no_claim_and_no_orphaned_log",)
 LATE = (f"{TESTS}::test_a_storage_is_closed_even_if_its_waiting_callers_are_cancelled",)
 
@@ -92,14 +92,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/runtime/registry.py:SessionRegistry.find_settled",
         "(closing := session._lifecycle.closing) is None",
         "(closing := session._lifecycle.closing) is closing",
-        (f"{GET}::test_a_caller_during_a_close_receives_a_new_open_session",),
+        (f"{GET}::test_a_caller_that_arrives_during_a_close_receives_a_new_open_session",),
     ),
     Mutation(
         "get or create: a session that is being released is shared",
         "actors/runtime/opening.py:SessionOpener._find_open",
         "not session._lifecycle.is_departing or is_called_from_tool(self._host.system, name)",
         "True",
-        (f"{GET}::test_a_caller_during_a_release_receives_a_session_that_stays_usable",),
+        (f"{GET}::test_a_caller_that_arrives_during_a_release_receives_a_session_that_stays_usable",),
     ),
     Mutation(
         "get or create: a tool waits for the release of its own session",
@@ -114,7 +114,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "BlockingSession(self._calls, session, is_held=False)",
         "BlockingSession(self._calls, session, is_held=True)",
         (
-            "tests/runtime/test_sync.py::test_a_with_block_gives_back_only_a_session_that_its_caller_has_opened",
+            "tests/runtime/test_sync.py::test_leaving_a_with_block_releases_only_a_session_that_the_caller_has_opened",
         ),
     ),
     Mutation(
@@ -123,7 +123,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "is_held, self._is_held = self._is_held, False",
         "is_held = self._is_held",
         (
-            "tests/runtime/test_sync.py::test_a_with_block_gives_back_only_a_session_that_its_caller_has_opened",
+            "tests/runtime/test_sync.py::test_leaving_a_with_block_releases_only_a_session_that_the_caller_has_opened",
         ),
     ),
     Mutation(

@@ -19,7 +19,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         """,
         "await self.journal.send(command)",
         (
-            "tests/runtime/test_host_operations.py::test_exiting_the_runtime_while_sessions_release_their_logs_crashes_no_actor",
+            "tests/runtime/test_host_operations.py::test_no_actor_crashes_if_the_runtime_exits_while_sessions_release_their_logs",
         ),
     ),
     Mutation(
@@ -99,7 +99,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/runtime/session_actors.py:SessionActors.passivate",
         "self._executor.running",
         "False",
-        (f"{ACTIVATION}::test_a_tool_that_still_runs_after_a_cancel_keeps_its_sessions_actors",),
+        (f"{ACTIVATION}::test_a_session_keeps_its_actors_while_a_tool_still_runs_after_a_cancel",),
     ),
     Mutation(
         "session: its lanes are forgotten on passivation",
@@ -135,7 +135,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "await self._refs.ledger.ask(StopRecording())",
         "",
         (
-            "tests/runtime/test_runtime.py::test_a_result_that_arrives_during_close_is_not_logged_after_the_closed_event",
+            "tests/runtime/test_runtime.py::test_a_result_that_arrives_during_a_close_is_not_logged_after_the_closed_event",
         ),
     ),
     Mutation(
@@ -350,7 +350,7 @@ except BaseException:
         "actors/runtime/deletion.py:delete_logs",
         "await journal.ask(DeleteLog(name))",
         "pass",
-        (f"{HOST}::test_a_deleted_session_is_closed_and_its_log_is_removed",),
+        (f"{HOST}::test_deleting_a_session_closes_the_session_and_removes_its_log",),
     ),
     Mutation(
         "runtime: a call from a foreign loop is accepted",

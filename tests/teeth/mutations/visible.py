@@ -122,7 +122,7 @@ MUTATIONS = (
         "previous_owner and previous_owner != self.owner",
         "previous_owner",
         (
-            "tests/runtime/test_takeover.py::test_a_host_that_was_suspended_writes_nothing_to_sessions_taken_over_meanwhile",
+            "tests/runtime/test_takeover.py::test_a_suspended_host_writes_nothing_to_sessions_that_were_taken_over_meanwhile",
         ),
     ),
     Mutation(
