@@ -30,7 +30,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "provider: no first byte, stall between bytes": {
         "session/test_settings.py": (
-            "test_the_timeouts_of_an_ask_override_those_of_its_backend",
+            "test_the_timeouts_of_an_ask_override_the_timeouts_of_its_backend",
             "test_an_ask_that_exceeds_its_timeout_fails_and_closes_every_call",
         ),
         "provider/test_provider.py": ("test_a_silent_server_is_abandoned_after_its_timeout",),
@@ -79,7 +79,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "provider: malformed calls": {
         "session/test_faulty_calls.py": (
-            "test_calls_run_once_under_unique_ids_however_they_are_streamed",
+            "test_each_call_runs_once_under_a_unique_id_however_it_is_streamed",
             "test_call_arguments_without_a_tool_name_run_no_tool_and_are_reported",
             "test_calls_beyond_the_limit_per_message_get_error_results",
             "test_calls_run_for_every_stop_reason",

@@ -188,7 +188,7 @@ async def test_results_and_decisions_passed_together_are_recorded_together(
         assert appends[0] == (ApprovalDecided, ApprovalDecided, Denied, Returned)
 
 
-async def test_decisions_that_only_allow_are_recorded_together_and_streamed() -> None:
+async def test_several_decisions_that_allow_calls_are_recorded_together_and_streamed() -> None:
     files, server = Files(), openai(delete_calls("a", "b"), DONE)
     async with scripted(server, tools=[files.tool]) as (_, _, session):
         await session.ask("Delete them.")

@@ -159,7 +159,7 @@ async def test_the_caller_of_a_failed_subagent_sees_the_subagents_error() -> Non
     assert end.startswith(Json(b'"SubagentFailed: helper did not complete (failed): Incorrect API key'))
 
 
-async def test_the_model_sees_the_error_of_a_failed_ask_that_a_tool_raises() -> None:
+async def test_the_model_sees_the_ask_failed_error_that_a_tool_raises() -> None:
     @tool
     async def delegate(context: ToolContext[None]) -> str:
         """Ask a child session."""

@@ -59,7 +59,7 @@ async def test_no_timer_runs_while_a_turn_waits_for_its_caller(monkeypatch: pyte
         assert timers == []
 
 
-async def test_a_resumed_turn_has_the_rest_of_its_time_limit(
+async def test_a_resumed_turn_gets_only_the_rest_of_its_time_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     given = list[float]()

@@ -85,7 +85,7 @@ async def cancel_when(session: Session, ready: Callable[[], Any]) -> None:
 
 @SERVERS
 @pytest.mark.requirement("REQ-915-034", "PROMISE-10")
-async def test_an_ask_cancelled_at_any_moment_ends_and_the_next_is_accepted(
+async def test_an_ask_cancelled_at_any_moment_ends_and_the_next_ask_is_accepted(
     make_server: MakeServer, anyio_backend_name: str
 ) -> None:
     """The four combinations of dialect and event loop each test a quarter of the moments."""
@@ -151,7 +151,9 @@ async def test_an_ask_can_be_cancelled_before_the_first_byte_of_the_response(mak
 
 @SERVERS
 @pytest.mark.requirement("PROMISE-10")
-async def test_a_cancel_in_the_middle_of_text_keeps_and_marks_the_shown_text(make_server: MakeServer) -> None:
+async def test_a_cancel_in_the_middle_of_a_text_keeps_the_shown_text_and_marks_it_as_interrupted(
+    make_server: MakeServer,
+) -> None:
     text = "A long answer that is cut. " * 20
     server = make_server(Turn(Say(text)), faults={0: Stall(after_bytes=2000)})
     async with scripted(server) as (_, _, session):
@@ -326,7 +328,7 @@ async def test_a_tool_that_blocks_its_thread_is_closed_after_the_grace_period(
 
 
 @pytest.mark.requirement("PROMISE-10")
-async def test_a_second_cancel_changes_nothing_and_both_return_true() -> None:
+async def test_a_second_cancel_changes_nothing_and_both_cancels_return_true() -> None:
     gate = Gate()
     async with scripted("openai_chat", WORK, tools=[gate.tool]) as (_, _, session):
         answers: list[bool] = []
@@ -410,7 +412,7 @@ async def test_a_turn_renders_its_request_again_whenever_a_result_arrives_before
 
 @pytest.mark.requirement("PROMISE-2")
 @pytest.mark.usefixtures("short_graces")
-async def test_a_result_after_its_session_was_closed_has_no_effect() -> None:
+async def test_a_result_that_arrives_after_its_session_was_closed_has_no_effect() -> None:
     begun, released = anyio.Event(), anyio.Event()
     server = openai(ONE)
     async with runtime_with(a=server) as runtime:

@@ -189,7 +189,7 @@ async def test_no_summary_is_written_if_trimming_large_results_saves_enough(
     assert told in str(bodies(server)[-1])
 
 
-async def test_before_a_switch_to_a_smaller_window_the_larger_backend_compacts() -> None:
+async def test_before_a_switch_to_a_smaller_window_the_backend_with_the_larger_window_compacts() -> None:
     large, small = host("anthropic"), host("openai_chat", 3500)
     async with runtime_with_windows(
         Compaction(keep_turns=1), large=(large, 200_000), small=(small, 3500)
@@ -209,7 +209,7 @@ async def test_before_a_switch_to_a_smaller_window_the_larger_backend_compacts()
     assert large.refusals == []
 
 
-async def test_a_long_message_is_sent_after_a_summary_of_the_earlier_ones() -> None:
+async def test_a_long_message_is_sent_after_a_summary_of_the_earlier_messages() -> None:
     """The request for the summary has as many messages as the rejected one, but is a different request."""
     server = host("openai_chat", 3000)
     async with runtime_with_windows(a=(server, None)) as runtime:
@@ -239,7 +239,9 @@ async def test_a_history_that_is_still_too_long_is_shortened_again() -> None:
 
 
 @pytest.mark.parametrize("by", [None, "third"])
-async def test_a_history_too_long_for_the_current_backend_is_compacted_by_another(by: str | None) -> None:
+async def test_a_history_too_long_for_the_current_backend_is_compacted_by_another_backend(
+    by: str | None,
+) -> None:
     """The windows are unknown. Half of the history is too long for a summary by the smaller backend."""
     large, small, third = host("anthropic"), host("openai_chat", 3500), host("mistral")
     made = Compaction(keep_turns=1, summarizer=by)
@@ -347,7 +349,7 @@ async def test_the_current_backend_summarises_if_the_previous_backend_is_gone() 
     assert len(two.requests) == 1
 
 
-async def test_an_ask_that_stays_too_long_after_compaction_fails_with_the_reason() -> None:
+async def test_an_ask_whose_request_is_too_long_even_after_compaction_fails_with_the_reason() -> None:
     server = host("openai_chat", 1200)
     async with runtime_with_windows(a=(server, None)) as runtime:
         session = await runtime.open("a", tools=[read])

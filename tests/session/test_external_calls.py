@@ -76,7 +76,7 @@ async def test_a_turn_waits_for_its_caller_and_continues_with_the_results(
 
 
 @PUT_AWAY
-async def test_results_passed_by_the_caller_are_recorded_while_the_turn_waits_for_others(
+async def test_results_from_the_caller_are_recorded_while_the_turn_waits_for_other_results(
     put_away: str,
 ) -> None:
     async with scripted("openai_chat", TWO, Turn(Say("Both.")), tools=[LOOK]) as (server, _, session):
@@ -105,7 +105,7 @@ async def test_a_result_for_an_unknown_id_is_rejected_and_nothing_is_recorded(
         assert (await session.ask(results={ONE: 1, OTHER: 2})).text == "Both."
 
 
-async def test_a_result_passed_for_a_tool_that_the_runtime_runs_is_rejected() -> None:
+async def test_passing_a_result_for_a_tool_that_the_runtime_runs_is_rejected() -> None:
     gate = Gate()
     gate.open("a")
     server = openai(Turn(Call("work", {"name": "a"})), Turn(Say("Done.")))
@@ -139,7 +139,7 @@ async def test_passing_a_second_result_for_a_call_does_not_change_the_first() ->
     assert "second" not in json.dumps(bodies(server))
 
 
-async def test_only_one_of_two_results_passed_at_once_resumes_the_turn() -> None:
+async def test_only_one_of_two_results_passed_concurrently_resumes_the_turn() -> None:
     server = openai(Turn(Call("look", {"n": 1})), Turn(Say("Done.")))
     outcomes: list[AskResult] = []
     async with scripted(server, tools=[LOOK]) as (_, runtime, session):
@@ -258,7 +258,7 @@ async def test_the_queue_of_asks_after_a_waiting_turn_is_bounded() -> None:
     assert refused == 2
 
 
-async def test_the_stream_of_an_ask_ends_awaiting_and_a_second_stream_continues_it() -> None:
+async def test_the_stream_of_an_ask_ends_as_awaiting_and_a_second_stream_continues_the_ask() -> None:
     async with scripted("openai_chat", TWO, Turn(Say("Both.")), tools=[LOOK]) as (_, _, session):
         async with session.stream("Look.") as events:
             first = [event async for event in events]

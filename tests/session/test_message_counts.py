@@ -61,7 +61,7 @@ def collect_messages(monkeypatch: pytest.MonkeyPatch, runtime: Runtime) -> Itera
     assert (after.sent - before.sent, after.handled - before.handled) == (len(messages), len(messages))
 
 
-async def test_a_plain_ask_takes_seven_actor_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_ask_without_tools_takes_seven_actor_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     async with scripted("openai_chat", Turn(Say("One.")), Turn(Say("Two."))) as (_, runtime, session):
         for text in ("One.", "Two."):
             with collect_messages(monkeypatch, runtime) as messages:
@@ -104,7 +104,7 @@ async def test_the_session_keeps_the_newest_snapshot_of_its_ledger() -> None:
         assert await view.query() == second.ledger
 
 
-async def test_the_sessions_memory_use_includes_a_lane_once_it_is_sent() -> None:
+async def test_the_memory_use_of_a_session_includes_a_lane_once_the_lane_is_sent() -> None:
     calls = Turn(Say("Wait."), Call("look", {"name": "a"}))
     async with runtime_with(a=openai(calls, Turn(Say("One.")), Turn(Say("Two.")))) as runtime:
         session = await runtime.open("a", tools=[look])

@@ -136,7 +136,7 @@ async def test_an_empty_answer_is_retried_and_both_requests_are_counted(
 @over_ways
 @over_hosts
 @pytest.mark.parametrize("parts", [(), (Think("I could read."),)], ids=["nothing", "thoughts"])
-async def test_an_answer_that_is_empty_twice_fails_the_ask(
+async def test_a_second_empty_answer_fails_the_ask(
     name: str, is_streamed: bool, parts: tuple[TurnPart, ...]
 ) -> None:
     turns = Turn(*parts), Turn(*parts), Turn(Say("Hi."))
@@ -150,7 +150,7 @@ async def test_an_answer_that_is_empty_twice_fails_the_ask(
     assert (first.usage, second.status, second.text) == (ONE + ONE, "complete", "Hi.")
 
 
-async def test_an_answer_that_is_empty_twice_fails_over_to_the_next_member() -> None:
+async def test_a_second_empty_answer_causes_a_failover_to_the_next_member() -> None:
     first, other = openai(Turn(Think("Hm.")), Turn()), anthropic(Turn(Say("Hi.")))
     pool = {"both": PoolSettings(members=("a", "b"), policy="failover")}
     async with runtime_with(pools=pool, a=first, b=other) as runtime:
@@ -232,7 +232,7 @@ async def test_a_call_written_as_text_is_corrected_once_and_never_run(name: str,
 @pytest.mark.alternating
 @over_ways
 @over_families
-async def test_a_call_written_as_text_twice_is_reported(raw: str, is_streamed: bool) -> None:
+async def test_a_second_call_written_as_text_is_reported(raw: str, is_streamed: bool) -> None:
     reader = ReadTool()
     turns = Turn(Say(raw), fragment=3), Turn(Say(raw), fragment=1), Turn(Say("Hi."))
     async with scripted("vllm", *turns, is_streamed=is_streamed, tools=[reader.tool]) as (
@@ -294,7 +294,7 @@ async def test_output_of_a_providers_builtin_tool_counts_as_content() -> None:
     assert (result.status, result.incomplete, result.rounds) == ("complete", None, 1)
 
 
-async def test_a_forced_tool_is_forced_again_after_an_empty_answer() -> None:
+async def test_a_tool_choice_is_forced_again_after_an_empty_answer() -> None:
     server, reader = anthropic(Turn(), Turn(Call("read")), Turn(Say("Done."))), ReadTool()
     async with scripted(server, tools=[reader.tool]) as (_, _, session):
         result = await session.ask("Go.", tool_choice="required")
@@ -313,7 +313,7 @@ async def test_an_empty_answer_after_a_handoff_does_not_hand_off_again() -> None
     assert (result.status, result.text, bound) == ("complete", "Here is B.", ["a", "b"])
 
 
-async def test_tools_of_a_turn_prompted_after_an_empty_answer_see_the_same_history() -> None:
+async def test_tools_see_the_same_history_before_and_after_the_prompt_about_an_empty_answer() -> None:
     lengths: list[int] = []
 
     @tool

@@ -70,7 +70,9 @@ class PathTransport:
         ("https://gateway.example/api.openai.com/v1", "openai_chat"),
     ],
 )
-def test_openai_uses_responses_at_its_own_hosts_and_chat_elsewhere(url: str, spoken: str) -> None:
+def test_the_openai_provider_uses_responses_at_official_hosts_and_chat_elsewhere(
+    url: str, spoken: str
+) -> None:
     config = load(None, KEY | {"OPENAI_BASE_URL": url})
     assert config.backend("openai:gpt-5.6").dialect == spoken
     assert config.backend("openai_chat:gpt-5.6").dialect == "openai_chat"

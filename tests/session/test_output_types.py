@@ -129,7 +129,7 @@ NULLABLE = {"type": "object", "properties": {"a": {"type": ["string", "null"]}}}
     ],
     ids=str,
 )
-def test_a_type_that_a_strict_schema_would_change_is_not_sent_strictly(
+def test_a_type_is_not_sent_strictly_if_a_strict_schema_would_change_the_type(
     asked: Any, is_strict: bool, said: str
 ) -> None:  # Any: a type
     """Only OpenAI accepts recursive types, no provider accepts open objects, and optional members stay optional."""
@@ -169,7 +169,7 @@ def test_a_format_that_is_not_a_string_is_dropped_from_a_closed_schema() -> None
 
 
 @pytest.mark.parametrize("keyword", ["allOf", "not", "if", "patternProperties", "prefixItems", "definitions"])
-def test_a_schema_whose_meaning_closing_would_change_is_not_closed(keyword: str) -> None:
+def test_a_schema_is_not_closed_if_closing_would_change_its_meaning(keyword: str) -> None:
     inner: dict[str, JsonValue] = {"type": "array", "items": {"type": "string"}}
     outer: dict[str, JsonValue] = {"type": "object", "additionalProperties": False}
     assert close_schema(dump({**outer, "properties": {"a": inner}})) is not None

@@ -78,7 +78,7 @@ def user_messages(body: dict[str, object]) -> list[object]:
     return [each["content"] for each in messages if each["role"] == "user"]
 
 
-async def test_a_repeated_ask_gets_the_first_result_without_a_request() -> None:
+async def test_a_repeated_ask_returns_the_first_result_without_a_new_request() -> None:
     async with scripted("openai_chat", Turn(Say("Oslo.")), Turn(Say("Rome."))) as (server, _, session):
         first = await session.ask("Where?", key="k1")
         other = await session.ask("And now?")

@@ -178,7 +178,7 @@ async def test_every_event_fits_its_schema_and_its_sse_frame() -> None:
 
 
 @pytest.mark.requirement("U-03")
-async def test_a_subscriber_resumes_only_after_the_last_event_of_one_number() -> None:
+async def test_a_subscriber_resumes_only_after_all_events_with_one_number() -> None:
     async with scripted("openai_chat", CALLING, ENDING, tools=[look]) as (_, runtime, session):
         await session.ask("Do it.")
         groups = groupby(events_of_log(runtime, session), key=lambda each: int(each["seq"]))

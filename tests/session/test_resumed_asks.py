@@ -138,7 +138,7 @@ async def durable_events(stream: AbstractAsyncContextManager[AsyncIterator[Sessi
 
 @pytest.mark.parametrize("verdict", ["allow", "deny"])
 @pytest.mark.parametrize("is_last", [True, False])
-async def test_a_stream_contains_the_decisions_of_its_ask_as_the_log_does(
+async def test_the_stream_and_the_log_of_an_ask_contain_the_same_approval_decisions(
     verdict: str, is_last: bool
 ) -> None:
     assert verdict in ("allow", "deny")

@@ -61,7 +61,9 @@ def all_keys(value: Any) -> set[str]:  # Any: JSON
 
 @pytest.mark.parametrize("name", PROFILES)
 @pytest.mark.parametrize("wanted", [{"temperature": 0.5}, {"top_p": 0.9}, {"stop": ("END", "###")}], ids=str)
-def test_supported_settings_are_sent_and_others_reported_as_losses(name: str, wanted: dict[str, Any]) -> None:
+def test_supported_settings_are_sent_and_unsupported_settings_are_reported_as_losses(
+    name: str, wanted: dict[str, Any]
+) -> None:
     (setting,) = wanted
     words = {"stop": {"stop", "stop_sequences", "stopSequences"}, "top_p": {"top_p", "topP"}}
     request = request_with(name, Settings(model="m", **wanted))
@@ -178,7 +180,7 @@ async def test_settings_passed_to_an_ask_apply_only_to_that_ask_and_are_logged(
 
 
 @pytest.mark.anyio
-async def test_settings_of_an_ask_override_those_of_its_backend_one_by_one() -> None:
+async def test_each_setting_of_an_ask_overrides_only_the_same_setting_of_its_backend() -> None:
     server = openai(Turn(Say("a")), Turn(Say("b")))
     async with serve(server):
         table = {**backend_at(server).model_dump(exclude_unset=True), "seed": 7, "user": "u"}
@@ -264,7 +266,7 @@ async def test_a_cancel_before_the_deadline_ends_the_ask_as_cancelled() -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("setting", ["first_byte", "idle"])
-async def test_the_timeouts_of_an_ask_override_those_of_its_backend(setting: str) -> None:
+async def test_the_timeouts_of_an_ask_override_the_timeouts_of_its_backend(setting: str) -> None:
     """The timeouts of the backend are a minute or longer."""
     silent = Stall() if setting == "first_byte" else Stall(after_bytes=40)
     async with scripted(openai(Turn(Say("never heard")), faults={0: silent})) as (_, _, session):

@@ -139,7 +139,7 @@ async def test_a_used_up_budget_ends_a_turn_between_rounds_and_rejects_later_ask
 
 
 @pytest.mark.anyio
-async def test_a_budget_of_seconds_ends_the_ask_that_exceeds_it() -> None:
+async def test_an_ask_that_exceeds_a_budget_of_seconds_ends() -> None:
     """The tool never returns, so only the budget can end the ask."""
     gate = Gate()
     async with runtime_with(a=openai(Turn(Call("work", {"name": "a"})))) as runtime:

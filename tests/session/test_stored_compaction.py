@@ -68,7 +68,7 @@ async def test_a_compacted_history_is_unchanged_in_forks_and_imports() -> None:
     assert "[Summary of the conversation so far.]" in asked[0]
 
 
-async def test_a_session_opened_with_messages_of_a_compacted_one_sends_full_results() -> None:
+async def test_a_session_opened_with_messages_of_a_compacted_session_sends_full_results() -> None:
     server = host("openai_chat")
     async with serve(server), runtime_at(server) as runtime:
         session = await open_compacted_session(runtime)

@@ -121,7 +121,7 @@ async def test_the_latest_of_several_queued_switches_wins() -> None:
 
 
 @pytest.mark.requirement("REQ-915-050")
-async def test_a_switch_after_a_crash_supersedes_the_switch_queued_before_it() -> None:
+async def test_a_switch_after_a_crash_supersedes_a_switch_queued_before_the_crash() -> None:
     gate = Gate()
     one, two, three = openai(*WORK), anthropic(), openai()
     async with runtime_with(a=one, b=two, c=three) as runtime:

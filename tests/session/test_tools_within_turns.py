@@ -130,7 +130,7 @@ async def test_changed_tools_are_declared_by_the_next_request_of_the_turn(wire: 
 
 
 @pytest.mark.parametrize("wire", ["chat", "anthropic"])
-async def test_without_within_turn_changed_tools_are_declared_by_the_next_ask(wire: str) -> None:
+async def test_changed_tools_are_declared_by_the_next_ask_if_within_turn_is_false(wire: str) -> None:
     server = SERVERS[wire](DEBUG, DONE, DONE)
     async with scripted(server, tools=[Debugger().source(within_turn=False)]) as (_, _, session):
         await session.ask("Debug it.")
@@ -149,7 +149,7 @@ async def test_the_within_turn_setting_of_one_toolset_does_not_apply_to_another(
 
 
 @pytest.mark.parametrize("wire", ["anthropic", "responses"])
-async def test_reasoning_bound_to_the_tools_defers_the_change_to_the_next_ask(
+async def test_reasoning_bound_to_the_tools_defers_a_tool_change_to_the_next_ask(
     wire: str,
 ) -> None:
     server = SERVERS[wire](Turn(Think("First attach."), *DEBUG.parts), DONE, DONE)
@@ -166,7 +166,7 @@ async def test_reasoning_bound_to_the_tools_defers_the_change_to_the_next_ask(
 
 
 @EACH
-async def test_reasoning_of_earlier_asks_does_not_defer_a_change(wire: str) -> None:
+async def test_reasoning_of_earlier_asks_does_not_defer_a_tool_change(wire: str) -> None:
     thought = [] if wire == "chat" else [Think("A greeting.")]
     server = SERVERS[wire](Turn(*thought, Say("Hello.")), DEBUG, STEP, DONE)
     async with scripted(server, tools=[Debugger().source()]) as (_, _, session):
@@ -176,7 +176,7 @@ async def test_reasoning_of_earlier_asks_does_not_defer_a_change(wire: str) -> N
 
 
 @pytest.mark.parametrize("wire", ["chat", "gemini"])
-async def test_reasoning_that_is_not_bound_to_tools_does_not_defer_a_change(wire: str) -> None:
+async def test_reasoning_that_is_not_bound_to_tools_does_not_defer_a_tool_change(wire: str) -> None:
     thinks = [Think("First attach.")] if wire == "gemini" else []
     server = SERVERS[wire](Turn(*thinks, *DEBUG.parts), STEP, DONE)
     async with scripted(server, tools=[Debugger().source()]) as (_, _, session):
@@ -209,7 +209,7 @@ async def test_a_forced_tool_is_not_removed_within_its_ask() -> None:
     assert declared_names(server) == [*[["debug"]] * 3, ["step", "stop"]]
 
 
-async def test_more_tools_than_the_backend_accepts_are_deferred() -> None:
+async def test_a_change_to_more_tools_than_the_backend_accepts_is_deferred() -> None:
     server = openai(DEBUG, DONE)
     names = [f"step_{number}" for number in range(200)]
     async with scripted(server, tools=[Debugger(*names).source()]) as (_, _, session):

@@ -160,7 +160,7 @@ MUTATIONS = (
         f"{TURNS}:CompactionTurns.can_compact_elsewhere",
         "return self._has_compacted_elsewhere",
         "return False",
-        (f"{SESSIONS}::test_a_history_too_long_for_the_current_backend_is_compacted_by_another",),
+        (f"{SESSIONS}::test_a_history_too_long_for_the_current_backend_is_compacted_by_another_backend",),
     ),
     Mutation(
         "compaction: no compaction runs before a turn",
@@ -174,7 +174,9 @@ MUTATIONS = (
         f"{TURNS}:CompactionTurns._summary_backend",
         "resolver.member(measured.binding)",
         "member",
-        (f"{SESSIONS}::test_before_a_switch_to_a_smaller_window_the_larger_backend_compacts",),
+        (
+            f"{SESSIONS}::test_before_a_switch_to_a_smaller_window_the_backend_with_the_larger_window_compacts",
+        ),
     ),
     Mutation(
         "compaction: an ask is assumed to begin with its turn",
@@ -268,7 +270,7 @@ MUTATIONS = (
         f"{LANES}:Lanes._render_lane",
         "lane._state.cursor > history.length - aside",
         "lane._state.cursor > history.length",
-        (f"{SESSIONS}::test_a_long_message_is_sent_after_a_summary_of_the_earlier_ones",),
+        (f"{SESSIONS}::test_a_long_message_is_sent_after_a_summary_of_the_earlier_messages",),
     ),
     Mutation(
         "compaction: a cancel while a summary request is written has no effect",

@@ -97,9 +97,7 @@ MUTATIONS = (
         "actors/scheduler/failures.py:_describe_error",
         "error.result.error",
         "error.result.why",
-        (
-            "tests/session/test_ask_failed.py::test_the_model_sees_the_error_of_a_failed_ask_that_a_tool_raises",
-        ),
+        ("tests/session/test_ask_failed.py::test_the_model_sees_the_ask_failed_error_that_a_tool_raises",),
     ),
     Mutation(
         "failed asks: the model learns the number of errors in a group",

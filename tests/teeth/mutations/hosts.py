@@ -15,7 +15,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/config/providers.py:OwnHost.serves",
         'host.endswith(f".{self.domain}")',
         "host.endswith(self.domain)",
-        (f"{OWN}::test_openai_uses_responses_at_its_own_hosts_and_chat_elsewhere",),
+        (f"{OWN}::test_the_openai_provider_uses_responses_at_official_hosts_and_chat_elsewhere",),
     ),
     Mutation(
         "hosts: an open turn continues in the current dialect",

@@ -63,7 +63,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         'self.holding.record_size("lanes", ...)',
         "pass",
         (
-            "tests/session/test_message_counts.py::test_the_sessions_memory_use_includes_a_lane_once_it_is_sent",
+            "tests/session/test_message_counts.py::test_the_memory_use_of_a_session_includes_a_lane_once_the_lane_is_sent",
         ),
     ),
     Mutation(

@@ -103,7 +103,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/steps.py:TurnSteps._answer_message",
         'self._has_answered |= self._ask.tally.cut not in ("empty", "unparsed")',
         "self._has_answered = True",
-        (f"{SESSIONS}::test_a_forced_tool_is_forced_again_after_an_empty_answer",),
+        (f"{SESSIONS}::test_a_tool_choice_is_forced_again_after_an_empty_answer",),
     ),
     Mutation(
         "turn: a repeated request counts the previous round's handoff",
@@ -131,6 +131,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/inflight.py:AskInFlight.add_instruction",
         'Message("user", (Text(text),), state.turns)',
         'Message("user", (Text(text),))',
-        (f"{SESSIONS}::test_tools_of_a_turn_prompted_after_an_empty_answer_see_the_same_history",),
+        (f"{SESSIONS}::test_tools_see_the_same_history_before_and_after_the_prompt_about_an_empty_answer",),
     ),
 )

@@ -192,7 +192,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "(held := log.state.held) is not None",
         "not at_once and (held := log.state.held) is not None",
         (
-            "tests/session/test_switching.py::test_a_switch_after_a_crash_supersedes_the_switch_queued_before_it",
+            "tests/session/test_switching.py::test_a_switch_after_a_crash_supersedes_a_switch_queued_before_the_crash",
         ),
     ),
     Mutation(

@@ -5,7 +5,7 @@ from tests.teeth.mutations.mutation import Mutation
 LOG = "tests/session/test_replayed_events.py::test_the_log_yields_the_same_events_as_the_stream"
 FAILOVER = "tests/session/test_replayed_events.py::test_the_log_yields_the_same_events_after_a_failover"
 GROUPS = (
-    "tests/session/test_replayed_events.py::test_a_subscriber_resumes_only_after_the_last_event_of_one_number"
+    "tests/session/test_replayed_events.py::test_a_subscriber_resumes_only_after_all_events_with_one_number"
 )
 CUT = "tests/session/test_session_events.py::test_a_subscriber_resumes_at_any_event_without_a_gap"
 SAME = "tests/session/test_session_events.py::test_early_and_late_subscribers_receive_the_same_events"

@@ -16,7 +16,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "{each for event in page.events if isinstance(event, TurnPaused) for each in event.external[:0]}",
         (
             f"{EXTERNAL}::test_a_result_for_a_removed_tool_is_recorded_as_late",
-            f"{EXTERNAL}::test_only_one_of_two_results_passed_at_once_resumes_the_turn",
+            f"{EXTERNAL}::test_only_one_of_two_results_passed_concurrently_resumes_the_turn",
         ),
     ),
     Mutation(
@@ -24,14 +24,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/resolutions.py:_check_external_results",
         "{each for event in page.events if isinstance(event, TurnPaused) for each in event.external}",
         "{each for each in ledger._known if page}",
-        (f"{EXTERNAL}::test_a_result_passed_for_a_tool_that_the_runtime_runs_is_rejected",),
+        (f"{EXTERNAL}::test_passing_a_result_for_a_tool_that_the_runtime_runs_is_rejected",),
     ),
     Mutation(
         "awaiting: results for a resumed turn continue it again",
         "actors/session/session_actor.py:SessionActor._accept_resolution",
         'self._phase != "awaiting"',
         "self._log.state.closed",
-        (f"{EXTERNAL}::test_only_one_of_two_results_passed_at_once_resumes_the_turn",),
+        (f"{EXTERNAL}::test_only_one_of_two_results_passed_concurrently_resumes_the_turn",),
     ),
     Mutation(
         "ledger: a second, different result replaces the first",
@@ -55,7 +55,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         else:
             ...
         """,
-        (f"{EXTERNAL}::test_results_passed_by_the_caller_are_recorded_while_the_turn_waits_for_others",),
+        (f"{EXTERNAL}::test_results_from_the_caller_are_recorded_while_the_turn_waits_for_other_results",),
     ),
     Mutation(
         "awaiting: a crash interrupts a waiting turn",
@@ -320,13 +320,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/resolutions.py:_check_and_write",
         "log.state.pause is not None and live.is_idle",
         "False",
-        (f"{AFTER}::test_a_stream_contains_the_decisions_of_its_ask_as_the_log_does",),
+        (f"{AFTER}::test_the_stream_and_the_log_of_an_ask_contain_the_same_approval_decisions",),
     ),
     Mutation(
         "awaiting: a resumed turn has its full time again",
         "actors/session/limits.py:Deadline.start_timer",
         "0.0 if state.pause is None else state.pause.awaited.ask_so_far.seconds",
         "0.0",
-        ("tests/session/test_awaiting_edges.py::test_a_resumed_turn_has_the_rest_of_its_time_limit",),
+        ("tests/session/test_awaiting_edges.py::test_a_resumed_turn_gets_only_the_rest_of_its_time_limit",),
     ),
 )
