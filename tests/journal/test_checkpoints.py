@@ -27,7 +27,7 @@ class FullDisk(sqlite3.Connection):
         return super().execute(sql, *parameters)  # type: ignore[arg-type]
 
 
-def test_a_commit_is_acknowledged_when_its_checkpoint_fails(
+def test_a_commit_is_acknowledged_even_if_its_checkpoint_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "CHECKPOINT", 1)
@@ -56,7 +56,7 @@ def test_a_checkpoint_runs_before_the_wal_grows_large(
 
 
 @pytest.mark.parametrize("durability", ["process", "power"])
-def test_durability_power_preallocates_the_wal(
+def test_the_durability_level_power_preallocates_the_wal(
     durability: Literal["process", "power"], tmp_path: Path
 ) -> None:
     storage, lengths = SqliteStorage(tmp_path / "sessions.db", durability=durability), set[int]()

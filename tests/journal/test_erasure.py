@@ -95,7 +95,7 @@ async def test_a_deletion_leaves_no_byte_of_the_session_in_any_file(
     assert copies(path, b"other-words") > 0
 
 
-async def test_deleted_data_pinned_by_a_reader_is_reported_until_it_is_removed(
+async def test_deleted_data_pinned_by_a_reader_is_reported_until_its_removal(
     path: Path, no_reader_wait: None
 ) -> None:
     storage = SqliteStorage(path)

@@ -80,7 +80,7 @@ async def test_events_sent_during_a_write_share_the_next_append() -> None:
         assert sorted(numbers) == [2, 2, 2, 4]
 
 
-async def test_a_failed_write_refuses_only_the_events_of_its_session() -> None:
+async def test_a_failed_write_blocks_only_the_events_of_its_own_session() -> None:
     storage = Slow("bad")
     refused: list[str] = []
     with anyio.fail_after(60):

@@ -73,7 +73,7 @@ class Full(MemoryStorage):
 
 
 @pytest.mark.parametrize("command", [FindSession, CheckOwner])
-async def test_after_a_refused_event_writes_stay_blocked_even_if_the_session_is_looked_up(
+async def test_writes_stay_blocked_after_a_refused_event_even_if_the_session_is_looked_up(
     command: type[FindSession | CheckOwner],
 ) -> None:
     storage = Full()

@@ -19,7 +19,7 @@ def ends() -> LogEnds:
     return made
 
 
-def test_each_entry_of_an_append_states_the_last_number_that_its_writer_knows(ends: LogEnds) -> None:
+def test_each_entry_of_an_append_states_the_last_event_number_that_its_writer_knows(ends: LogEnds) -> None:
     entries = [Entry("one", 2, TWO), Entry("other", 1, TWO), Entry("one", 1, TWO), Entry("one", 2, TWO)]
     assert [entry.after for entry in ends.add_predecessors(entries)] == [3, None, 3, 5]
     ends.record_write("one", 7)

@@ -156,7 +156,7 @@ async def test_a_passivated_session_keeps_no_log_state_in_memory() -> None:
 
 
 @pytest.mark.requirement("PROMISE-8")
-async def test_a_session_with_another_writer_ends_and_affects_no_other() -> None:
+async def test_a_session_that_another_writer_has_claimed_ends_and_affects_no_other_session() -> None:
     storage, gate = MemoryStorage(), Gate()
     async with runtime_with(a=anthropic(WORK, *DONE), b=openai(*DONE), storage=storage) as runtime:
         session = await runtime.open("a", id="one", tools=[gate.tool])

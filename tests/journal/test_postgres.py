@@ -222,7 +222,7 @@ def test_a_writer_that_has_read_the_events_of_the_next_host_is_fenced(
     assert len(storage.read("one")) == last == 3
 
 
-def test_entries_of_a_batch_that_continue_each_other_need_no_read(
+def test_consecutive_entries_of_a_batch_are_written_without_a_read(
     storage: PostgresStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     claim = begin(storage, "one")
@@ -325,7 +325,7 @@ def test_a_refused_claim_in_a_group_of_claims_affects_no_other_claim(
     assert storage.claim("new").fence == 3
 
 
-def test_two_hosts_claiming_the_same_sessions_give_each_one_owner(
+def test_sessions_claimed_by_two_hosts_at_once_each_have_one_owner(
     storage: PostgresStorage, other: PostgresStorage
 ) -> None:
     names = [f"s{number}" for number in range(100)]
@@ -335,7 +335,7 @@ def test_two_hosts_claiming_the_same_sessions_give_each_one_owner(
     assert [one.result()[name] + two.result()[name] for name in names] == [1] * 100
 
 
-def test_an_expired_host_loses_claimed_sessions_and_keeps_the_others(
+def test_an_expired_host_loses_only_the_sessions_that_another_host_claimed(
     storage: PostgresStorage, other: PostgresStorage, direct: psycopg.Connection[Any]
 ) -> None:
     claims = {name: begin(storage, name) for name in ("one", "two")}
@@ -474,7 +474,7 @@ def test_damage_is_reported_with_its_location(
     assert raised.value.session == "one"
 
 
-def test_the_tables_contain_no_event_content_in_clear_columns(
+def test_the_readable_columns_of_a_session_contain_no_event_content(
     storage: PostgresStorage, direct: psycopg.Connection[Any]
 ) -> None:
     begin(storage, "one", tenant="t", target="m")

@@ -181,7 +181,9 @@ def test_a_host_whose_claim_was_lost_is_fenced_after_its_successor_wrote(
     assert storage.read("one")[1:] == [to("b")]
 
 
-def test_unknown_events_at_the_end_of_a_log_fence_the_writer(storage: PostgresStorage) -> None:
+def test_a_writer_is_fenced_if_its_log_ends_with_events_that_it_does_not_know(
+    storage: PostgresStorage,
+) -> None:
     claim = begin(storage, "one")
     refused, follows = storage.append(
         [Entry("one", claim.fence, (to("b"),), 0), Entry("one", claim.fence, (to("c"),), 1)]
@@ -255,7 +257,7 @@ async def test_events_lost_in_a_failover_are_reported_to_callers_log_and_fsck(
 
 
 @pytest.mark.anyio
-async def test_a_reader_missing_events_waits_for_the_writer_to_record_the_loss(
+async def test_a_reader_that_finds_events_missing_waits_until_the_writer_has_recorded_the_loss(
     storage: PostgresStorage, standby: Standby, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with _asked_session(storage, openai(*[Turn(Say("Done."))] * 4)) as (_, session):

@@ -185,7 +185,7 @@ def test_an_event_that_postgres_cannot_hold_is_refused_and_not_in_doubt(
 
 
 @pytest.mark.parametrize("code", ["40001", "40P01", "23503"])
-def test_a_transaction_conflict_is_retried_a_bounded_number_of_times(
+def test_the_number_of_retries_after_a_transaction_conflict_is_bounded(
     storage: PostgresStorage, direct: psycopg.Connection[Any], code: str
 ) -> None:
     claim = begin(storage, "one")

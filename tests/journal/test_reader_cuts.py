@@ -133,7 +133,7 @@ async def test_a_reader_of_a_log_cut_twice_rewinds_to_the_earlier_cut() -> None:
         assert [await anext(events) for _ in expected] == expected
 
 
-async def test_a_reader_starting_while_its_log_is_cut_starts_again() -> None:
+async def test_a_reader_that_starts_while_its_log_is_cut_starts_again() -> None:
     async with log_readers() as log:
         expected = await log.events_after(10)
         log.storage.before = {log.storage.pages + 2: log.go_back, log.storage.pages + 4: log.grow}
@@ -141,7 +141,7 @@ async def test_a_reader_starting_while_its_log_is_cut_starts_again() -> None:
         assert [await anext(events) for _ in expected] == expected
 
 
-async def test_a_reader_starting_while_its_log_is_cut_is_not_past_its_end() -> None:
+async def test_a_reader_that_starts_while_its_log_is_cut_is_not_treated_as_past_the_end() -> None:
     async with log_readers() as log:
         expected, seen = await log.events_after(3), list[SessionEvent]()
         log.storage.before[log.storage.pages + 2] = log.go_back

@@ -87,7 +87,7 @@ def test_two_storages_of_one_journal_count_as_two_hosts(hosts: Hosts) -> None:
     assert mine.claim("one").last == 2
 
 
-def test_an_expired_host_loses_claimed_sessions_and_keeps_the_others(
+def test_an_expired_host_loses_only_the_sessions_that_another_host_claimed(
     hosts: Hosts,
 ) -> None:
     late, other = hosts.mine, hosts.theirs
@@ -198,7 +198,7 @@ def test_the_owner_of_a_session_is_checked_without_a_claim(hosts: Hosts) -> None
     assert hosts.theirs.find("one").owner is None  # type: ignore[union-attr]  # the session has a log
 
 
-def test_an_assigned_session_belongs_to_the_other_host_at_once(hosts: Hosts) -> None:
+def test_an_assigned_session_belongs_to_its_new_host_at_once(hosts: Hosts) -> None:
     _, other = make_hosts(hosts)
     claim = begin(hosts.mine, "one")
     hosts.mine.assign("one", claim.fence, other)
@@ -225,7 +225,7 @@ def test_a_session_is_assigned_only_by_its_writer(hosts: Hosts) -> None:
 
 
 @pytest.mark.parametrize("why", ["draining", "expired", "closed", "unknown"])
-def test_a_session_stays_if_the_other_host_is_not_serving(hosts: Hosts, why: str) -> None:
+def test_a_session_cannot_be_assigned_to_a_host_that_is_not_serving(hosts: Hosts, why: str) -> None:
     _, other = make_hosts(hosts)
     claim = begin(hosts.mine, "one")
     if why == "draining":
@@ -242,7 +242,7 @@ def test_a_session_stays_if_the_other_host_is_not_serving(hosts: Hosts, why: str
     assert hosts.mine.append([Entry("one", claim.fence, (to("b"),))]) == [2]
 
 
-def test_a_host_that_released_all_sessions_is_draining_and_may_write_until_the_next_claim(
+def test_a_host_that_released_all_sessions_drains_and_may_write_until_the_next_claim(
     hosts: Hosts,
 ) -> None:
     name, _ = make_hosts(hosts)
@@ -286,7 +286,7 @@ def test_the_open_sessions_of_a_host_are_listed_in_pages(hosts: Hosts) -> None:
     assert mine.sessions == 4  # including the session that has no log yet
 
 
-def test_a_journal_in_memory_has_one_host_and_hands_nothing_over() -> None:
+def test_an_in_memory_journal_has_one_host_and_hands_over_no_session() -> None:
     storage = MemoryStorage()
     assert list(storage.hosts()) == []
     claim = begin(storage, "one")

@@ -87,7 +87,7 @@ async def test_a_flood_of_writes_from_one_session_does_not_delay_others() -> Non
 
 
 @pytest.mark.requirement("PROMISE-9")
-async def test_a_slow_journal_delays_callers_and_then_refuses_new_work() -> None:
+async def test_a_slow_journal_first_delays_callers_and_then_refuses_new_work() -> None:
     storage = Slow()
     with anyio.fail_after(60):
         async with slow_runtime(storage) as runtime:

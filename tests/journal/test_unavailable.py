@@ -177,7 +177,7 @@ def appends_before_refusal(storage: SqliteStorage, fence: int) -> int:
 
 
 @pytest.mark.parametrize("fault", AWAY)
-def test_an_unopened_journal_is_not_read_from_a_replaced_file(fault: str, tmp_path: Path) -> None:
+def test_a_journal_that_is_not_open_is_not_read_from_a_replaced_file(fault: str, tmp_path: Path) -> None:
     (folder := tmp_path / "logs").mkdir()
     storage = SqliteStorage(folder / "sessions.db")
     begin(storage, "one")

@@ -78,7 +78,7 @@ def copy_of(path: Path) -> Path:
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-13")
 @pytest.mark.parametrize("frame", [1, 45])
-async def test_durability_power_refuses_and_keeps_a_journal_that_lost_events(
+async def test_at_the_durability_level_power_a_journal_that_lost_events_is_refused_and_kept(
     frame: int, tmp_path: Path
 ) -> None:
     path = tmp_path / "sessions.db"
@@ -92,7 +92,7 @@ async def test_durability_power_refuses_and_keeps_a_journal_that_lost_events(
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-13")
-async def test_durability_process_copies_a_journal_that_lost_events_and_logs_the_loss(
+async def test_at_the_level_process_a_journal_that_lost_events_is_copied_and_the_loss_is_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "sessions.db"

@@ -177,7 +177,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
     "storage: short write, failing disk, full, too large, locked, read-only, moved": {
         "journal/test_unavailable.py": (
             "test_writes_fail_with_a_typed_error_during_a_disk_fault_and_lose_nothing",
-            "test_an_unopened_journal_is_not_read_from_a_replaced_file",
+            "test_a_journal_that_is_not_open_is_not_read_from_a_replaced_file",
             "test_a_read_only_file_is_refused_until_it_is_writable",
             "test_a_deleted_lock_file_still_excludes_a_second_writer",
             "test_a_wal_with_a_replaced_index_is_no_longer_read",
@@ -188,7 +188,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
             "test_an_ask_fails_at_any_refused_write_and_the_session_resumes",
             "test_an_outage_refuses_requests_and_leaves_an_idle_session_unchanged",
             "test_passivation_after_an_outage_fails_callers_and_cancels_tools",
-            "test_a_session_with_another_writer_ends_and_affects_no_other",
+            "test_a_session_that_another_writer_has_claimed_ends_and_affects_no_other_session",
             "test_a_paused_turn_survives_any_refused_write_of_its_results",
             "test_a_subagent_ends_with_its_call_at_any_refused_write",
             "test_a_passivated_session_keeps_no_log_state_in_memory",
@@ -222,7 +222,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
     "storage: slow journal": {
         "journal/test_slow_journal.py": (
             "test_a_flood_of_writes_from_one_session_does_not_delay_others",
-            "test_a_slow_journal_delays_callers_and_then_refuses_new_work",
+            "test_a_slow_journal_first_delays_callers_and_then_refuses_new_work",
             "test_the_expected_wait_covers_the_running_and_queued_batches",
             "test_a_host_busy_with_deletions_keeps_its_lease",
             "test_ledger_history_and_preview_show_only_durable_results",

@@ -43,7 +43,7 @@ MUTATIONS = (
         f"{CACHE}:_begins_at_end",
         "entry.session in rows and entry.after > row.last",
         "False",
-        (f"{TABLES}::test_entries_of_a_batch_that_continue_each_other_need_no_read",),
+        (f"{TABLES}::test_consecutive_entries_of_a_batch_are_written_without_a_read",),
     ),
     Mutation(
         "behind: a fork reads the log with the rights of its writer",

@@ -100,7 +100,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/journal/session_events.py:SessionEvents._convert_events",
         "not page.last",
         "not page.events",
-        (f"{FAILOVER}::test_a_reader_missing_events_waits_for_the_writer_to_record_the_loss",),
+        (
+            f"{FAILOVER}::test_a_reader_that_finds_events_missing_waits_until_the_writer_has_recorded_the_loss",
+        ),
     ),
     Mutation(
         "failover matrix: the log does not record a loss",

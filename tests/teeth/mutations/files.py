@@ -36,7 +36,7 @@ MUTATIONS = (
         if self._durability == "power":
             check_wal(self.path)
         """,
-        (f"{WAL}::test_durability_process_copies_a_journal_that_lost_events_and_logs_the_loss",),
+        (f"{WAL}::test_at_the_level_process_a_journal_that_lost_events_is_copied_and_the_loss_is_logged",),
     ),
     Mutation(
         "files: a journal opens before its damaged log is copied",

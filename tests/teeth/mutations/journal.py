@@ -7,12 +7,12 @@ _ENDS = "tests/kernel/test_ends.py"
 _BROKEN = "tests/journal/test_journal.py::test_an_event_after_a_refused_event_is_refused"
 _OUTAGES = "tests/journal/test_outages.py"
 _ANYWHERE = f"{_OUTAGES}::test_an_ask_fails_at_any_refused_write_and_the_session_resumes"
-_FENCED = f"{_OUTAGES}::test_a_session_with_another_writer_ends_and_affects_no_other"
+_FENCED = f"{_OUTAGES}::test_a_session_that_another_writer_has_claimed_ends_and_affects_no_other_session"
 _DROPPED = f"{_OUTAGES}::test_a_passivated_session_keeps_no_log_state_in_memory"
 _WAITING = f"{_OUTAGES}::test_passivation_after_an_outage_fails_callers_and_cancels_tools"
 _IDLE = f"{_OUTAGES}::test_an_outage_refuses_requests_and_leaves_an_idle_session_unchanged"
 _SLOW = "tests/journal/test_slow_journal.py"
-_TOO_SLOW = f"{_SLOW}::test_a_slow_journal_delays_callers_and_then_refuses_new_work"
+_TOO_SLOW = f"{_SLOW}::test_a_slow_journal_first_delays_callers_and_then_refuses_new_work"
 _STATS = f"{_SLOW}::test_stats_and_prometheus_report_an_outage_with_its_start_and_reason"
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -295,7 +295,9 @@ self._apply_to_state(event)
         "actors/journal/storage/sqlite/connection.py:Connections.read_snapshot",
         "self._check_files_in_place()",
         "",
-        ("tests/journal/test_unavailable.py::test_an_unopened_journal_is_not_read_from_a_replaced_file",),
+        (
+            "tests/journal/test_unavailable.py::test_a_journal_that_is_not_open_is_not_read_from_a_replaced_file",
+        ),
     ),
     Mutation(
         "journal: a deleted lock file does not exclude a second writer",

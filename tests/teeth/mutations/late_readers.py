@@ -38,7 +38,7 @@ MUTATIONS = (
             raise
         """,
         "raise",
-        (f"{CUTS}::test_a_reader_starting_while_its_log_is_cut_starts_again",),
+        (f"{CUTS}::test_a_reader_that_starts_while_its_log_is_cut_starts_again",),
     ),
     Mutation(
         "late readers: a reader that starts while its log is cut is past its end",
@@ -48,7 +48,7 @@ MUTATIONS = (
             break
         """,
         "break",
-        (f"{CUTS}::test_a_reader_starting_while_its_log_is_cut_is_not_past_its_end",),
+        (f"{CUTS}::test_a_reader_that_starts_while_its_log_is_cut_is_not_treated_as_past_the_end",),
     ),
     Mutation(
         "late readers: all pages but the first of a log in use wait like a client's",

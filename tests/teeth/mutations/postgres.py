@@ -210,7 +210,7 @@ MUTATIONS = (
         f"{LINK}:Link._recovers_from",
         "tries < TRIES",
         "tries < 3 * TRIES",
-        (f"{FAILURES}::test_a_transaction_conflict_is_retried_a_bounded_number_of_times",),
+        (f"{FAILURES}::test_the_number_of_retries_after_a_transaction_conflict_is_bounded",),
     ),
     Mutation(
         "postgres: a lost connection is reported at once",
