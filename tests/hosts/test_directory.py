@@ -52,7 +52,7 @@ async def test_concurrent_readers_share_one_read_per_period() -> None:
     assert found == [HOSTS] * 20
 
 
-async def test_a_cancelled_reader_leaves_the_read_to_the_next_one() -> None:
+async def test_a_cancelled_reader_leaves_the_read_to_the_next_reader() -> None:
     journal = Journal()
     with anyio.CancelScope() as scope:
         scope.cancel()
@@ -61,7 +61,7 @@ async def test_a_cancelled_reader_leaves_the_read_to_the_next_one() -> None:
         assert await journal.directory.hosts() == HOSTS
 
 
-async def test_the_last_list_stays_in_use_while_the_journal_cannot_be_read() -> None:
+async def test_the_last_list_of_hosts_stays_in_use_while_the_journal_cannot_be_read() -> None:
     journal = Journal()
     await journal.directory.hosts()
     journal.is_failing, journal.hosts = True, []
@@ -74,7 +74,7 @@ async def test_the_last_list_stays_in_use_while_the_journal_cannot_be_read() -> 
     assert await journal.directory.hosts() == []
 
 
-async def test_a_read_that_began_before_a_request_does_not_show_that_its_host_is_gone(
+async def test_a_list_read_before_the_question_does_not_prove_that_a_host_is_gone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The host may have joined in the meantime."""
@@ -138,7 +138,9 @@ async def test_a_host_is_gone_when_a_current_list_lacks_its_address(monkeypatch:
 @pytest.mark.parametrize(
     ("lease", "seconds"), [(PERIOD / 2, PERIOD / 2), (SHORTEST_PERIOD / 2, SHORTEST_PERIOD)]
 )
-async def test_the_list_is_read_again_when_a_lease_in_it_has_expired(lease: float, seconds: float) -> None:
+async def test_the_list_of_hosts_is_read_again_when_one_of_its_leases_has_expired(
+    lease: float, seconds: float
+) -> None:
     journal = Journal()
     journal.hosts = [HOSTS[0], replace(HOSTS[1], remaining_lease=lease)]
     await journal.directory.hosts()

@@ -169,7 +169,7 @@ async def test_a_response_to_head_has_no_body() -> None:
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:9", "worker-7", ""])
-async def test_an_unreachable_host_rejects_the_request(address: str) -> None:
+async def test_a_request_to_an_unreachable_host_is_rejected(address: str) -> None:
     async with neighbour(streaming(HEADERS)) as found:
         found.address = address
         rejection = await found.forward()
@@ -179,7 +179,7 @@ async def test_an_unreachable_host_rejects_the_request(address: str) -> None:
         assert found.messages == []
 
 
-async def test_a_program_that_is_no_router_is_unreachable() -> None:
+async def test_a_host_at_whose_address_no_router_answers_counts_as_unreachable() -> None:
     async with neighbour(streaming(HEADERS, breaks=True), is_router=False) as found:
         rejection = await found.forward()
         assert isinstance(rejection, Rejection)
@@ -189,7 +189,7 @@ async def test_a_program_that_is_no_router_is_unreachable() -> None:
 
 
 @pytest.mark.parametrize(("status", "kind"), [(502, "unreachable"), (503, "unreachable"), (504, "lost")])
-async def test_a_proxy_that_gets_no_answer_from_its_host_may_have_sent_the_request(
+async def test_a_request_counts_as_lost_if_a_proxy_times_out_but_not_if_the_proxy_cannot_reach_the_host(
     status: int, kind: str
 ) -> None:
     async def app(_: Scope, receive: Receive, send: Send) -> None:
@@ -203,7 +203,7 @@ async def test_a_proxy_that_gets_no_answer_from_its_host_may_have_sent_the_reque
 
 
 @pytest.mark.parametrize("status", [400, 413, 431, 501])
-async def test_a_request_that_the_server_of_a_host_refuses_is_not_repeated(status: int) -> None:
+async def test_a_request_refused_by_the_server_of_a_host_is_not_repeated(status: int) -> None:
     """The router of the host has not seen the request, so the answer has no mark."""
 
     async def server(_: Scope, receive: Receive, send: Send) -> None:
@@ -225,14 +225,14 @@ async def test_a_header_that_http_does_not_allow_is_the_fault_of_the_client() ->
         assert answer.status == 400
 
 
-async def test_a_response_that_breaks_is_not_repeated() -> None:
+async def test_a_request_is_not_repeated_after_its_response_broke_off() -> None:
     async with neighbour(streaming(HEADERS, breaks=True)) as found:
         with pytest.raises(HostUnavailable, match="No answer from the host at"):
             await found.forward()
         assert found.body == b"begin"
 
 
-async def test_a_stream_of_events_that_breaks_ends_so_that_the_client_reconnects() -> None:
+async def test_a_broken_event_stream_ends_so_that_the_client_reconnects() -> None:
     async with neighbour(streaming(EVENTS, breaks=True)) as found:
         assert await found.forward() is None
         assert found.body == b"begin"
@@ -255,7 +255,7 @@ async def test_a_suspended_host_rejects_the_request_when_its_lease_has_expired()
     assert "its lease has expired" in str(rejection.error)
 
 
-async def test_a_host_that_ends_after_it_received_a_request_has_lost_it() -> None:
+async def test_a_request_counts_as_lost_if_its_host_ends_after_receiving_the_request() -> None:
     async with silent_neighbour(ends=True) as found:
         rejection = await found.forward()
         assert isinstance(rejection, Rejection)
@@ -273,7 +273,9 @@ async def test_the_stream_of_a_suspended_host_ends_when_its_lease_has_expired() 
     assert found.messages[-1]["more_body"] is False
 
 
-async def test_work_ends_when_the_client_disconnects_and_its_error_is_not_wrapped() -> None:
+async def test_the_work_for_a_client_ends_when_the_client_disconnects_and_its_errors_are_not_wrapped() -> (
+    None
+):
     leaving, ended = anyio.Event(), list[str]()
 
     async def receive() -> ASGIMessage:
@@ -307,7 +309,7 @@ async def test_work_ends_when_the_client_disconnects_and_its_error_is_not_wrappe
     assert ended == ["work"]
 
 
-async def test_a_stream_of_events_ends_when_the_host_that_forwards_it_leaves() -> None:
+async def test_an_event_stream_ends_when_the_host_that_forwards_the_stream_leaves() -> None:
     async with neighbour(streaming(EVENTS)) as found, anyio.create_task_group() as tasks:
 
         async def leave() -> None:

@@ -56,7 +56,7 @@ async def test_a_host_that_leaves_closes_each_connection_after_its_next_response
         assert await headers(router, "1.1") == [("x-mine", "1"), CLOSE]
 
 
-async def test_responses_over_http_2_have_no_header_for_their_connection() -> None:
+async def test_http_2_responses_have_no_connection_header() -> None:
     router = SessionRouter(answer, lambda _: None)
     async with Runtime() as runtime:
         async with router.serve(runtime):
@@ -84,7 +84,7 @@ async def test_no_request_waits_for_another_host_once_the_sessions_have_left() -
 
 
 @pytest.mark.parametrize("leaves", [True, False])
-async def test_a_request_that_the_server_of_a_leaving_host_cancels_can_be_repeated(leaves: bool) -> None:
+async def test_a_request_cancelled_by_the_server_of_a_leaving_host_can_be_repeated(leaves: bool) -> None:
     called = anyio.Event()
 
     async def work(scope: Scope, receive: Receive, send: Send) -> None:

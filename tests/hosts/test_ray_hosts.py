@@ -73,7 +73,7 @@ def owner_of(hosts: RayHosts, session: str) -> str:
     return found
 
 
-async def test_sessions_are_placed_on_all_actors_and_followed(ray: FakeRay, tmp_path: Path) -> None:
+async def test_sessions_are_placed_on_all_actors_and_stay_there(ray: FakeRay, tmp_path: Path) -> None:
     async with ray_hosts(tmp_path, "a", "b") as hosts:
         sessions = [f"s{number}" for number in range(12)]
         for text in ("one", "two"):
@@ -105,7 +105,7 @@ async def test_an_ask_whose_answer_is_lost_is_repeated_with_the_same_key(
 
 
 @pytest.mark.parametrize("method", ["ask", "events"])
-async def test_a_call_that_several_actors_did_not_answer_is_given_up(
+async def test_a_call_is_given_up_after_several_actors_did_not_answer(
     ray: FakeRay, tmp_path: Path, method: str
 ) -> None:
     """The first answer may have been lost before the actor received the call, so it does not count."""
@@ -125,7 +125,7 @@ async def test_a_call_that_several_actors_did_not_answer_is_given_up(
         assert (await hosts.ask("one", "Last.")).text == "Answer to Last."
 
 
-async def test_an_error_of_an_ask_is_raised_as_it_is(ray: FakeRay, tmp_path: Path) -> None:
+async def test_an_error_of_an_ask_is_raised_unchanged(ray: FakeRay, tmp_path: Path) -> None:
     async with ray_hosts(tmp_path, "a") as hosts:
         await hosts.ask("one", "Hello.", key="k")
         with pytest.raises(KeyReused):
@@ -170,7 +170,7 @@ async def until_complete(events: AsyncIterator[SessionEvent]) -> AsyncIterator[S
             return
 
 
-async def test_an_actor_that_has_ended_is_left_out_and_one_that_restarts_is_awaited(
+async def test_an_actor_that_has_ended_is_left_out_and_an_actor_that_restarts_is_awaited(
     ray: FakeRay, tmp_path: Path
 ) -> None:
     async with ray_hosts(tmp_path, "a", "b") as hosts:
@@ -184,7 +184,7 @@ async def test_an_actor_that_has_ended_is_left_out_and_one_that_restarts_is_awai
         assert [host.address for host in await hosts.hosts()] == ["b"]
 
 
-async def test_an_actor_that_another_program_creates_again_is_found_by_its_name(
+async def test_an_actor_recreated_by_another_program_is_found_by_its_name(
     ray: FakeRay, tmp_path: Path
 ) -> None:
     async with ray_hosts(tmp_path, "a") as hosts:

@@ -117,7 +117,7 @@ def raising(error: Exception) -> Starlette:
 
 
 @pytest.mark.parametrize("name", ERRORS)
-async def test_a_rejection_that_the_application_raises_is_not_sent_to_the_client(name: str) -> None:
+async def test_a_rejection_raised_by_the_application_is_not_sent_to_the_client(name: str) -> None:
     """Starlette answers with status 500 first, and then raises the error."""
     error, kind, _ = ERRORS[name]
     for raised in (error, ExceptionGroup("tasks", [error]), ExceptionGroup("tasks", [ValueError(), error])):
@@ -129,7 +129,7 @@ async def test_a_rejection_that_the_application_raises_is_not_sent_to_the_client
 
 
 @pytest.mark.parametrize("name", ERRORS)
-async def test_a_rejection_that_an_error_handler_answers_is_not_sent_to_the_client(name: str) -> None:
+async def test_a_rejection_answered_by_an_error_handler_is_not_sent_to_the_client(name: str) -> None:
     error, kind, status = ERRORS[name]
 
     async def handle(_: Request, error: Exception) -> Response:
@@ -180,7 +180,7 @@ async def test_a_rejection_after_the_response_has_started_is_raised() -> None:
 
 
 @pytest.mark.parametrize("has_handler", [False, True])
-async def test_a_stream_of_events_ends_in_order_if_its_session_moves(has_handler: bool) -> None:
+async def test_an_event_stream_ends_normally_if_its_session_moves(has_handler: bool) -> None:
     """If an error has a handler and the response has started, Starlette raises a `RuntimeError` from the error."""
 
     async def handler(_: Request) -> Response:
@@ -289,7 +289,7 @@ async def test_a_path_that_would_extend_the_address_of_a_host_is_rejected(fields
     assert client.status == 400
 
 
-async def test_an_error_of_the_application_is_marked_as_the_answer_of_the_router() -> None:
+async def test_the_response_to_an_application_error_is_marked_as_a_response_of_the_router() -> None:
     """Otherwise, the router that forwarded the request would repeat it elsewhere."""
 
     async def app(_: Scope, receive: Receive, send: Send) -> None:
@@ -372,7 +372,7 @@ def test_a_cancelled_ask_is_repeated_only_if_its_session_leaves(has_failed: bool
             ensure_answered(session, result)
 
 
-async def test_other_errors_are_answers() -> None:
+async def test_other_errors_are_sent_to_the_client_as_responses() -> None:
     statuses = {
         SessionUnknown("x"): 404,
         KeyReused("x"): 409,
@@ -399,13 +399,13 @@ async def test_other_errors_are_answers() -> None:
 
 
 @pytest.mark.parametrize("can_retry", [False, True])
-def test_a_failed_ask_is_not_to_be_repeated_with_its_key(can_retry: bool) -> None:
+def test_a_failed_ask_must_not_be_repeated_with_its_key(can_retry: bool) -> None:
     """A repeat with the same key returns the recorded failure."""
     response = error_response(AskFailed("overloaded", can_retry=can_retry))
     assert (response.status, response.headers) == (502, {})
 
 
-async def test_the_final_answer_names_no_other_host_and_may_be_repeated_later() -> None:
+async def test_the_final_error_response_names_no_other_host_and_suggests_a_later_retry() -> None:
     error = SessionLeased(f"Session 'one' belongs to the host at {OWNER}", address=OWNER)
     begin, body = error_messages(error)
     assert begin["status"] == 503

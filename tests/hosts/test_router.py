@@ -122,7 +122,7 @@ async def test_sessions_move_to_a_host_that_joins_until_the_load_is_even(cluster
     assert joined.runtime.sessions
 
 
-async def test_a_host_that_leaves_has_moved_its_sessions(cluster: RoutedCluster) -> None:
+async def test_a_host_moves_its_sessions_before_it_leaves(cluster: RoutedCluster) -> None:
     owner, other = await host_of(cluster, "one")
     await owner.leave()
     (live,) = await other.runtime.journal.hosts()
@@ -233,7 +233,7 @@ async def test_events_are_forwarded_as_they_occur_and_continue_at_another_host(
     assert "Again." not in second.text
 
 
-async def test_forwarded_events_end_as_soon_as_the_host_that_forwards_them_begins_to_leave(
+async def test_a_forwarded_event_stream_ends_as_soon_as_the_forwarding_host_begins_to_leave(
     cluster: RoutedCluster,
 ) -> None:
     owner, other = await host_of(cluster, "one")

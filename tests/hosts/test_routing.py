@@ -127,14 +127,16 @@ def test_all_routers_place_a_session_at_the_same_host_and_only_sessions_of_a_los
 @pytest.mark.parametrize(
     "fields", [{"state": "draining"}, {"lag": 3.0}, {"remaining_lease": 2.0}, {"address": ""}]
 )
-def test_an_unhealthy_host_receives_no_session_while_another_is_left(fields: dict[str, object]) -> None:
+def test_an_unhealthy_host_receives_no_session_while_a_healthy_host_is_left(
+    fields: dict[str, object],
+) -> None:
     hosts = [host(A, **fields), host(B)]
     assert {place(f"s{number}", hosts, frozenset(), 1.0) for number in range(40)} == {B}
     usable = "state" not in fields and "address" not in fields
     assert place("s", hosts[:1], frozenset(), 1.0) == (A if usable else None)
 
 
-def test_a_host_that_names_the_owner_is_followed_and_remembered() -> None:
+def test_the_owner_that_a_host_names_receives_the_request_and_is_remembered() -> None:
     table = RoutingTable(LIMITS)
     route = RequestRoute("s", A, table, 0.0)
     first = reject(route, "leased", "http://other")
@@ -144,7 +146,7 @@ def test_a_host_that_names_the_owner_is_followed_and_remembered() -> None:
     assert RequestRoute("s", A, table, 1.0).next_step((), 1.0) == SendTo("http://other")
 
 
-def test_hosts_that_name_each_other_are_tried_with_growing_delays() -> None:
+def test_two_hosts_that_name_each_other_as_the_owner_are_tried_with_growing_delays() -> None:
     route, steps, now = RequestRoute("s", A, RoutingTable(LIMITS), 0.0), list[Step](), 0.0
     for _ in range(14):
         step = route.next_step(HOSTS, now)
@@ -179,7 +181,7 @@ def test_the_session_of_an_unreachable_owner_is_tried_elsewhere_until_its_lease_
     assert route.next_step(HOSTS, step.seconds) == SendTo(other)
 
 
-def test_a_host_that_refuses_a_session_receives_no_others_but_keeps_its_own() -> None:
+def test_a_host_that_refuses_a_session_receives_no_new_sessions_but_keeps_those_it_owns() -> None:
     table = RoutingTable(LIMITS)
     table.record_owner("mine", A)
     sessions = [f"s{number}" for number in range(40)]
@@ -198,7 +200,7 @@ def test_an_owner_that_refuses_is_tried_again_if_no_other_host_can_claim_the_ses
     assert next_attempt(route, 0.0) == A
 
 
-def test_a_closed_session_is_given_up_after_a_few_attempts_with_its_error() -> None:
+def test_a_request_to_a_closed_session_fails_with_session_closed_after_a_few_attempts() -> None:
     route, now = RequestRoute("s", A, RoutingTable(LIMITS), 0.0), 0.0
     for _ in range(ENDED):
         route.record(next_attempt(route, now), rejection("ended"), now)
@@ -207,7 +209,7 @@ def test_a_closed_session_is_given_up_after_a_few_attempts_with_its_error() -> N
     assert isinstance(step.error, SessionClosed)
 
 
-def test_a_request_that_several_hosts_did_not_answer_is_given_up() -> None:
+def test_a_request_is_given_up_after_several_hosts_did_not_answer() -> None:
     table, now = RoutingTable(LIMITS), 0.0
     route = RequestRoute("s", A, table, now)
     lost = [reject(route, "lost") for _ in range(LOST)]
@@ -218,7 +220,7 @@ def test_a_request_that_several_hosts_did_not_answer_is_given_up() -> None:
     assert "request for session 's' was given up: 3 hosts" in str(step.error)
 
 
-def test_a_request_that_one_host_does_not_answer_is_answered_by_another() -> None:
+def test_a_request_that_one_host_does_not_answer_is_sent_to_another_host() -> None:
     """The owner's address accepts requests although the owner has ended; its lease expires after a while."""
     table, now = RoutingTable(RouterLimits()), 0.0
     table.record_owner("s", A)
@@ -236,7 +238,7 @@ def test_a_request_that_one_host_does_not_answer_is_answered_by_another() -> Non
     assert attempts[A] <= 1 + 10.0 / RouterLimits().exclusion_time
 
 
-def test_a_host_that_is_started_again_at_its_address_counts_again() -> None:
+def test_a_restarted_host_counts_again_among_the_hosts_that_lost_the_request() -> None:
     route, now = RequestRoute("s", A, RoutingTable(LIMITS), 0.0), 0.0
     for number in range(LOST):
         hosts = [host(A, name=f"process {number}")]
@@ -251,7 +253,7 @@ def test_a_host_that_is_started_again_at_its_address_counts_again() -> None:
     assert isinstance(step.error, RequestLost)
 
 
-def test_a_request_that_two_hosts_lost_until_the_deadline_may_be_the_cause() -> None:
+def test_a_request_that_two_hosts_have_lost_fails_as_lost_at_the_deadline() -> None:
     route = RequestRoute("s", A, RoutingTable(LIMITS), 0.0)
     for _ in range(2):
         reject(route, "lost")
@@ -261,7 +263,7 @@ def test_a_request_that_two_hosts_lost_until_the_deadline_may_be_the_cause() -> 
     assert isinstance(step.error, RequestLost)
 
 
-def test_a_host_that_does_not_answer_one_request_receives_others() -> None:
+def test_a_host_that_does_not_answer_one_request_still_receives_other_requests() -> None:
     table = RoutingTable(LIMITS)
     table.record_owner("mine", A)
     table.record_owner("s", A)
@@ -280,7 +282,7 @@ def test_only_time_without_a_working_host_counts_toward_the_deadline() -> None:
     assert isinstance(route.next_step(HOSTS, 606.0), GiveUp)
 
 
-def test_a_host_without_other_hosts_answers_itself() -> None:
+def test_a_host_without_other_hosts_answers_its_requests_itself() -> None:
     for here in ("", A):
         route = RequestRoute("s", here, RoutingTable(LIMITS), 0.0)
         assert route.next_step((), 0.0) == SendTo(here)

@@ -35,30 +35,32 @@ class Knowledge:
         return HostSearch("s", HERE, self.table, self.directory)
 
 
-async def test_an_owner_that_is_no_live_host_is_forgotten() -> None:
+async def test_an_owner_that_is_not_a_live_host_is_forgotten() -> None:
     known = Knowledge(LEFT, HOSTS)
     assert await known.search().next_address() == LIVE
     assert known.table.owner("s") is None
 
 
 @pytest.mark.parametrize("owner", [LIVE, HERE])
-async def test_a_live_owner_and_this_host_are_followed(owner: str) -> None:
+async def test_a_request_is_sent_to_a_live_owner_and_to_this_host_as_owner(owner: str) -> None:
     assert await Knowledge(owner, HOSTS).search().next_address() == owner
 
 
 @pytest.mark.parametrize("hosts", [None, ()])
-async def test_an_owner_is_followed_while_no_list_of_hosts_can_be_read(hosts: Sequence[Host] | None) -> None:
+async def test_a_request_is_sent_to_its_owner_while_no_list_of_hosts_can_be_read(
+    hosts: Sequence[Host] | None,
+) -> None:
     assert await Knowledge(LEFT, hosts).search().next_address() == LEFT
 
 
-async def test_an_owner_is_followed_while_the_list_of_hosts_is_not_current() -> None:
+async def test_a_request_is_sent_to_its_owner_while_the_list_of_hosts_is_not_current() -> None:
     known = Knowledge(LEFT, HOSTS)
     await known.directory.hosts()
     known.hosts, known.now = None, 200.0
     assert await known.search().next_address() == LEFT
 
 
-async def test_a_named_owner_that_loses_a_request_is_known_by_its_name() -> None:
+async def test_an_owner_that_loses_a_request_twice_counts_as_one_host() -> None:
     """Otherwise, it would count as two hosts when it loses the request again."""
     search = Knowledge(LIVE, [Host("process", LIVE, "serving", 0, 0.0, 10.0)]).search()
     assert await search.next_address() == LIVE
@@ -77,7 +79,7 @@ async def test_this_host_is_avoided_after_it_has_lost_the_request() -> None:
     assert await search.next_address() == LIVE
 
 
-async def test_an_owner_that_a_host_has_just_named_is_followed() -> None:
+async def test_a_request_is_sent_to_an_owner_that_a_host_has_just_named() -> None:
     """The owner may have joined after the list was read."""
     known = Knowledge(LIVE, HOSTS)
     search = known.search()

@@ -6,7 +6,7 @@ TABLE = "actors/hosts/routing.py:RoutingTable"
 ROUTE = "actors/hosts/routing.py:RequestRoute"
 ROUTING = "tests/hosts/test_routing.py"
 GENERATED = f"{ROUTING}::test_every_request_ends_within_its_limits_and_obeys_the_rules"
-UNHEALTHY = f"{ROUTING}::test_an_unhealthy_host_receives_no_session_while_another_is_left"
+UNHEALTHY = f"{ROUTING}::test_an_unhealthy_host_receives_no_session_while_a_healthy_host_is_left"
 DIRECTORY = "actors/hosts/directory.py:HostDirectory"
 DIRECTORIES = "tests/hosts/test_directory.py"
 SEARCH = "actors/hosts/directory.py"
@@ -30,7 +30,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{ROUTE}._choose",
         "if owner is not None and owner not in avoided:\n    return owner",
         "",
-        (GENERATED, f"{ROUTING}::test_a_host_that_names_the_owner_is_followed_and_remembered"),
+        (GENERATED, f"{ROUTING}::test_the_owner_that_a_host_names_receives_the_request_and_is_remembered"),
     ),
     Mutation(
         "host router: an unreachable owner is tried again at once",
@@ -58,28 +58,31 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{TABLE}.record",
         "_store(self._refusing, address, until, EXCLUSIONS)",
         "pass",
-        (f"{ROUTING}::test_a_host_that_refuses_a_session_receives_no_others_but_keeps_its_own",),
+        (f"{ROUTING}::test_a_host_that_refuses_a_session_receives_no_new_sessions_but_keeps_those_it_owns",),
     ),
     Mutation(
         "host router: a host that refuses a session loses those that it owns",
         f"{TABLE}.record",
         "rejection.kind == 'unreachable'",
         "rejection.kind != 'leased'",
-        (f"{ROUTING}::test_a_host_that_refuses_a_session_receives_no_others_but_keeps_its_own",),
+        (f"{ROUTING}::test_a_host_that_refuses_a_session_receives_no_new_sessions_but_keeps_those_it_owns",),
     ),
     Mutation(
         "host router: a host is tried again without a delay",
         f"{ROUTE}.next_step",
         "address in self._tried and not self._has_waited",
         "False",
-        (GENERATED, f"{ROUTING}::test_hosts_that_name_each_other_are_tried_with_growing_delays"),
+        (
+            GENERATED,
+            f"{ROUTING}::test_two_hosts_that_name_each_other_as_the_owner_are_tried_with_growing_delays",
+        ),
     ),
     Mutation(
         "host router: the delay between attempts does not grow",
         f"{ROUTE}._wait",
         "self._waits += 1",
         "",
-        (f"{ROUTING}::test_hosts_that_name_each_other_are_tried_with_growing_delays",),
+        (f"{ROUTING}::test_two_hosts_that_name_each_other_as_the_owner_are_tried_with_growing_delays",),
     ),
     Mutation(
         "host router: the number of attempts is not limited",
@@ -107,7 +110,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{ROUTE}.record",
         "self._ended += rejection.kind == 'ended'",
         "",
-        (f"{ROUTING}::test_a_closed_session_is_given_up_after_a_few_attempts_with_its_error",),
+        (f"{ROUTING}::test_a_request_to_a_closed_session_fails_with_session_closed_after_a_few_attempts",),
     ),
     Mutation(
         "host router: owners are remembered without a limit",
@@ -151,7 +154,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{SEARCH}:HostSearch._read_hosts",
         "self._table.forget_owner(self._session, owner)",
         "pass",
-        (f"{SEARCHES}::test_an_owner_that_is_no_live_host_is_forgotten",),
+        (f"{SEARCHES}::test_an_owner_that_is_not_a_live_host_is_forgotten",),
     ),
     Mutation(
         "host router: an outage of the journal makes all owners unknown",
@@ -159,8 +162,8 @@ MUTATIONS: tuple[Mutation, ...] = (
         "owner is not None and owner != self._named and hosts and is_missing",
         "owner is not None and owner != self._named and all(host.address != owner for host in hosts)",
         (
-            f"{SEARCHES}::test_an_owner_is_followed_while_no_list_of_hosts_can_be_read",
-            f"{SEARCHES}::test_an_owner_is_followed_while_the_list_of_hosts_is_not_current",
+            f"{SEARCHES}::test_a_request_is_sent_to_its_owner_while_no_list_of_hosts_can_be_read",
+            f"{SEARCHES}::test_a_request_is_sent_to_its_owner_while_the_list_of_hosts_is_not_current",
         ),
     ),
     Mutation(
@@ -168,7 +171,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{SEARCH}:HostSearch._read_hosts",
         "owner is not None and owner != self._named and hosts and is_missing",
         "owner is not None and hosts and is_missing",
-        (f"{SEARCHES}::test_an_owner_that_a_host_has_just_named_is_followed",),
+        (f"{SEARCHES}::test_a_request_is_sent_to_an_owner_that_a_host_has_just_named",),
     ),
     Mutation(
         "host router: the journal counts the sessions of all hosts for each reading of the directory",
@@ -189,7 +192,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{DIRECTORY}._period",
         "min(PERIOD, max(SHORTEST_PERIOD, min(leases, default=PERIOD)))",
         "PERIOD",
-        (f"{DIRECTORIES}::test_the_list_is_read_again_when_a_lease_in_it_has_expired",),
+        (f"{DIRECTORIES}::test_the_list_of_hosts_is_read_again_when_one_of_its_leases_has_expired",),
     ),
     Mutation(
         "host router: a read of the list informs one waiter only",
@@ -210,7 +213,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{ROUTER}:SessionRouter.__call__",
         "scope.get('http_version', '1.1').startswith('1')",
         "True",
-        (f"{LEAVING}::test_responses_over_http_2_have_no_header_for_their_connection",),
+        (f"{LEAVING}::test_http_2_responses_have_no_connection_header",),
     ),
     Mutation(
         "host router: the first ask of a host imports the modules of a turn",
@@ -247,21 +250,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{FORWARDER}.forward",
         "not isinstance(failure, Rejection) or not response.is_started",
         "True",
-        (f"{FORWARDING}::test_a_response_that_breaks_is_not_repeated",),
+        (f"{FORWARDING}::test_a_request_is_not_repeated_after_its_response_broke_off",),
     ),
     Mutation(
         "host router: the answer of a program that is no router reaches the client",
         f"{FORWARDER}._exchange",
         "all((name != ANSWERED for name, _ in answer.raw_headers))",
         "False",
-        (f"{FORWARDING}::test_a_program_that_is_no_router_is_unreachable",),
+        (f"{FORWARDING}::test_a_host_at_whose_address_no_router_answers_counts_as_unreachable",),
     ),
     Mutation(
         "host router: a request that a server refuses is repeated at other hosts",
         f"{FORWARDER}._exchange",
         "answer.status in REFUSED",
         "False",
-        (f"{FORWARDING}::test_a_request_that_the_server_of_a_host_refuses_is_not_repeated",),
+        (f"{FORWARDING}::test_a_request_refused_by_the_server_of_a_host_is_not_repeated",),
     ),
     Mutation(
         "host router: a host whose server refuses a request owns the session",
@@ -275,7 +278,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{ROUTER}:SessionRouter._answer_forwarded",
         "not response.is_started",
         "False",
-        (f"{REJECTIONS}::test_an_error_of_the_application_is_marked_as_the_answer_of_the_router",),
+        (f"{REJECTIONS}::test_the_response_to_an_application_error_is_marked_as_a_response_of_the_router",),
     ),
     Mutation(
         "host router: a host that has left answers a forwarded request with an error",
@@ -306,14 +309,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{ROUTER}:SessionRouter._find_host",
         "self._is_leaving() and not response.is_started",
         "False",
-        (f"{LEAVING}::test_a_request_that_the_server_of_a_leaving_host_cancels_can_be_repeated",),
+        (f"{LEAVING}::test_a_request_cancelled_by_the_server_of_a_leaving_host_can_be_repeated",),
     ),
     Mutation(
         "host router: every cancelled request is answered",
         f"{ROUTER}:SessionRouter._find_host",
         "self._is_leaving() and not response.is_started",
         "not response.is_started",
-        (f"{LEAVING}::test_a_request_that_the_server_of_a_leaving_host_cancels_can_be_repeated",),
+        (f"{LEAVING}::test_a_request_cancelled_by_the_server_of_a_leaving_host_can_be_repeated",),
     ),
     Mutation(
         "host router: a client removes the key of forwarded requests",
@@ -391,28 +394,28 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{ROUTER}:_Shutdown._drain",
         "await self._runtime.drain(rate=self._rate, timeout=self._timeout)",
         "await anyio.sleep(0)",
-        (f"{ROUTED}::test_a_host_that_leaves_has_moved_its_sessions[asyncio-sqlite]",),
+        (f"{ROUTED}::test_a_host_moves_its_sessions_before_it_leaves[asyncio-sqlite]",),
     ),
     Mutation(
         "host router: a rejection that a framework has answered with 500 reaches the client",
         f"{LOCAL}:ResponseFilter.send",
         "self._held or (message['type'] == 'http.response.start' and message['status'] >= 500)",
         "self._held",
-        (f"{REJECTIONS}::test_a_rejection_that_the_application_raises_is_not_sent_to_the_client",),
+        (f"{REJECTIONS}::test_a_rejection_raised_by_the_application_is_not_sent_to_the_client",),
     ),
     Mutation(
         "host router: a rejection that an error handler answers reaches the client",
         f"{LOCAL}:ResponseFilter.send",
         "if self.rejection is not None:\n    return",
         "",
-        (f"{REJECTIONS}::test_a_rejection_that_an_error_handler_answers_is_not_sent_to_the_client",),
+        (f"{REJECTIONS}::test_a_rejection_answered_by_an_error_handler_is_not_sent_to_the_client",),
     ),
     Mutation(
         "host router: rejections in exception groups are not recognised",
         f"{LOCAL}:_find_rejection",
         "error.exceptions if is_group(error) else [error.__cause__] if error.__cause__ else []",
         "[error.__cause__] if error.__cause__ else []",
-        (f"{REJECTIONS}::test_a_rejection_that_the_application_raises_is_not_sent_to_the_client",),
+        (f"{REJECTIONS}::test_a_rejection_raised_by_the_application_is_not_sent_to_the_client",),
     ),
     Mutation(
         "host router: a cancelled ask is an answer although its session leaves",
@@ -433,35 +436,35 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/hosts/routing.py:rejection_of",
         "isinstance(error, SessionClosed | Fenced) and not isinstance(error, SessionClosedForGood)",
         "isinstance(error, SessionClosed | Fenced)",
-        (f"{REJECTIONS}::test_other_errors_are_answers",),
+        (f"{REJECTIONS}::test_other_errors_are_sent_to_the_client_as_responses",),
     ),
     Mutation(
         "host router: an invalid id is a failure of the server",
         "actors/hosts/asgi.py:_STATUSES",
         "(InvalidIdentifier, 400)",
         "(InvalidIdentifier, 500)",
-        (f"{REJECTIONS}::test_other_errors_are_answers",),
+        (f"{REJECTIONS}::test_other_errors_are_sent_to_the_client_as_responses",),
     ),
     Mutation(
         "host router: a client is asked to repeat a failed ask with its key",
         "actors/hosts/asgi.py:_STATUSES",
         "(AskFailed, 502)",
         "(AskFailed, 503)",
-        (f"{REJECTIONS}::test_a_failed_ask_is_not_to_be_repeated_with_its_key",),
+        (f"{REJECTIONS}::test_a_failed_ask_must_not_be_repeated_with_its_key",),
     ),
     Mutation(
         "host router: a client learns the addresses of the hosts",
         "actors/hosts/asgi.py:error_messages",
         "[(b'retry-after', RETRY_AFTER.encode())]",
         "_raw({**response.headers, 'retry-after': RETRY_AFTER})",
-        (f"{REJECTIONS}::test_the_final_answer_names_no_other_host_and_may_be_repeated_later",),
+        (f"{REJECTIONS}::test_the_final_error_response_names_no_other_host_and_suggests_a_later_retry",),
     ),
     Mutation(
         "host router: an error that a framework raises from a rejection is an error",
         f"{LOCAL}:_find_rejection",
         "error.exceptions if is_group(error) else [error.__cause__] if error.__cause__ else []",
         "error.exceptions if is_group(error) else []",
-        (f"{REJECTIONS}::test_a_stream_of_events_ends_in_order_if_its_session_moves",),
+        (f"{REJECTIONS}::test_an_event_stream_ends_normally_if_its_session_moves",),
     ),
     Mutation(
         "host router: each attempt of an ask at a Ray actor has a new key",
@@ -489,7 +492,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{ROUTER}:_Shutdown.begin",
         "self.leaving.set()",
         "pass",
-        (f"{ROUTED}::test_forwarded_events_end_as_soon_as_the_host_that_forwards_them_begins_to_leave",),
+        (f"{ROUTED}::test_a_forwarded_event_stream_ends_as_soon_as_the_forwarding_host_begins_to_leave",),
     ),
     Mutation(
         "host router: a host that leaves ends each response that it forwards",
@@ -503,7 +506,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{FORWARDER}._stream",
         "run_unless(self._leaving.wait, send_chunks)",
         "send_chunks()",
-        (f"{FORWARDING}::test_a_stream_of_events_ends_when_the_host_that_forwards_it_leaves",),
+        (f"{FORWARDING}::test_an_event_stream_ends_when_the_host_that_forwards_the_stream_leaves",),
     ),
     Mutation(
         "host router: a Ray actor holds each session that it has opened",
@@ -517,21 +520,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/hosts/ray_hosts.py:RayHosts._forgetting",
         "self._actors[address] = None",
         "pass",
-        (f"{RAY}::test_an_actor_that_another_program_creates_again_is_found_by_its_name",),
+        (f"{RAY}::test_an_actor_recreated_by_another_program_is_found_by_its_name",),
     ),
     Mutation(
         "host router: a request that ends its hosts is repeated without limit",
         f"{ROUTE}.next_step",
         "len(self._lost) >= LOST",
         "False",
-        (f"{ROUTING}::test_a_request_that_several_hosts_did_not_answer_is_given_up",),
+        (f"{ROUTING}::test_a_request_is_given_up_after_several_hosts_did_not_answer",),
     ),
     Mutation(
         "host router: a host that joined during a read of the list is gone",
         f"{DIRECTORY}.wait_gone",
         "self.is_current and is_absent and self._newest > earlier",
         "self.is_current and is_absent",
-        (f"{DIRECTORIES}::test_a_read_that_began_before_a_request_does_not_show_that_its_host_is_gone",),
+        (f"{DIRECTORIES}::test_a_list_read_before_the_question_does_not_prove_that_a_host_is_gone",),
     ),
     Mutation(
         "host router: the name of a named owner is not looked up",
@@ -539,7 +542,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "owner is not None and owner == self._here and not self._route.avoids(owner, now)",
         "owner in (self._here, self._named)",
         (
-            f"{SEARCHES}::test_a_named_owner_that_loses_a_request_is_known_by_its_name",
+            f"{SEARCHES}::test_an_owner_that_loses_a_request_twice_counts_as_one_host",
             f"{SEARCHES}::test_this_host_is_avoided_after_it_has_lost_the_request",
         ),
     ),
@@ -548,14 +551,16 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{FORWARDER}._exchange",
         "exchange if answer.status == GATEWAY_TIMEOUT else None",
         "None",
-        (f"{FORWARDING}::test_a_proxy_that_gets_no_answer_from_its_host_may_have_sent_the_request",),
+        (
+            f"{FORWARDING}::test_a_request_counts_as_lost_if_a_proxy_times_out_but_not_if_the_proxy_cannot_reach_the_host",
+        ),
     ),
     Mutation(
         "host router: a request that one host does not answer is given up",
         f"{ROUTE}._count_loss",
         "self._lost.add((address, self._name))",
         "self._lost.add((address, str(len(self._lost))))",
-        (f"{ROUTING}::test_a_request_that_one_host_does_not_answer_is_answered_by_another",),
+        (f"{ROUTING}::test_a_request_that_one_host_does_not_answer_is_sent_to_another_host",),
     ),
     Mutation(
         "host router: a request is sent again to the host that lost it",
@@ -563,8 +568,8 @@ MUTATIONS: tuple[Mutation, ...] = (
         "self._avoided[address] = now + self._limits.exclusion_time",
         "pass",
         (
-            f"{ROUTING}::test_a_request_that_several_hosts_did_not_answer_is_given_up",
-            f"{ROUTING}::test_a_request_that_one_host_does_not_answer_is_answered_by_another",
+            f"{ROUTING}::test_a_request_is_given_up_after_several_hosts_did_not_answer",
+            f"{ROUTING}::test_a_request_that_one_host_does_not_answer_is_sent_to_another_host",
         ),
     ),
     Mutation(
@@ -572,21 +577,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{ROUTE}.next_step",
         "next((host.name for host in hosts if host.address == address), '')",
         "address",
-        (f"{ROUTING}::test_a_host_that_is_started_again_at_its_address_counts_again",),
+        (f"{ROUTING}::test_a_restarted_host_counts_again_among_the_hosts_that_lost_the_request",),
     ),
     Mutation(
         "host router: a request that two hosts lost until the deadline is to be repeated",
         f"{ROUTE}.next_step",
         "len(self._lost) > 1 and self._idle >= self._limits.deadline",
         "False",
-        (f"{ROUTING}::test_a_request_that_two_hosts_lost_until_the_deadline_may_be_the_cause",),
+        (f"{ROUTING}::test_a_request_that_two_hosts_have_lost_fails_as_lost_at_the_deadline",),
     ),
     Mutation(
         "host router: a host that does not answer one request receives no others",
         f"{TABLE}.record",
         "rejection.kind == 'unreachable'",
         "rejection.kind in ('unreachable', 'lost')",
-        (f"{ROUTING}::test_a_host_that_does_not_answer_one_request_receives_others",),
+        (f"{ROUTING}::test_a_host_that_does_not_answer_one_request_still_receives_other_requests",),
     ),
     Mutation(
         "host router: a request that was sent counts as one that was not",
@@ -594,7 +599,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "self.is_sent = True",
         "",
         (
-            f"{FORWARDING}::test_a_host_that_ends_after_it_received_a_request_has_lost_it",
+            f"{FORWARDING}::test_a_request_counts_as_lost_if_its_host_ends_after_receiving_the_request",
             f"{FORWARDING}::test_a_suspended_host_rejects_the_request_when_its_lease_has_expired",
         ),
     ),
@@ -603,7 +608,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/hosts/ray_hosts.py:_as_lost",
         "rejection.kind == 'unreachable'",
         "False",
-        (f"{RAY}::test_a_call_that_several_actors_did_not_answer_is_given_up",),
+        (f"{RAY}::test_a_call_is_given_up_after_several_actors_did_not_answer",),
     ),
     Mutation(
         "host router: the addresses of earlier proxies are dropped",
@@ -624,14 +629,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/hosts/asgi.py:error_messages",
         "SESSION_ENDED if isinstance(error, SessionClosed) else NO_HOST",
         "str(error)",
-        (f"{REJECTIONS}::test_the_final_answer_names_no_other_host_and_may_be_repeated_later",),
+        (f"{REJECTIONS}::test_the_final_error_response_names_no_other_host_and_suggests_a_later_retry",),
     ),
     Mutation(
         "host router: a Ray actor is looked up in the namespace of the program",
         "actors/hosts/ray_hosts.py:RayHosts._actor",
         "self._ray.get_actor(address, namespace=self._namespace)",
         "self._ray.get_actor(address)",
-        (f"{RAY}::test_an_actor_that_another_program_creates_again_is_found_by_its_name",),
+        (f"{RAY}::test_an_actor_recreated_by_another_program_is_found_by_its_name",),
     ),
     Mutation(
         "host router: the Ray actors of other programs are ended too",
