@@ -19,7 +19,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
             "test_a_round_that_fails_before_output_continues_on_the_next_backend",
         ),
         "provider/test_unreachable.py": (
-            "test_an_unreachable_backend_is_retried_then_the_next_one_answers",
+            "test_an_unreachable_backend_is_retried_before_the_next_backend_answers",
             "test_an_ask_of_an_unreachable_backend_fails_with_a_short_error",
         ),
         "transport/test_faults.py": ("test_an_invalid_answer_raises_a_typed_error_and_frees_its_slot",),

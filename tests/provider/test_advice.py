@@ -181,7 +181,7 @@ def test_a_timeout_during_retries_names_the_retried_failure() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_base_url_without_its_path_is_reported_with_the_url_tried() -> None:
+async def test_the_error_for_a_base_url_without_its_path_shows_the_requested_url_and_the_fix() -> None:
     server = OpenAIServer([Turn(Say("hello"))])
     async with serve(server):
         root = server.base_url.removesuffix("/v1")

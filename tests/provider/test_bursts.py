@@ -114,7 +114,7 @@ async def test_a_failure_of_all_running_requests_costs_each_request_one_retry(
 
 @EVERYWHERE
 @pytest.mark.usefixtures("short_waits")
-async def test_a_failing_burst_does_not_affect_other_sessions() -> None:
+async def test_a_burst_of_failures_does_not_affect_other_sessions() -> None:
     count = extent(IN_FLIGHT[1], IN_FLIGHT[0])
     server = OpenAIServer(answer, faults=FirstTryFault(RESET))
     ends, steady = Counter[str](), Counter[str]()
@@ -136,7 +136,7 @@ async def test_a_failing_burst_does_not_affect_other_sessions() -> None:
 
 @pytest.mark.trio
 @pytest.mark.usefixtures("same_order")
-async def test_every_request_of_a_burst_has_all_its_attempts(autojump_clock: MockClock) -> None:
+async def test_every_request_of_a_burst_can_use_all_its_attempts(autojump_clock: MockClock) -> None:
     backend, ends = Backend(down=1e9, latency=0.0), Counter[str]()
     async with provider_for(backend, Pace(64), Retries(attempts=4)) as provider:
 
@@ -220,7 +220,9 @@ class FirstTryFails(Backend):
 
 @pytest.mark.trio
 @pytest.mark.usefixtures("same_order")
-async def test_successful_retries_leave_other_requests_their_retries(autojump_clock: MockClock) -> None:
+async def test_successful_retries_do_not_use_up_the_retries_of_other_requests(
+    autojump_clock: MockClock,
+) -> None:
     backend, ends = FirstTryFails(), Counter[str]()
     async with provider_for(backend, Pace(16), Retries(attempts=2)) as provider:
 
@@ -268,7 +270,7 @@ async def test_four_attempts_outlast_a_rate_limit_without_a_retry_delay(
 
 @pytest.mark.trio
 @pytest.mark.usefixtures("same_order")
-async def test_all_requests_are_answered_after_a_rate_limit_that_meets_all_of_them(
+async def test_all_requests_are_answered_after_a_rate_limit_that_rejected_every_request(
     autojump_clock: MockClock,
 ) -> None:
     ends = Counter[str]()

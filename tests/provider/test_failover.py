@@ -155,7 +155,7 @@ async def test_when_every_backend_fails_the_session_stays_usable() -> None:
         assert (await session.ask("Again.")).status == "complete"
 
 
-async def test_a_member_that_failed_is_avoided_for_its_cooldown() -> None:
+async def test_a_failed_pool_member_is_avoided_until_its_cooldown_ends() -> None:
     one, two = openai(faults={0: QUOTA}), anthropic()
     async with runtime_with(a=one, b=two, pools=pool("a", "b", cooldown=600)) as runtime:
         session = await runtime.open("pool")
@@ -165,7 +165,7 @@ async def test_a_member_that_failed_is_avoided_for_its_cooldown() -> None:
         assert one.received == 1
 
 
-async def test_a_pool_of_manual_policy_does_not_fail_over() -> None:
+async def test_a_pool_with_manual_policy_does_not_fail_over() -> None:
     one, two = openai(faults={0: QUOTA}), anthropic()
     async with runtime_with(a=one, b=two, pools=pool("a", "b", policy="manual")) as runtime:
         answer = await (await runtime.open("pool")).ask("One.", check=False)
@@ -212,7 +212,7 @@ async def test_a_queued_switch_does_not_continue_a_partly_shown_answer() -> None
 
 @pytest.mark.parametrize("first", [openai, anthropic])
 @pytest.mark.requirement("PROMISE-1")
-async def test_a_structural_refusal_is_rewritten_once_without_failover(first: Made) -> None:
+async def test_a_structurally_refused_request_is_rewritten_once_without_failover(first: Made) -> None:
     gate = Gate()
     gate.open("a")
     refusal = Status(400, message=STRUCTURAL[first])
@@ -294,7 +294,9 @@ async def test_a_refused_request_is_never_sent_again_unchanged() -> None:
 
 
 @pytest.mark.requirement("PROMISE-1", "U-08")
-async def test_a_structural_refusal_is_counted_and_passed_redacted_to_on_refusal(tmp_path: Path) -> None:
+async def test_a_structural_refusal_is_counted_and_its_redacted_form_is_passed_to_on_refusal(
+    tmp_path: Path,
+) -> None:
     words = "This is nobody's business."
     found, told = list[RedactedRequest](), anyio.Event()
 

@@ -23,7 +23,7 @@ def pool(*members: str, policy: str = "failover", **more: object) -> dict[str, P
 
 
 @pytest.mark.requirement("REQ-915-043")
-async def test_the_failure_of_a_backend_is_known_to_all_sessions() -> None:
+async def test_all_sessions_avoid_a_backend_that_failed_for_one_session() -> None:
     one, two = openai(faults={0: QUOTA}), anthropic()
     async with runtime_with(a=one, b=two, pools=pool("a", "b", cooldown=600)) as runtime:
         for number in range(5):
@@ -47,7 +47,7 @@ async def test_a_pool_with_the_policy_cheapest_requires_prices() -> None:
             assert (await (await priced.open("pool")).ask("Hello.")).text == "cheap"
 
 
-async def test_a_backend_that_answers_another_session_is_used_again() -> None:
+async def test_a_failed_backend_is_used_again_once_it_answers_another_session() -> None:
     one, two = openai(faults={0: QUOTA}), anthropic()
     async with runtime_with(a=one, b=two, pools=pool("a", "b", cooldown=600)) as runtime:
         session, other = await runtime.open("pool"), await runtime.open("a")
@@ -96,7 +96,7 @@ async def test_a_backend_that_always_fails_is_avoided_by_its_pool() -> None:
     assert (one.received, two.received) == (2, 1)
 
 
-async def test_a_request_too_long_for_one_member_goes_to_another() -> None:
+async def test_a_request_too_long_for_one_member_is_sent_to_another_member() -> None:
     long = Status(
         400, message="This model's maximum context length is 100 tokens.", code="context_length_exceeded"
     )

@@ -438,7 +438,7 @@ async def test_a_stream_that_breaks_inside_a_call_is_retried_and_the_call_runs_o
 
 @EVERYWHERE
 @SERVERS
-async def test_a_malformed_event_is_a_failure(make_server: MakeServer) -> None:
+async def test_a_malformed_stream_event_is_a_failure(make_server: MakeServer) -> None:
     async with scripted(make_server(ANSWER, faults={0: MalformedEvent(after_events=1)})) as (_, _, session):
         answer = await session.ask("Tell me.", check=False)
         assert answer.status == "failed"

@@ -52,7 +52,7 @@ def test_a_query_is_not_part_of_the_binding_or_any_repr(tmp_path: Path, place: s
 
 
 @pytest.mark.parametrize("url", ["https://h/v1?a=1#b", "https://user@h/v1?a=1", "https://h/v1?a= b"])
-def test_a_base_url_with_more_than_a_query_is_rejected_redacted(url: str) -> None:
+def test_a_base_url_with_parts_other_than_a_query_is_rejected_with_a_redacted_error(url: str) -> None:
     with pytest.raises(ConfigError, match="OPENAI_BASE_URL must be") as refused:
         load(None, {"OPENAI_BASE_URL": f"{url}&key={SECRET}"}).backend("openai:m")
     assert SECRET not in str(refused.value)
@@ -67,7 +67,9 @@ def test_an_mcp_server_accepts_no_query(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stream", [True, False])
-async def test_a_query_is_sent_in_addition_to_one_in_the_path(tmp_path: Path, stream: bool) -> None:
+async def test_a_configured_query_is_sent_in_addition_to_the_query_of_the_dialect(
+    tmp_path: Path, stream: bool
+) -> None:
     chat, gemini = OpenAIServer([Turn(Say("Yes."))]), GeminiServer([Turn(Say("No."))])
     path = tmp_path / "actors.toml"
     with anyio.fail_after(60):

@@ -197,7 +197,7 @@ async def test_the_ledger_keeps_a_result_whose_image_was_refused(name: str, stre
     assert NOTE in sent_media(server)[-1]
 
 
-async def test_an_image_that_is_refused_inside_an_answer_is_replaced_by_a_note_too() -> None:
+async def test_an_image_refused_by_an_error_inside_a_stream_is_replaced_by_a_note_too() -> None:
     for name in ("openai_chat", "anthropic", "openai_responses"):
         server = host(name, Turn(Say("I see.")))
         server.faults = lambda number, request: (

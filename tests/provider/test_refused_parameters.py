@@ -298,7 +298,7 @@ async def test_cache_marks_are_omitted_after_a_host_refuses_them(stream: bool) -
     assert ["cache_control" in str(body) for body in sent_bodies(server)] == [True, False, False]
 
 
-async def test_a_parameter_that_is_refused_inside_an_answer_is_omitted_too() -> None:
+async def test_a_parameter_refused_by_an_error_inside_a_stream_is_omitted_too() -> None:
     words = "Unsupported parameter: 'temperature' is not supported with this model."
     for name in ("openai_chat", "anthropic", "openai_responses"):
         server = host(name, Turn(Say("One.")))
@@ -377,7 +377,7 @@ async def test_at_most_three_parameters_are_omitted_from_one_request() -> None:
     assert [sum(name in body for name in names) for body in sent_bodies(server)[:4]] == [4, 3, 2, 1]
 
 
-async def test_a_parameter_that_is_refused_although_omitted_is_not_omitted_repeatedly() -> None:
+async def test_a_parameter_that_is_refused_although_it_was_omitted_is_not_omitted_repeatedly() -> None:
     refusal = Status(400, message="Unsupported parameter: 'temperature'.", param="temperature")
     server = host("openai_chat", faults=lambda number, request: refusal)
     async with runtime_with(a=server, models=MODELS) as runtime:
@@ -491,7 +491,7 @@ async def test_stream_events_show_the_parameters_that_a_request_omits() -> None:
     assert requests == [(), ("temperature",)]
 
 
-async def test_a_learned_fact_shows_the_config_entry_that_makes_it_permanent() -> None:
+async def test_a_learned_fact_shows_the_config_entry_that_makes_the_fact_permanent() -> None:
     server = host("openai_chat", Turn(Say("Yes.")))
     names = ("temperature", "stop")
     refusals = {name: Status(400, message=f"Unsupported parameter: '{name}'.", param=name) for name in names}

@@ -68,7 +68,9 @@ def sent_schemas(server: LoopbackServer) -> list[Json]:
 
 
 @pytest.mark.anyio
-async def test_after_a_host_refuses_property_keys_it_gets_renamed_keys_and_the_tool_gets_its_own() -> None:
+async def test_a_host_that_refused_property_keys_gets_renamed_keys_and_the_tool_gets_its_original_keys() -> (
+    None
+):
     server, other = host(has_odd_key, KEYS), OpenAIServer(Script(answer))
     async with runtime_with(a=server, b=other) as runtime:
         session = await runtime.open("a", tools=[TOOL])
@@ -99,7 +101,7 @@ async def test_after_a_host_refuses_property_keys_it_gets_renamed_keys_and_the_t
 
 
 @pytest.mark.anyio
-async def test_patterns_are_omitted_after_a_host_rejects_one() -> None:
+async def test_patterns_are_omitted_after_a_host_rejects_a_pattern() -> None:
     server = host(lambda body: b'"pattern"' in json.dumps(body).encode(), GRAMMAR, "llama_cpp")
     async with scripted(server, tools=[TOOL]) as (_, _, session):
         result = await session.ask("List.")

@@ -156,7 +156,7 @@ async def test_the_request_that_waited_longest_goes_first_unless_another_budget_
     assert [*tenant.line, *other.line, *pool.line] == []
 
 
-async def test_a_request_that_ends_wakes_only_the_next_waiting_request() -> None:
+async def test_the_end_of_a_request_wakes_only_the_next_waiting_request() -> None:
     count, waits, order = 300, list[object](), list[int]()
     here = event_loop()
 
@@ -209,7 +209,7 @@ async def test_a_used_up_budget_rejects_all_waiting_requests() -> None:
     assert budget.line == []
 
 
-async def test_budget_freed_for_a_cancelled_request_goes_to_the_next() -> None:
+async def test_budget_granted_to_a_cancelled_request_goes_to_the_next_request() -> None:
     budget, order = (
         SharedBudget(Budget(tokens=100), SessionUsage(), lambda *_: None, event_loop()),
         list[str](),
@@ -378,7 +378,7 @@ async def test_a_jump_of_the_wall_clock_does_not_change_a_budget_period(
                 await session.ask("More?")
 
 
-async def test_a_restart_resets_a_shared_budget_but_not_a_sessions_own(
+async def test_a_restart_resets_a_shared_budget_but_not_the_budget_of_a_session(
     tmp_path: Path,
 ) -> None:
     server, path = openai(HUNDRED, HUNDRED), tmp_path / "sessions.db"
@@ -402,7 +402,7 @@ async def test_a_restart_resets_a_shared_budget_but_not_a_sessions_own(
             await fork.ask("More?")
 
 
-async def test_budgets_of_the_program_override_those_of_a_file(tmp_path: Path) -> None:
+async def test_budgets_of_the_program_override_budgets_of_the_configuration_file(tmp_path: Path) -> None:
     file = tmp_path / "actors.toml"
     file.write_text(
         '[backends.a]\nkind = "ollama"\nmodel = "m"\nbase_url = "http://localhost:1/v1"\n'

@@ -41,7 +41,9 @@ def config(
 
 
 @NEVER
-async def test_errors_of_open_switch_and_configure_name_the_api_that_supports_tools(model: str) -> None:
+async def test_errors_raised_by_open_or_switch_or_configure_name_the_api_that_supports_tools(
+    model: str,
+) -> None:
     chat, claude = OpenAIServer([Turn(Say("Yes."))]), AnthropicServer()
     with anyio.fail_after(60):
         async with serve(chat, claude):

@@ -54,7 +54,7 @@ CASES = [(UnresolvableServer, "name or service not known"), (PlainHttpServer, "t
 
 @pytest.mark.requirement("REQ-915-043")
 @pytest.mark.parametrize(("make_server", "says"), CASES)
-async def test_an_unreachable_backend_is_retried_then_the_next_one_answers(
+async def test_an_unreachable_backend_is_retried_before_the_next_backend_answers(
     make_server: type[OpenAIServer], says: str, resolver: list[str]
 ) -> None:
     lost, two = make_server([Turn(Say("never"))]), anthropic(Turn(Say("Fine.")), Turn(Say("Still fine.")))

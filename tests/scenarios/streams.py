@@ -37,7 +37,7 @@ STREAMS = (
         48,
         "a refused transcript is hidden by a failover",
         proofs=(
-            "tests/provider/test_failover.py::test_a_structural_refusal_is_rewritten_once_without_failover",
+            "tests/provider/test_failover.py::test_a_structurally_refused_request_is_rewritten_once_without_failover",
             "tests/provider/test_failover.py::test_a_second_structural_refusal_fails_over_and_is_reported",
         ),
     ),

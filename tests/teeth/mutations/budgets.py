@@ -36,14 +36,14 @@ MUTATIONS = (
         f"{BUDGETS}:Share.release",
         "_admit_waiting(self._budgets)",
         "_admit_waiting(self._budgets); [each.recheck() for budget in self._budgets for each in budget.line]",
-        (f"{TESTS}::test_a_request_that_ends_wakes_only_the_next_waiting_request",),
+        (f"{TESTS}::test_the_end_of_a_request_wakes_only_the_next_waiting_request",),
     ),
     Mutation(
         "budgets: room given to a cancelled request is lost",
         f"{BUDGETS}:Share.admit",
         "try:\n    ...\nexcept BaseException:\n    ...\nfinally:\n    ...",
         "try:\n    ...\nexcept ZeroDivisionError:\n    ...\nfinally:\n    ...",
-        (f"{TESTS}::test_budget_freed_for_a_cancelled_request_goes_to_the_next",),
+        (f"{TESTS}::test_budget_granted_to_a_cancelled_request_goes_to_the_next_request",),
     ),
     Mutation(
         "budgets: a reservation stays after the answer",

@@ -57,7 +57,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/provider/resolver.py:Resolver.pool",
         "must_fit and not usable",
         "False",
-        (f"{TOOLS}::test_errors_of_open_switch_and_configure_name_the_api_that_supports_tools",),
+        (f"{TOOLS}::test_errors_raised_by_open_or_switch_or_configure_name_the_api_that_supports_tools",),
     ),
     Mutation(
         "hosts: a skipped member is reported in every turn",
@@ -71,7 +71,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/provider/credentials.py:with_query",
         "'&' if '?' in url else '?'",
         "'?'",
-        (f"{QUERIES}::test_a_query_is_sent_in_addition_to_one_in_the_path",),
+        (f"{QUERIES}::test_a_configured_query_is_sent_in_addition_to_the_query_of_the_dialect",),
     ),
     Mutation(
         "hosts: a query is part of the binding",

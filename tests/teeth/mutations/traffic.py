@@ -66,7 +66,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/policy/pace.py:Breaker.record_failure",
         "self.in_a_row < self.failures or now - self.since < self.least",
         "self.in_a_row < self.failures",
-        (f"{BURSTS}::test_every_request_of_a_burst_has_all_its_attempts",),
+        (f"{BURSTS}::test_every_request_of_a_burst_can_use_all_its_attempts",),
     ),
     Mutation(
         "bursts: in doubt, all requests are sent at once",
@@ -87,7 +87,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/provider/admission.py:Admission.may_retry",
         'failure.kind == "rate_limit" or ...',
         "...",
-        (f"{BURSTS}::test_all_requests_are_answered_after_a_rate_limit_that_meets_all_of_them",),
+        (f"{BURSTS}::test_all_requests_are_answered_after_a_rate_limit_that_rejected_every_request",),
     ),
     Mutation(
         "rate limits: a request is refused for good while others are served",
@@ -288,6 +288,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/provider/admission.py:Admission.record_end",
         "self._retries.refund_retry()",
         "pass",
-        (f"{BURSTS}::test_successful_retries_leave_other_requests_their_retries",),
+        (f"{BURSTS}::test_successful_retries_do_not_use_up_the_retries_of_other_requests",),
     ),
 )
