@@ -111,7 +111,7 @@ async def test_sessions_that_switch_between_all_dialects_are_never_rejected() ->
 @pytest.mark.parametrize("policy", ["drop", "text"])
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.requirement("PROMISE-1")
-async def test_every_host_accepts_a_session_that_omits_earlier_reasoning(name: str, policy: str) -> None:
+async def test_every_host_accepts_requests_that_omit_earlier_reasoning(name: str, policy: str) -> None:
     thinks = Turn(Think("Two of them."), Call("work", {"name": "a"}), Call("work", {"name": "b"}))
     async with scripted(name, thinks, Turn(Say("Done.")), tools=tools(), fields={"thinking": policy}) as on:
         ends = [(await on.session.ask(words)).status for words in ("Do it.", "Again.")]

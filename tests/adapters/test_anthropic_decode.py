@@ -192,7 +192,7 @@ def test_a_second_message_start_event_restarts_the_answer(came: int) -> None:
     assert [call.id for call in message.calls] == begun[-1:]  # no call of the first answer had its number
 
 
-def test_a_partial_answer_has_only_blocks_after_the_last_message_start_event() -> None:
+def test_a_partial_answer_contains_only_the_blocks_after_the_last_message_start_event() -> None:
     decoder = decode(ANTHROPIC, CLAUDE)
     run(decoder, [anthropic_stream(*FIRST[:-1], BEGUN, start(0, type="text", text="The"), stop=False)])
     assert message_outline(decoder.partial_message()) == (("text", "The"),)
@@ -270,7 +270,7 @@ def test_thinking_dropped_by_the_provider_is_reported(told: str) -> None:
     assert decoder.withheld == ("prefix_binding_mismatch",)
 
 
-def test_thinking_dropped_by_the_provider_is_reported_without_streaming_too() -> None:
+def test_thinking_dropped_by_the_provider_is_also_reported_without_streaming() -> None:
     decoder = decode(ANTHROPIC, CLAUDE, stream=False)
     dropped = [{"type": "thinking_dropped", "reason": "model_binding_mismatch"}]
     decoder.feed(dump_json({"content": [], "input_transformations": dropped}))
@@ -319,7 +319,7 @@ def test_text_of_a_block_without_a_start_event_or_an_index_is_kept(event: dict[s
     assert answer(ANTHROPIC, anthropic_stream(event)).text == "x"
 
 
-def test_arguments_of_an_unopened_block_make_the_answer_incomplete() -> None:
+def test_arguments_for_a_block_that_was_never_opened_make_the_answer_incomplete() -> None:
     decoder = decode(ANTHROPIC)
     stray = delta(0, type="input_json_delta", partial_json='{"p":1}')
     _, message = run(decoder, [anthropic_stream(start(1, type="text", text="x"), stop(1), stray)])

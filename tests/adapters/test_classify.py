@@ -282,7 +282,7 @@ def test_a_retry_delay_in_the_error_details_is_parsed() -> None:
         (404, "x", "maybe", "next_backend"),
     ],
 )
-def test_the_x_should_retry_header_is_obeyed_except_for_structure_errors(
+def test_the_header_x_should_retry_is_obeyed_except_for_structure_errors(
     status: int, message: str, header: str, action: str
 ) -> None:
     body = json.dumps({"error": {"message": message}}).encode()
@@ -316,7 +316,7 @@ def test_call_ids_are_not_redacted_in_error_messages() -> None:
     assert classify_error(message).message == message
 
 
-def test_an_error_inside_an_answer_is_classified_like_its_status() -> None:
+def test_an_error_inside_an_answer_is_classified_like_a_response_with_its_status() -> None:
     for type_, status in (
         ("overloaded_error", 529),
         ("rate_limit_error", 429),

@@ -285,7 +285,7 @@ TOOLS: Any = [{"name": "weather", "input_schema": {"type": "object"}}]  # Any: a
 @pytest.mark.long
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("name", VERSIONS)
-async def test_the_vendors_own_client_completes_a_conversation_with_the_strict_server(name: str) -> None:
+async def test_the_client_of_the_vendor_completes_a_conversation_with_the_strict_server(name: str) -> None:
     host = strict_server(name, SCRIPT[1:], api_key=KEY)
     ask: Any = {
         "max_tokens": 99,

@@ -48,7 +48,7 @@ def test_a_stream_is_decoded_to_its_message_and_events() -> None:
     assert any(isinstance(event, Finish) for event in events)
 
 
-def test_a_stream_cut_before_message_stop_is_reported_as_a_fault_and_after_it_loses_only_usage() -> None:
+def test_a_cut_before_message_stop_is_reported_as_a_fault_and_a_later_cut_loses_only_usage() -> None:
     end = len(b"".join(wire.WORDS))
     complete = set(wire.BLOCKS)
     for place in range(end):

@@ -42,7 +42,7 @@ def test_a_recorded_answer_is_decoded_completely(recording: Recording) -> None:
 
 
 @recordings
-def test_splitting_the_bytes_of_a_stream_does_not_change_the_answer(recording: Recording) -> None:
+def test_an_answer_does_not_depend_on_how_the_bytes_of_its_stream_are_split(recording: Recording) -> None:
     stream = recording.stream
     whole = run(recording.decoder(), [stream])
     for place in spread(range(len(stream)), RECORDINGS.index(recording)):
@@ -227,7 +227,7 @@ def test_a_damaged_recording_is_decoded_or_raises_a_stream_fault(
     run(recording.decoder(), [recording.stream[:place] + filling + recording.stream[place + hole :]])
 
 
-def test_splitting_the_bytes_of_a_body_does_not_change_the_answer() -> None:
+def test_an_answer_does_not_depend_on_how_the_bytes_of_its_body_are_split() -> None:
     body = dump_json({"content": [{"type": "text", "text": "日本"}], "stop_reason": "end_turn"})
     for place in range(len(body)):
         decoder = decode(ANTHROPIC, stream=False)
@@ -315,7 +315,9 @@ def test_an_empty_answer_from_the_model_is_not_a_fault(profile: Dialect, stream:
 
 @recordings
 @pytest.mark.parametrize("gap", [b"data: null\n\n", b"event: ping\ndata: null\n\n"])
-def test_events_without_content_between_the_others_are_skipped(recording: Recording, gap: bytes) -> None:
+def test_events_without_content_are_skipped_if_other_events_have_content(
+    recording: Recording, gap: bytes
+) -> None:
     end = b"\r\n\r\n" if b"\r\n\r\n" in recording.stream else b"\n\n"
     _, message = run(recording.decoder(), [gap + recording.stream.replace(end, end + gap)])
     assert isinstance(message, Message), message
@@ -323,12 +325,12 @@ def test_events_without_content_between_the_others_are_skipped(recording: Record
 
 
 @recordings
-def test_a_stream_of_events_without_content_is_a_fault(recording: Recording) -> None:
+def test_a_stream_in_which_no_event_has_content_is_reported_as_a_fault(recording: Recording) -> None:
     _, fault = run(recording.decoder(), [b"data: null\n\n" * 3])
     assert isinstance(fault, StreamFault)
 
 
-def test_an_error_without_content_is_a_fault() -> None:
+def test_an_error_event_without_data_is_reported_as_a_fault() -> None:
     _, fault = run(decode(ANTHROPIC), [b"event: error\ndata: null\n\n"])
     assert isinstance(fault, StreamFault)
     assert "end marker" not in str(fault)

@@ -90,14 +90,14 @@ def test_a_damaged_json_document_is_rejected_or_passed_to_the_standard_parser(
 
 @pytest.mark.parametrize("length", range(4, 20))
 @pytest.mark.parametrize("at", range(10))
-def test_a_text_that_is_not_utf_8_is_read_equally_in_slices_and_as_a_whole(length: int, at: int) -> None:
+def test_text_that_is_not_utf_8_is_read_equally_in_slices_and_at_once(length: int, at: int) -> None:
     """The two characters have more bytes in a row that continue a character than one character has."""
     characters = "\U0001f600\u4e2d\u00e9".encode()
     data = b'["' + b"a" * length + characters[:at] + characters[at + 1 :] + b"a" * 12 + b'"]'
     assert plain(load_document(data))[0].startswith("a" * length)
 
 
-def test_a_lone_surrogate_is_parsed_as_in_a_small_json_document() -> None:
+def test_a_lone_surrogate_is_parsed_equally_in_large_and_small_json_documents() -> None:
     data = b'["' + b"a" * 11 + b"\\ud83d\\ude00" * 5 + b'\\ud83d"]'
     assert plain(load_document(data)) == json.loads(data)
 

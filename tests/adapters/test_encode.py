@@ -45,7 +45,7 @@ def test_openai_gets_one_tool_message_per_result_and_string_arguments() -> None:
     ]
 
 
-def test_openai_gets_null_content_for_calls_and_errors_marked_in_text() -> None:
+def test_openai_gets_null_content_in_call_messages_and_errors_as_marked_text() -> None:
     messages = _messages("openai", ("assistant", (CALL,)), ("tool", (FAILED,)))
     assert isinstance(messages, list)
     assert messages[0]["content"] is None
@@ -62,7 +62,7 @@ def test_openai_gets_parts_for_several_texts_or_an_image() -> None:
     ]
 
 
-def test_anthropic_text_after_a_result_joins_the_same_message_and_errors_are_flagged() -> None:
+def test_anthropic_gets_text_in_the_message_of_the_results_and_a_flag_on_error_results() -> None:
     entries = (("assistant", (CALL,)), ("user", (FAILED,)), ("user", (Text("go"),)))
     assert _messages("anthropic", ("user", (Text("u"),)), *entries) == [
         {"role": "user", "content": [{"type": "text", "text": "u"}]},
@@ -233,7 +233,7 @@ def test_an_imported_result_without_an_id_is_not_paired_by_guessing() -> None:
 
 
 @pytest.mark.parametrize("name", ["openai", "anthropic"])
-def test_an_image_url_survives_an_import(name: str) -> None:
+def test_an_imported_image_keeps_its_url(name: str) -> None:
     wire = {
         "openai": [{"type": "image_url", "image_url": {"url": "https://x.example/a.png"}}],
         "anthropic": [{"type": "image", "source": {"type": "url", "url": "https://x.example/a.png"}}],

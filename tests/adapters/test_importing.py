@@ -400,7 +400,7 @@ def test_blank_arguments_are_imported_as_an_empty_object(arguments: object) -> N
     assert (read.json, read.raw, imported.report.notes) == (b"{}", None, ())
 
 
-def test_valid_arguments_keep_the_models_exact_bytes() -> None:
+def test_valid_arguments_keep_the_exact_bytes_of_the_model() -> None:
     written = '{ "z":1.10, "a":"\\u00e9" }'
     imported = openai({"role": "assistant", "tool_calls": [{"id": "a", "function": {"arguments": written}}]})
     assert imported[0].calls[0].json == written.encode()

@@ -260,7 +260,7 @@ def test_a_provider_specific_part_is_sent_to_other_providers_as_a_text_note(name
     assert dict(report.losses).get("native", 0) == gone
 
 
-def test_a_signed_part_keeps_its_signature_so_later_thinking_stays_valid() -> None:
+def test_a_signed_part_keeps_its_signature_so_that_later_thinking_stays_valid() -> None:
     signed = {**RAN, "thoughtSignature": "c2ln"}
     parts: list[Fields] = [signed, {"text": "Four.", "thoughtSignature": "bW9yZQ=="}]
     decoder = decode(PROFILES["gemini"], OWNERS["gemini"], stream=False)

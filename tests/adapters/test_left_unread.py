@@ -171,7 +171,7 @@ PLACES = [(name, at) for name, body in SAID.items() for at in range(sum(1 for _ 
 
 @pytest.mark.requirement("PROMISE-13")
 @pytest.mark.parametrize(("name", "at"), PLACES)
-def test_a_key_that_the_import_ignores_is_reported_wherever_it_occurs(name: str, at: int) -> None:
+def test_an_import_reports_every_key_that_it_ignores_at_any_position(name: str, at: int) -> None:
     body = json.loads(json.dumps(SAID[name]))
     path, target = list(objects(body))[at]
     clean, _ = from_wire(body, name)

@@ -187,7 +187,7 @@ STREAMED = [
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(("kind", "said"), STREAMED)
 @pytest.mark.parametrize("name", WIRES)
-def test_a_large_streamed_answer_takes_memory_of_at_most_twice_its_size(
+def test_decoding_a_large_streamed_answer_takes_at_most_twice_its_size_in_memory(
     name: str, kind: str, said: tuple[str, int]
 ) -> None:
     if kind in CALLS and name == "gemini":
@@ -217,7 +217,7 @@ WHOLE = [
     ],
 )
 @pytest.mark.parametrize("name", WIRES)
-def test_a_large_unstreamed_answer_takes_memory_of_at_most_twice_its_size(
+def test_decoding_a_large_unstreamed_answer_takes_at_most_twice_its_size_in_memory(
     name: str, kind: str, text: str, escaped: bool
 ) -> None:
     is_text = name in ("openai_chat", "openai_responses")  # for arguments, a text that is JSON
@@ -229,7 +229,7 @@ def test_a_large_unstreamed_answer_takes_memory_of_at_most_twice_its_size(
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_large_free_text_of_a_call_takes_memory_of_at_most_twice_its_size(stream: bool) -> None:
+def test_decoding_a_large_free_text_call_takes_at_most_twice_its_size_in_memory(stream: bool) -> None:
     whole = sample_text("text", EMOJI)
     item = {"type": "custom_tool_call", "id": "m", "call_id": "x", "name": "f", "input": ""}
     if stream:

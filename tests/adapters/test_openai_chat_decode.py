@@ -224,7 +224,7 @@ def test_empty_call_arguments_are_decoded_as_an_empty_object(text: str) -> None:
     assert (call.json, call.raw) == (b"{}", None)
 
 
-def test_valid_streamed_arguments_keep_the_models_exact_bytes() -> None:
+def test_valid_streamed_arguments_keep_the_exact_bytes_of_the_model() -> None:
     text = '{ "z" : 1.10,\t"a":"\\u00e9é/\\/" , "big":1e5}'
     (call,) = answer(OPENAI_CHAT, openai_stream(calls(fragment(0, "x", "f", f"{text}\n")))).calls
     assert call.json == text.encode()
@@ -302,7 +302,7 @@ def test_an_empty_deprecated_function_call_next_to_a_tool_call_adds_no_call() ->
     assert message_outline(answer(OPENAI_CHAT, stream)) == (("call", "hist_tool_1", "f", A, '"x"'),)
 
 
-def test_the_last_usage_chunk_with_its_cached_tokens_counts() -> None:
+def test_the_last_usage_chunk_overrides_earlier_usage_chunks() -> None:
     first = chunk({"content": "x"}, usage={"prompt_tokens": 1, "completion_tokens": 1})
     last = {
         "choices": [],

@@ -76,7 +76,7 @@ def test_the_complete_frames_of_a_truncated_stream_are_returned() -> None:
     assert ours([bytes([byte]) for byte in stream]) == theirs(stream)
 
 
-def test_a_flipped_bit_is_rejected_where_botocore_rejects_it() -> None:
+def test_a_flipped_bit_is_rejected_in_the_same_place_as_by_botocore() -> None:
     whole = encode_frame({":message-type": "event", ":event-type": "a"}, b'{"x":1}')
     for place in range(len(whole)):
         spoilt = bytearray(whole)

@@ -43,12 +43,12 @@ def test_reasoning_tokens_within_the_completion_are_counted_once(total: int | No
     assert usage_of("xai", told) == Usage(1000, 20, 800)
 
 
-def test_a_later_usage_chunk_without_details_keeps_the_reasoning_token_count() -> None:
+def test_a_later_usage_chunk_without_details_does_not_reset_the_reasoning_token_count() -> None:
     later = {"prompt_tokens": 1000, "completion_tokens": 25, "total_tokens": 1055}
     assert usage_of("xai", CASE["usage"], later) == Usage(1000, 55, 800)
 
 
-def test_a_figure_that_no_log_can_store_is_ignored() -> None:
+def test_a_token_count_that_the_log_cannot_store_is_ignored() -> None:
     impossible = {
         "prompt_tokens": 2**63,
         "completion_tokens": 10**30,

@@ -293,7 +293,7 @@ def test_free_text_of_a_completed_item_is_kept_in_an_incomplete_response(status:
         ("context_length_exceeded", "overflow"),
     ],
 )
-def test_an_error_inside_an_answer_is_classified_however_it_is_wrapped(code: str, kind: str) -> None:
+def test_an_error_inside_an_answer_is_classified_regardless_of_its_wrapping(code: str, kind: str) -> None:
     error = {"code": code, "message": "no"}
     failed = {"status": "failed", "error": error}
     for event in (

@@ -106,7 +106,7 @@ def test_a_user_message_with_several_texts_is_encoded_as_a_list_of_parts() -> No
     ]
 
 
-def test_text_precedes_calls_and_outputs_directly_follow_them() -> None:
+def test_text_precedes_calls_and_outputs_directly_follow_their_calls() -> None:
     call = ToolCall("c1", "read")
     found = items(conversation_of(call, Text("t"), ToolCall("c2", "read")))
     assert kinds(found) == ["user", "assistant", *["function_call"] * 2, *["function_call_output"] * 2]
@@ -166,7 +166,7 @@ def test_reasoning_without_a_following_item_is_omitted(blocks: tuple[Block, ...]
         '{"type":"reasoning","summary":[],"encrypted_content":"gAAA1","id":"rs_1"}',
     ],
 )
-def test_a_reasoning_item_is_sent_without_its_id_however_it_is_stored(stored: str) -> None:
+def test_a_reasoning_item_is_sent_without_its_id_in_whatever_form_it_is_stored(stored: str) -> None:
     kept = Thinking("", ProviderState("reasoning_item", quote(stored), HERE))
     assert items(conversation_of(kept, Text("t")))[1] == sent_item(1)
 

@@ -60,7 +60,7 @@ def test_events_do_not_depend_on_how_the_bytes_are_split(name: str) -> None:
         st.sampled_from([b"data: x", b"event: y", b"\r", b"\n", b"\r\n", b":", b"\xff", b"\xef\xbb\xbf"])
     )
 )
-def test_any_bytes_parse_the_same_in_one_piece_and_in_many(pieces: list[bytes]) -> None:
+def test_any_bytes_are_parsed_equally_in_one_piece_and_in_many_pieces(pieces: list[bytes]) -> None:
     data = b"".join(pieces)
     assert parse_events([data]) == parse_events(one_by_one(data)) == parse_events(pieces)
 
@@ -118,6 +118,6 @@ def test_an_event_of_exactly_the_size_limit_is_accepted() -> None:
     assert len(EventParser(max_event=100).feed(data + b"\n\n")) == 1
 
 
-def test_a_large_event_in_single_bytes_ends_in_a_fault() -> None:
+def test_a_large_event_received_byte_by_byte_is_reported_as_a_fault() -> None:
     with pytest.raises(StreamFault, match="larger than 1048576 bytes"):
         parse_events([b"data: "] + [b"x"] * MEBIBYTE)

@@ -59,7 +59,7 @@ def test_every_format_of_a_retry_or_reset_time_is_parsed(value: str, seconds: fl
 
 
 @pytest.mark.parametrize("zone", ["Asia/Tokyo", "America/New_York"])
-def test_a_date_without_a_zone_is_in_utc_whatever_the_zone_of_this_machine(
+def test_a_date_without_a_time_zone_is_read_as_utc_regardless_of_the_local_time_zone(
     zone: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TZ", zone)
@@ -106,7 +106,7 @@ def test_a_used_up_daily_quota_is_available_again_only_after_its_full_reset_time
     assert seconds_until_quota(told, NOW) == 18_120.0
 
 
-def test_the_longest_wait_of_several_limits_applies() -> None:
+def test_the_longest_wait_among_several_limits_applies() -> None:
     told = {
         "anthropic-ratelimit-requests-remaining": "0",
         "anthropic-ratelimit-requests-reset": "2027-01-15T08:00:02Z",
@@ -118,7 +118,7 @@ def test_the_longest_wait_of_several_limits_applies() -> None:
     assert classify(429, told, b"", ANTHROPIC, now=NOW).retry_after == 5.0
 
 
-def test_an_explicit_retry_delay_precedes_rate_limit_headers() -> None:
+def test_an_explicit_retry_delay_takes_precedence_over_rate_limit_headers() -> None:
     told = {"retry-after": "3", "x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "5h"}
     assert classify(429, told, b"", OPENAI_CHAT, now=NOW).retry_after == 3.0
     assert classify(503, {"x-ratelimit-reset-requests": "9"}, b"", OPENAI_CHAT, now=NOW).retry_after is None

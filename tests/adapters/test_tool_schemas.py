@@ -118,7 +118,7 @@ def test_constraints_that_the_provider_cannot_express_are_omitted_and_named(
     assert root.keys().isdisjoint({"anyOf", "oneOf", "allOf", "not", "enum", "$ref"})
 
 
-def test_an_untyped_union_is_sent_as_an_object_but_validated_unchanged() -> None:
+def test_a_union_schema_without_a_type_is_sent_as_an_object_but_validated_unchanged() -> None:
     """The schema is that of a union of models. Only the provider gets a changed schema."""
     union: dict[str, JsonValue] = {
         "oneOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/B"}],

@@ -334,7 +334,9 @@ def test_an_error_in_the_middle_of_a_gateways_stream_is_a_failure() -> None:
     ("name", "content"),
     [("openai_chat", None), ("deepseek", None), ("glm", ""), ("vllm", ""), ("mistral", "-"), ("kimi", "-")],
 )
-def test_calls_without_text_have_the_content_that_the_vendor_expects(name: str, content: object) -> None:
+def test_a_message_of_calls_without_text_has_the_content_that_the_vendor_expects(
+    name: str, content: object
+) -> None:
     assert wire_message(name, ToolCall("c", "read")).get("content", "-") == content
 
 

@@ -207,7 +207,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/adapters/document.py:LongText._character_begin",
         "return position",
         "return position - 3",
-        (f"{DOCUMENT}::test_a_text_that_is_not_utf_8_is_read_equally_in_slices_and_as_a_whole",),
+        (f"{DOCUMENT}::test_text_that_is_not_utf_8_is_read_equally_in_slices_and_at_once",),
     ),
     Mutation(
         "documents: a slice may end inside an escape",

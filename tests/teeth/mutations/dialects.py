@@ -72,7 +72,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "no_payload if data == NULL else _parse_object(data, 'an event of the stream')",
         "_parse_object(data, 'an event of the stream')",
         (
-            "tests/adapters/test_decode_cuts.py::test_events_without_content_between_the_others_are_skipped",
+            "tests/adapters/test_decode_cuts.py::test_events_without_content_are_skipped_if_other_events_have_content",
             "tests/adapters/test_reported_streams.py",
         ),
     ),
@@ -259,7 +259,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/adapters/responses/encode.py:_without_id",
         'key != "id"',
         "key",
-        (f"{RESPONSES}::test_a_reasoning_item_is_sent_without_its_id_however_it_is_stored",),
+        (f"{RESPONSES}::test_a_reasoning_item_is_sent_without_its_id_in_whatever_form_it_is_stored",),
     ),
     Mutation(
         "responses: an item has its id although its reasoning has none",

@@ -36,7 +36,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/adapters/retry_after.py:_parse_http_date",
         "date.timestamp() if date.tzinfo else float(timegm(date.timetuple()))",
         "date.timestamp()",
-        (f"{TIMES}::test_a_date_without_a_zone_is_in_utc_whatever_the_zone_of_this_machine",),
+        (f"{TIMES}::test_a_date_without_a_time_zone_is_read_as_utc_regardless_of_the_local_time_zone",),
     ),
     Mutation(
         "errors: a long message is searched completely",
