@@ -139,7 +139,7 @@ def test_structure_faults_next_to_server_tool_blocks_are_rejected(rule: str, ref
     assert refusal.rule == rule
 
 
-def test_a_body_cannot_continue_an_unknown_thread() -> None:
+def test_a_request_cannot_continue_an_unknown_thread() -> None:
     alone = body(user("u"), thread={"type": "continue", "previous_message_id": "msg_a"})
     refusal = validate(json.dumps(alone).encode(), "anthropic")
     assert refusal is not None
@@ -147,7 +147,7 @@ def test_a_body_cannot_continue_an_unknown_thread() -> None:
 
 
 @pytest.mark.anyio
-async def test_the_sdks_thread_sends_only_new_messages_and_the_model_sees_all() -> None:
+async def test_a_thread_of_the_sdk_sends_only_new_messages_and_the_model_sees_all_messages() -> None:
     asks: list[Json] = []
 
     def model(request: Json) -> Turn:

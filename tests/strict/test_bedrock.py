@@ -217,7 +217,7 @@ async def test_a_request_signed_with_another_key_or_region_is_rejected(key: AwsK
     assert [exchange.status for exchange in server.requests] == [403]
 
 
-async def test_a_session_token_is_part_of_the_key() -> None:
+async def test_a_request_signed_with_a_session_token_is_accepted() -> None:
     key = AwsKey(KEY.access_key, KEY.secret_key, "eu-central-1", "session-token")
     server = BedrockServer(aws_key=key)
     said = await run_client(

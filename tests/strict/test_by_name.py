@@ -159,7 +159,7 @@ async def test_an_exchange_is_reported_when_its_answer_has_been_sent(fault: Inje
     assert told == server.requests
 
 
-async def test_a_stalled_exchange_is_reported_when_it_ends() -> None:
+async def test_an_exchange_that_stalled_is_reported_when_it_ends() -> None:
     told: list[Exchange] = []
     server = OpenAIServer(faults={0: Stall()})
     server.on_exchange = told.append

@@ -8,14 +8,14 @@ from tests.rules.row import encode_request
 
 
 @pytest.mark.parametrize("vendor", list(COMPATIBLE_RULES))
-def test_a_fault_without_a_vendor_wording_uses_that_of_its_family(vendor: str) -> None:
+def test_a_fault_without_a_wording_of_its_vendor_uses_the_wording_of_its_family(vendor: str) -> None:
     assert not COMPATIBLE_RULES[vendor].keys() & OPENAI_CHAT_RULES.keys()
     refusal = validate(b"[]", vendor)
     assert refusal is not None
     assert refusal.rule in OPENAI_CHAT_RULES or refusal.rule == "MIS-S08"
 
 
-def test_a_422_names_the_path_and_repeats_the_input() -> None:
+def test_a_response_with_status_422_names_the_path_and_repeats_the_input() -> None:
     refusal = validate(encode_request(body(USER, calls_with_reasoning(call()), result())), "mistral")
     assert refusal is not None
     assert refusal.param == "body.messages.1.assistant.reasoning_content"

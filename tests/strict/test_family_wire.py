@@ -111,7 +111,7 @@ def test_llama_cpp_reports_the_token_counts_of_an_overflow() -> None:
     assert (error["n_ctx"], error["n_prompt_tokens"] > 1) == (1, True)
 
 
-def test_openrouter_wraps_upstream_errors_but_not_its_own() -> None:
+def test_openrouter_wraps_errors_of_upstreams_but_not_its_own_errors() -> None:
     settings = CompatibleSettings(upstream_vendor="deepseek", upstream="DeepSeek")
     plain = replace(wire("openrouter"), settings=lambda: settings)
     refusal = validate(json.dumps(DANGLING).encode(), "openrouter", settings=settings)

@@ -153,7 +153,7 @@ async def test_a_malformed_call_has_no_content_and_is_retried(
         assert isinstance(await backend.ask([HELLO], stream=stream), Message)
 
 
-async def test_rejections_of_a_wrong_key_model_or_path_are_not_classified_as_transcript_faults() -> None:
+async def test_a_rejected_key_or_model_or_path_is_not_classified_as_a_transcript_fault() -> None:
     for server in (
         GeminiServer(api_key="another"),
         GeminiServer(settings=GeminiSettings(models={"gemini-3": GeminiProfile()})),

@@ -124,7 +124,7 @@ def test_signatures_are_sent_back_on_the_same_part(host: str, stream: bool) -> N
 
 
 @pytest.mark.parametrize("to", [host for host in HOSTS if host != "api"])
-def test_another_host_gets_placeholder_signatures_and_the_first_host_gets_its_own(to: str) -> None:
+def test_another_host_gets_placeholder_signatures_and_the_first_host_its_own_signatures(to: str) -> None:
     talk = new_talk()
     talk.turn("api", STEP)
     own = signatures(talk.send("api"))

@@ -118,7 +118,7 @@ def test_the_vendors_validator_gives_the_same_verdict_and_message(transcript: st
     assert ours(TABLE[transcript], generation) == validator_error(TABLE[transcript], generation)
 
 
-def test_each_generation_of_mistrals_validator_rejects_other_transcripts_of_the_table() -> None:
+def test_each_generation_of_mistrals_validator_rejects_a_different_number_of_transcripts() -> None:
     refused = {
         generation: sum(validator_error(messages, generation) is not None for messages in TABLE.values())
         for generation in GENERATIONS

@@ -58,7 +58,7 @@ def test_anthropic_requires_its_version_header_with_a_token_too() -> None:
     assert "anthropic-version" in message
 
 
-def test_an_expired_token_is_rejected_and_the_next_accepted() -> None:
+def test_an_expired_token_is_rejected_and_the_next_token_is_accepted() -> None:
     clock = Clock()
     oauth = OAuth({"old": 60}, clock=clock)
     server = AnthropicServer(oauth=oauth)

@@ -127,7 +127,7 @@ STANDARDS: list[tuple[str, Json, ServerSettings, ServerSettings]] = [
 
 
 @pytest.mark.parametrize(("dialect", "body", "taking", "refusing"), STANDARDS)
-def test_a_fragment_of_a_request_that_one_host_accepted_is_checked_again_by_another(
+def test_a_request_fragment_that_one_host_accepted_is_checked_again_by_another_host(
     dialect: str, body: Json, taking: ServerSettings, refusing: ServerSettings
 ) -> None:
     with taken_apart():
@@ -138,7 +138,7 @@ def test_a_fragment_of_a_request_that_one_host_accepted_is_checked_again_by_anot
         assert validate(dump(body), dialect, settings=taking) is None
 
 
-def test_a_fragment_of_a_request_that_one_api_accepted_is_checked_again_by_another() -> None:
+def test_a_request_fragment_that_one_api_accepted_is_checked_again_by_another_api() -> None:
     with taken_apart():
         assert validate(dump(WITH_IDS), "gemini_2") is None
         older = GeminiSettings(GeminiProfile(signatures=False, call_ids=False), vertex=True)
@@ -152,7 +152,7 @@ def test_a_fragment_of_a_request_that_one_api_accepted_is_checked_again_by_anoth
         assert refused.rule == "OAC-12"
 
 
-def test_only_accepted_fragments_of_a_request_are_not_checked_again_in_later_requests() -> None:
+def test_later_requests_skip_the_check_only_for_fragments_that_were_accepted() -> None:
     with taken_apart():
         (message,) = parse(b'{"messages":[{"role":"user"}]}')["messages"]
         (again,) = parse(b'{"n":1,"messages":[{"role":"user"}]}')["messages"]
@@ -206,7 +206,7 @@ KEYS = st.sampled_from([b'"a"', b'"b"', b'"messages"', b'"\\u0061"', b'"a b"', b
     st.lists(st.tuples(KEYS, FRAGMENTS), max_size=3),
     st.sampled_from([b"%b", b" %b", b"%b\n", b"%b,", b"[%b]"]),
 )
-def test_a_body_is_read_as_strictly_in_fragments_as_at_once(
+def test_a_body_is_parsed_equally_strictly_in_fragments_and_at_once(
     members: list[tuple[bytes, bytes]], around: bytes
 ) -> None:
     body = around % (b"{%b}" % b",".join(b"%b:%b" % member for member in members))

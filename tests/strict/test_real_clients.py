@@ -101,7 +101,7 @@ def test_the_fields_that_codex_adds_are_accepted() -> None:
     assert answer["status"] == "completed"
 
 
-def test_a_compaction_trigger_item_produces_exactly_one_compaction() -> None:
+def test_an_item_that_triggers_compaction_produces_exactly_one_compaction() -> None:
     server = ResponsesServer([Turn(Say("never said"))])
     answer = ask_responses(server, USER, {"type": "compaction_trigger"}, store=False)
     assert [item["type"] for item in answer["output"]] == ["compaction"]
@@ -227,7 +227,7 @@ def test_a_free_form_call_is_served_as_a_custom_tool_call() -> None:
     assert events[-1]["response"]["output"][0]["input"] == patch
 
 
-def test_a_websocket_is_answered_by_426_at_once() -> None:
+def test_a_websocket_request_is_answered_with_status_426_at_once() -> None:
     server = ResponsesServer()
     headers = {"upgrade": "websocket", "connection": "Upgrade", "sec-websocket-version": "13"}
     assert server.answer(HttpRequest("GET", "/v1/responses", headers, b"", False)).status == 426
@@ -295,7 +295,7 @@ def test_an_unknown_gemini_field_name_is_rejected_in_both_spellings() -> None:
         assert f'Unknown name "{name}"' in server.refusals[-1].message
 
 
-def test_a_final_signature_may_be_on_the_merged_text() -> None:
+def test_the_final_signature_may_be_sent_back_on_the_merged_text() -> None:
     server = GeminiServer([Turn(Redacted(), Say("A long enough answer.")), Turn(Say("ok"))])
     events = ask(server, GEMINI.replace("generate", "streamGenerate"), {"contents": [SAID]})
     parts = [part for each in events for part in each["candidates"][0]["content"]["parts"]]
@@ -348,7 +348,7 @@ def test_interleaved_thinking_may_exceed_max_tokens() -> None:
     assert server.answer(request).status == 400
 
 
-def test_mistral_numbers_the_calls_of_a_stream() -> None:
+def test_the_mistral_server_numbers_the_calls_of_a_stream() -> None:
     calls = (Call("read"), Call("read", {"path": "b"}))
     for turn, wanted in ((Turn(*calls), [0, 1]), (Turn(*calls, index="zero"), [0, 0])):
         body = {"model": "m", "messages": [{"role": "user", "content": "u"}], "stream": True}

@@ -178,7 +178,7 @@ async def test_an_error_inside_a_stream_reaches_the_client(turn: Turn, fault: Er
             assert (response.status, response.error.code) == ("failed", "server_error")
 
 
-async def test_the_scripted_turn_of_a_cut_stream_is_served_to_the_next_request() -> None:
+async def test_the_turn_of_a_stream_that_was_cut_is_served_again_to_the_next_request() -> None:
     server = ResponsesServer(Script([ANSWER]), faults={0: Disconnect(after_bytes=200)})
     ask: Json = {"model": "m", "input": [USER], "store": False}
     async with client_of(server) as client:

@@ -56,7 +56,7 @@ def test_reasoning_of_another_account_host_or_model_is_rejected() -> None:
     assert verdict({**request, "model": "other"}, OWN, mode="hosted") is None
 
 
-def test_reasoning_with_another_id_or_content_is_rejected() -> None:
+def test_reasoning_with_a_changed_id_or_content_is_rejected() -> None:
     changes: list[Json] = [{"id": "rs_other"}, {"encrypted_content": "gAAA"}]
     for change in changes:
         request = answered_request(OWN)
@@ -65,7 +65,7 @@ def test_reasoning_with_another_id_or_content_is_rejected() -> None:
         assert verdict(request, OWN) == "OAR-09"
 
 
-def test_reasoning_may_omit_its_summary_and_its_id_with_that_of_the_next_item() -> None:
+def test_reasoning_may_omit_its_summary_and_may_omit_its_id_together_with_the_next_item() -> None:
     request = answered_request(OWN)
     request["input"][1]["summary"] = []
     assert verdict(request, OWN) is None

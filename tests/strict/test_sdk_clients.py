@@ -199,7 +199,7 @@ async def test_the_anthropic_client_raises_its_own_errors() -> None:
     assert [refusal.rule for refusal in server.refusals] == ["ANT-01"]
 
 
-async def test_a_client_that_retries_after_a_fault_gets_the_scripted_turn(
+async def test_a_client_that_retries_after_a_fault_gets_the_turn_of_the_script(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)

@@ -66,7 +66,7 @@ def is_cautious(field: str, ours: Any, theirs: Any) -> bool:  # Any: values of a
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.sample[0])
-def test_model_facts_of_encoders_and_servers_agree_or_the_encoders_are_more_cautious(row: ModelRow) -> None:
+def test_the_encoders_know_the_same_model_facts_as_the_servers_or_are_more_cautious(row: ModelRow) -> None:
     for name in row.sample:
         served = served_model(name)
         assert served is not None

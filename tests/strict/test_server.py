@@ -166,7 +166,7 @@ async def collect(http: httpx2.AsyncClient, url: str, received: bytearray) -> No
             received += chunk
 
 
-async def test_the_client_gets_exactly_the_bytes_before_a_cut() -> None:
+async def test_a_client_gets_exactly_the_bytes_before_a_scripted_cut() -> None:
     server = AnthropicServer(faults={0: Disconnect(after_bytes=30)})
     received = bytearray()
     async with client(server) as http:
@@ -458,7 +458,7 @@ def test_importing_actors_testing_imports_no_test_tool_and_no_vendor_client() ->
     subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
 
 
-def test_the_rules_share_no_code_with_the_renderer_the_checker_or_the_adapters() -> None:
+def test_the_strict_rules_share_no_code_with_the_renderer_or_the_checker_or_the_adapters() -> None:
     package = Path(str(actors.strict.__file__)).parent
     sources = [file.read_text() for file in package.rglob("*.py")]
     imports = {line.split()[1] for source in sources for line in source.splitlines() if line[:5] == "from "}

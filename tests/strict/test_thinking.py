@@ -260,7 +260,7 @@ def test_thinking_of_the_latest_assistant_message_may_not_be_reordered() -> None
     assert rule(request) == "ANT-41"
 
 
-def test_thinking_must_be_first_unless_the_model_interleaves_thinking() -> None:
+def test_thinking_must_come_first_unless_the_model_interleaves_thinking() -> None:
     request = start()
     late = signed_thinking(request, "t", BOUND, text("say"))
     request["messages"].append({"role": "assistant", "content": [text("say"), late, use("toolu_0")]})
@@ -304,7 +304,7 @@ def test_a_closed_tool_loop_requires_no_thinking() -> None:
     assert validate_request(request) is None
 
 
-def test_signatures_that_the_server_did_not_make_are_accepted_if_it_trusts_them() -> None:
+def test_a_server_that_trusts_foreign_signatures_accepts_them() -> None:
     request = conversation(1)
     request["messages"][1]["content"][0]["signature"] = "from elsewhere"
     assert validate_request(request, AnthropicSettings(signatures="trust")) is None

@@ -223,7 +223,7 @@ MUTATIONS = (
         "actors/strict/credentials.py:OAuth.state",
         '"valid" if expires is None or self.clock() < expires else "expired"',
         '"""valid"""',
-        (f"{ACCOUNTS}::test_an_expired_token_is_rejected_and_the_next_accepted",),
+        (f"{ACCOUNTS}::test_an_expired_token_is_rejected_and_the_next_token_is_accepted",),
     ),
     Mutation(
         "limits: a body with a too large declared length is read",
