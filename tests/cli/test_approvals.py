@@ -66,7 +66,7 @@ async def test_approvals_are_requested_one_at_a_time() -> None:
     assert asked == ["book()"]  # the others waited, and "always" then applied to them
 
 
-async def test_a_call_is_denied_and_counted_if_no_person_can_be_asked() -> None:
+async def test_a_call_is_denied_and_counted_if_nobody_can_be_asked_for_approval() -> None:
     approve = Approvals("ask", None)
     assert await approve(_call("book")) is False
     assert approve.denied == ["book"]

@@ -24,11 +24,11 @@ def test_the_help_command_of_a_chat_lists_every_chat_command_with_its_summary() 
 
 
 @pytest.mark.parametrize("line", ["/history", "/ledger"])
-def test_an_empty_table_prints_none_yet(line: str) -> None:
+def test_an_empty_table_is_printed_as_none_yet(line: str) -> None:
     assert "  none yet" in chat_output(line).out.splitlines()
 
 
-def test_the_history_command_lists_messages_and_the_ledger_command_lists_calls() -> None:
+def test_the_history_command_lists_messages_and_the_ledger_command_lists_tool_calls() -> None:
     lines = chat_output("please roll", "/history", "/ledger").out.splitlines()
     at = lines.index("turn  role       content")
     assert lines[at + 1 : at + 3] == ["      user       please roll", "1     assistant  (calls roll)"]

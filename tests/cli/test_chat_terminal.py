@@ -249,7 +249,9 @@ async def test_a_killed_chat_can_be_continued(phase: str, tmp_path: Path, anyio_
     assert (b"hello" in last, b"and now?" in last) == (was_asked, True)
 
 
-async def test_a_continued_chat_repeats_the_open_question(tmp_path: Path, anyio_backend_name: str) -> None:
+async def test_a_continued_chat_asks_the_unanswered_question_again(
+    tmp_path: Path, anyio_backend_name: str
+) -> None:
     scene = _scene(Turn(Call("look", {"n": 1}), Call("look", {"n": 2})), Turn(Say("Both known.")))
     options = ("--backend", anyio_backend_name, "--journal", str(tmp_path / "kept.db"))
     async with serve(scene.server):
@@ -329,7 +331,7 @@ async def test_unwritable_output_does_not_change_the_exit_code(
         assert await chat.wait_for_end() == 129
 
 
-async def test_closing_the_window_ends_a_run_with_exit_code_129(
+async def test_closing_the_terminal_window_ends_a_run_with_exit_code_129(
     tmp_path: Path, anyio_backend_name: str
 ) -> None:
     scene = _scene(Turn(Say("One moment."), Call("mutter", {})))
@@ -349,7 +351,7 @@ async def _until_printed(tmp_path: Path) -> None:
         await anyio.to_thread.run_sync((tmp_path / "muttered").read_bytes, abandon_on_cancel=True)
 
 
-async def test_sighup_alone_ends_the_chat(tmp_path: Path) -> None:
+async def test_the_signal_sighup_alone_ends_the_chat(tmp_path: Path) -> None:
     scene = _scene()
     async with _chat(scene, tmp_path) as chat:
         await _ready(chat, scene)
@@ -417,7 +419,7 @@ async def test_queued_input_lines_are_sent_after_a_cancelled_turn(
     assert asked[1:] == ["one", "two"]
 
 
-async def test_an_approval_and_a_deferred_switch_can_share_a_turn(
+async def test_an_approval_and_a_deferred_switch_can_occur_in_one_turn(
     tmp_path: Path, anyio_backend_name: str
 ) -> None:
     scene = _scene(Turn(Call("book", {"hotel": "Astoria"})), Turn(Say("Booked.")))

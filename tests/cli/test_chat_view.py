@@ -88,7 +88,7 @@ def test_the_outcome_of_a_deferred_switch_is_shown() -> None:
     assert "  the switch failed: no key" in shown
 
 
-def test_time_spent_waiting_for_an_approval_is_not_run_time() -> None:
+def test_the_run_time_of_a_call_excludes_the_wait_for_its_approval() -> None:
     seconds, output = [0.0], Output()
     view = ChatView(output, lambda: seconds[0], load(None, {}))
     with view.mark_waiting(CallId("c1")):  # the question may come before the event
@@ -99,7 +99,7 @@ def test_time_spent_waiting_for_an_approval_is_not_run_time() -> None:
     assert " returned after 2.0 s" in output.text
 
 
-def test_a_call_cancelled_while_it_waits_for_an_approval_is_shown_as_never_run() -> None:
+def test_a_call_cancelled_before_its_approval_is_shown_as_never_run() -> None:
     output = Output()
     view = ChatView(output, lambda: 0.0, load(None, {}))
     view.show_event(CALL)

@@ -84,7 +84,7 @@ def test_each_command_module_defines_its_parser_and_its_run_function() -> None:
         assert all(callable(leaf.get_default("run")) for _, leaf in leaves(name)), name
 
 
-def test_every_command_and_every_action_is_run_by_a_test() -> None:
+def test_every_command_and_every_action_is_covered_by_a_test() -> None:
     """A test counts as running a command if it has a list, a tuple or a call that starts with the command's name."""
     run: set[tuple[str, ...]] = set()
     texts = (path.read_text() for path in Path(__file__).parents[1].rglob("test_*.py"))
@@ -209,7 +209,7 @@ def test_actors_without_a_command_shows_its_help(capsys: pytest.CaptureFixture[s
         ("actors sessions delete --o", {"--older-than "}),
     ],
 )
-def test_shells_complete_commands_options_and_dialects(
+def test_shell_completion_covers_commands_and_options_and_dialects(
     line: str, completions: set[str], tmp_path: Path
 ) -> None:
     pytest.importorskip("argcomplete")

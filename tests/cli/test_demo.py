@@ -115,7 +115,7 @@ def test_the_demo_continues_through_every_dialect(
         assert all(stop.weather.encode() in last for stop in STOPS)
 
 
-def test_a_refusal_in_the_demo_gives_exit_code_1(
+def test_a_refusal_during_the_demo_gives_exit_code_1(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     strict = script.servers

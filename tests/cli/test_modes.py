@@ -147,7 +147,7 @@ NAMES = {"subagent": "above-c1"}
 
 
 @pytest.mark.requirement("REQ-915-045", "REQ-915-029", "REQ-915-030", "REQ-915-032")
-async def test_every_mode_logs_the_same_events_for_one_turn(tmp_path: Path, anyio_backend_name: str) -> None:
+async def test_one_turn_logs_the_same_events_in_every_mode(tmp_path: Path, anyio_backend_name: str) -> None:
     (tmp_path / "tools.py").write_text(TOOLS)
     logs: dict[str, list[LogEvent]] = {}
     bodies: dict[str, list[bytes]] = {}

@@ -54,7 +54,7 @@ WEATHER = Call("weather", {"city": "Oslo"})
 
 
 @pytest.mark.alternating
-async def test_the_answer_is_on_standard_output_and_nothing_else_is() -> None:
+async def test_standard_output_contains_only_the_answer() -> None:
     server = OpenAIServer([Turn(Say("It is\n21 C."))], api_key="secret")
     async with serve(server):
         env = {"OPENAI_API_KEY": "secret", "OPENAI_BASE_URL": server.base_url}
@@ -83,7 +83,7 @@ async def test_the_prompt_may_come_from_standard_input(arguments: list[str], sen
     assert json.loads(server.requests[0].body)["messages"][0]["content"][0]["text"] == sent
 
 
-def test_a_pipe_on_standard_input_that_sends_nothing_is_ignored(
+def test_a_silent_pipe_on_standard_input_is_ignored(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     reading, writing = os.pipe()
@@ -343,7 +343,7 @@ async def test_an_answer_cannot_contain_an_escape_sequence() -> None:
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )
-async def test_a_signal_cancels_the_turn_and_has_its_exit_code(
+async def test_a_signal_cancels_the_turn_and_determines_the_exit_code(
     number: signal.Signals, code: int, anyio_backend_name: str
 ) -> None:
     server = OpenAIServer(faults={0: Stall()})
@@ -498,7 +498,7 @@ look = Tool.external("look", "Look it up.", {"type": "object"}, read_only=True)
 
 
 @pytest.mark.alternating
-async def test_a_run_that_needs_an_external_result_names_the_call_and_gives_exit_code_8(
+async def test_a_run_that_needs_an_external_result_names_the_call_and_exits_with_code_8(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "tools.py").write_text(EXTERNAL)

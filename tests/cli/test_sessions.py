@@ -107,7 +107,7 @@ def _export_replay_import_fork_delete(tmp_path: Path) -> None:
 
 @pytest.mark.alternating
 @pytest.mark.anyio
-async def test_a_chat_can_continue_the_latest_conversation_or_a_named_one_or_a_copy(tmp_path: Path) -> None:
+async def test_a_chat_can_continue_the_latest_or_a_named_conversation_or_a_copy_of_it(tmp_path: Path) -> None:
     server = OpenAIServer([Turn(Say(text)) for text in ("One.", "Two.", "Three.", "Four.", "Five.")])
     async with serve(server):
 
@@ -139,7 +139,7 @@ async def test_a_chat_can_continue_the_latest_conversation_or_a_named_one_or_a_c
     assert sorted(listed_ids(tmp_path)) == ["copy", "second", "trip"]
 
 
-def test_an_option_of_another_action_is_an_error_and_nothing_is_deleted(tmp_path: Path) -> None:
+def test_an_option_that_belongs_to_another_action_is_an_error_and_deletes_nothing(tmp_path: Path) -> None:
     begin(storage := SqliteStorage(tmp_path / "kept.db"), "trip")
     storage.close()
     for line, says in (
@@ -182,7 +182,7 @@ def test_options_that_a_stored_conversation_cannot_change_are_errors(
     assert not (tmp_path / "kept.db").exists()
 
 
-def test_a_prompt_that_was_parsed_as_the_id_for_the_fork_option_is_reported(tmp_path: Path) -> None:
+def test_a_prompt_mistaken_for_the_id_of_the_fork_option_is_reported(tmp_path: Path) -> None:
     done = actors_now("run", "--offline", "--journal", str(tmp_path / "kept.db"), "--fork", "Why?")
     assert (done.code, "--fork read 'Why?' as an id" in done.complaint) == (2, True)
 

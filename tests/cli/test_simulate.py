@@ -94,7 +94,7 @@ THINKING: dict[str, Any] = {  # Any: parts of request bodies
 
 
 @pytest.mark.parametrize("name", THINKING)
-def test_thinking_of_the_simulated_model_can_be_sent_back(name: str) -> None:
+def test_thinking_of_the_simulated_model_is_accepted_when_sent_back(name: str) -> None:
     server = strict_server(name, model(name))
     path = "/v1/messages" if name == "anthropic" else "/v1/chat/completions"
     tool = TOOL if name != "anthropic" else {"name": "weather", "input_schema": {"type": "object"}}
@@ -140,7 +140,7 @@ def test_the_simulated_model_thinks_only_on_request(name: str, more: dict[str, A
     assert isinstance(model("kimi")(request_body({}) | off).parts[0], Call)
 
 
-async def test_a_script_sets_the_answers_and_faults_break_them(
+async def test_a_script_sets_the_answers_and_faults_break_answers(
     anyio_backend_name: str, tmp_path: Path
 ) -> None:
     script = tmp_path / "script.json"
@@ -252,7 +252,9 @@ async def test_the_server_listens_on_the_given_host_and_lists_its_models(host: s
         assert (await running.wait_for_end())[0] == 0
 
 
-async def test_an_address_of_another_machine_gives_one_line_and_exit_code_3(anyio_backend_name: str) -> None:
+async def test_a_host_address_of_another_machine_gives_one_line_and_exit_code_3(
+    anyio_backend_name: str,
+) -> None:
     done = await actors(
         "simulate", "--dialect", "openai", "--host", "192.0.2.1", "--backend", anyio_backend_name
     )

@@ -96,7 +96,7 @@ def test_pipes_receive_no_control_characters(line: list[str]) -> None:
     assert CONTROLS.findall(done.out + done.err) == []
 
 
-def test_color_always_applies_to_pipes() -> None:
+def test_the_option_color_always_applies_to_pipes_too() -> None:
     line = ("stress", "--sessions", "1", "--turns", "1")
     assert "\x1b[1m" in actors_now(*line, "--color", "always", env={"NO_COLOR": "1"}).out
     assert "\x1b" not in actors_now(*line, "--color", "never").out

@@ -116,7 +116,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
             "test_a_command_ended_by_a_signal_has_the_right_exit_code_and_a_usable_journal",
         ),
         "cli/test_run.py": (
-            "test_a_signal_cancels_the_turn_and_has_its_exit_code",
+            "test_a_signal_cancels_the_turn_and_determines_the_exit_code",
             "test_a_blocking_tool_does_not_delay_an_interrupt",
         ),
         "commands/test_shutdowns.py": ("test_a_separate_program_ends_correctly_without_error_output",),

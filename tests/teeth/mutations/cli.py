@@ -37,14 +37,14 @@ MUTATIONS = (
         "actors/cli/sessions.py:_run_delete",
         'options.tenant == ""',
         "options.tenant is False",
-        (f"{KEPT}::test_an_option_of_another_action_is_an_error_and_nothing_is_deleted",),
+        (f"{KEPT}::test_an_option_that_belongs_to_another_action_is_an_error_and_deletes_nothing",),
     ),
     Mutation(
         "command line: an unknown argument is ignored",
         "actors/cli/parser.py:parse",
         "if unknown: ...",
         "",
-        (f"{KEPT}::test_an_option_of_another_action_is_an_error_and_nothing_is_deleted",),
+        (f"{KEPT}::test_an_option_that_belongs_to_another_action_is_an_error_and_deletes_nothing",),
     ),
     Mutation(
         "sessions: a mistyped journal is created",
@@ -107,7 +107,7 @@ MUTATIONS = (
         f"{_APPROVALS}:Approvals.__call__",
         "return False",
         "return True",
-        (f"{APPROVALS}::test_a_call_is_denied_and_counted_if_no_person_can_be_asked",),
+        (f"{APPROVALS}::test_a_call_is_denied_and_counted_if_nobody_can_be_asked_for_approval",),
     ),
     Mutation(
         "approvals: two questions are asked at once",
@@ -135,7 +135,7 @@ MUTATIONS = (
         f"{_RUN}:_Ask._watch_signals",
         "self._cancelled_by = EXIT_BY_SIGNAL[await anext(signals)]",
         "await anext(signals)",
-        (f"{RUN}::test_a_signal_cancels_the_turn_and_has_its_exit_code",),
+        (f"{RUN}::test_a_signal_cancels_the_turn_and_determines_the_exit_code",),
     ),
     Mutation(
         "chat: a second interrupt waits for the tools too",
@@ -156,7 +156,7 @@ MUTATIONS = (
         f"{_LOOP}:Chat._watch_signals",
         "self._state.leave(code)",
         "pass",
-        (f"{CHAT}::test_sighup_alone_ends_the_chat",),
+        (f"{CHAT}::test_the_signal_sighup_alone_ends_the_chat",),
     ),
     Mutation(
         "chat: an interrupt stops the chat instead of the turn",
@@ -170,7 +170,7 @@ MUTATIONS = (
         f"{_LOOP}:Chat._handle_line",
         "self._questions.answer(words)",
         "words == self._questions",
-        (f"{CHAT}::test_an_approval_and_a_deferred_switch_can_share_a_turn",),
+        (f"{CHAT}::test_an_approval_and_a_deferred_switch_can_occur_in_one_turn",),
     ),
     Mutation(
         "command line: a reader that leaves during an answer causes an error",
@@ -249,7 +249,7 @@ MUTATIONS = (
         "actors/cli/conversation.py:_open_new_session",
         "options.system",
         "None",
-        (f"{MODES}::test_every_mode_logs_the_same_events_for_one_turn",),
+        (f"{MODES}::test_one_turn_logs_the_same_events_in_every_mode",),
     ),
     Mutation(
         "chat: notes are coloured wherever they go",

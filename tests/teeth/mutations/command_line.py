@@ -25,7 +25,7 @@ MUTATIONS = (
         'add("vacuum", "remove remaining data of deleted sessions", _vacuum_journal)',
         'add("vacuum", "remove remaining data of deleted sessions", _vacuum_journal)\n'
         'add("shrink", "shrink", _vacuum_journal)',
-        (f"{LINE}::test_every_command_and_every_action_is_run_by_a_test",),
+        (f"{LINE}::test_every_command_and_every_action_is_covered_by_a_test",),
     ),
     Mutation(
         "command line: an example names an unknown option",

@@ -211,6 +211,6 @@ MUTATIONS = (
         "actors/cli/chat/view.py:ChatView.mark_waiting",
         "call.began = self._clock()",
         "pass",
-        ("tests/cli/test_chat_view.py::test_time_spent_waiting_for_an_approval_is_not_run_time",),
+        ("tests/cli/test_chat_view.py::test_the_run_time_of_a_call_excludes_the_wait_for_its_approval",),
     ),
 )
