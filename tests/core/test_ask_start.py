@@ -32,7 +32,7 @@ def published_events(publisher: Publisher, events: tuple[LogEvent, ...]) -> list
     return [event_json(each) for event in events for each in publisher.publish(event)]
 
 
-def test_publishing_events_from_an_asks_start_gives_the_same_events_as_from_the_log_start() -> None:
+def test_publishing_from_the_start_of_an_ask_gives_the_same_events_as_from_the_log_start() -> None:
     whole = [published_events(Publisher(), LOG[:end]) for end in range(len(LOG) + 1)]
     for place in range(len(LOG) + 1):
         for step in (1, 2, 3, 50):

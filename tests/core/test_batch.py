@@ -87,7 +87,7 @@ def test_a_call_with_non_object_arguments_never_runs(made: ToolCall) -> None:
 
 
 @pytest.mark.requirement("U-05")
-def test_arguments_that_were_repaired_without_loss_are_used_and_logged() -> None:
+def test_arguments_repaired_without_loss_are_used_and_logged() -> None:
     planned = classify_calls(call(1, raw='```json\n{"path": "/",}\n```'))
     assert [dict(ran.arguments) for ran in planned.run] == [{"path": "/"}]
     assert [event.arguments for event in planned.scheduled] == [b'{"path":"/"}']

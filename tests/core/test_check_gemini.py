@@ -33,7 +33,7 @@ def faults(value: Json, dialect: Dialect = GEMINI) -> list[Any]:  # Any: faults 
     return list(check(json.dumps(value).encode(), dialect))
 
 
-def test_before_gemini_3_the_first_call_needs_no_signature() -> None:
+def test_the_first_call_of_a_message_needs_no_signature_before_gemini_3() -> None:
     assert faults(body(U, model(plain()), user(result())), GEMINI_2) == []
 
 
@@ -70,7 +70,7 @@ def test_an_unknown_enum_value_is_rejected(mode: Any) -> None:  # Any: also valu
     assert [fault.rule for fault in faults(body(U, tools=tools(), toolConfig=calling(mode)))] == ["ALL-02"]
 
 
-def test_a_key_in_both_spellings_is_rejected() -> None:
+def test_a_request_with_one_key_in_both_spellings_is_rejected() -> None:
     twice = {"functionCall": {"name": "read", "args": {}}, "function_call": {"name": "read", "args": {}}}
     signed = {**twice, "thoughtSignature": SENTINEL}
     assert [fault.rule for fault in faults(body(U, model(signed), user(result())))] == ["GEM-10"]

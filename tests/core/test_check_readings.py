@@ -162,7 +162,9 @@ def test_every_rule_that_a_fragment_can_break_has_a_case() -> None:
     assert judged - BESIDE == {row[1] for row in PLANTED if row[1] not in BESIDE}
 
 
-def test_the_tests_report_a_disagreement_of_the_two_request_parsers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_test_judge_reports_a_disagreement_of_the_two_request_parsers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     fragment = b'{"role":"user","content":" "}'
     taken = accepted(initial_state(OPENAI_CHAT), fragment)
     monkeypatch.setattr("tests.readings.accepted", lambda state, *pieces: taken)
@@ -260,7 +262,7 @@ LONG = (
 
 @examples(100)
 @given(data=st.data(), text=st.sampled_from(LONG))
-def test_passing_a_long_string_as_a_separate_piece_does_not_change_the_faults(
+def test_the_faults_do_not_depend_on_whether_a_long_string_is_passed_as_a_separate_piece(
     data: st.DataObject, text: str
 ) -> None:
     dialect = PROFILES[data.draw(st.sampled_from(sorted(SOUND)))]
@@ -346,7 +348,7 @@ UNUSUAL: dict[str, tuple[Dialect, list[Json]]] = {
 
 
 @pytest.mark.parametrize("name", USUAL)
-def test_usual_messages_are_decoded_as_their_types(name: str) -> None:
+def test_the_fast_parser_decodes_usual_messages_as_their_types(name: str) -> None:
     dialect, messages = USUAL[name]
     state = initial_state(dialect)
     for fragment in pieces({container(dialect): messages}, dialect):
@@ -355,7 +357,7 @@ def test_usual_messages_are_decoded_as_their_types(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", UNUSUAL)
-def test_messages_of_usual_types_that_break_a_rule_are_rejected(name: str) -> None:
+def test_the_fast_parser_rejects_messages_of_usual_types_that_break_a_rule(name: str) -> None:
     dialect, messages = UNUSUAL[name]
     *before, last = pieces({container(dialect): messages}, dialect)
     state = initial_state(dialect)
@@ -370,7 +372,9 @@ def test_messages_of_usual_types_that_break_a_rule_are_rejected(name: str) -> No
     [(b'"\xff"', "ALL-01"), (b'"\xed\xa0\x80"', "ANT-31"), (b"1e999", "ALL-01")],
     ids=["invalid UTF-8", "a surrogate", "a huge number"],
 )
-def test_arguments_of_a_usual_call_that_are_not_json_are_rejected(value: bytes, rule: str) -> None:
+def test_the_fast_parser_rejects_a_usual_call_with_arguments_that_are_not_json(
+    value: bytes, rule: str
+) -> None:
     (first,) = pieces({"messages": [ASK]}, ANTHROPIC)
     state, _ = check_fragment(initial_state(ANTHROPIC), first)
     (_, last) = pieces({"messages": [ASK, said({**USE, "input": {"of": "it"}})]}, ANTHROPIC)
@@ -380,7 +384,7 @@ def test_arguments_of_a_usual_call_that_are_not_json_are_rejected(value: bytes, 
     assert [fault.rule for fault in check_fragment(state, broken)[1]] == [rule]
 
 
-def test_usual_results_in_a_second_message_are_rejected_in_each_fragment() -> None:
+def test_the_fast_parser_rejects_usual_results_in_a_second_message_in_each_fragment() -> None:
     uses = [{**USE, "id": f"toolu_{number}"} for number in range(3)]
     first, second, third = [{**RESULT, "tool_use_id": use["id"]} for use in uses]
     state = initial_state(ANTHROPIC)

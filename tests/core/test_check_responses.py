@@ -94,7 +94,7 @@ def test_the_request_checker_reports_faults_of_any_json_without_an_exception(
         assert len(str(fault)) < 1000
 
 
-def test_checking_items_in_pieces_or_at_once_gives_the_same_faults() -> None:
+def test_checking_response_items_in_pieces_or_at_once_gives_the_same_faults() -> None:
     rows = [row for row in ROWS if isinstance(row.broken, dict) and row.judged_by is OPENAI_RESPONSES]
     for row in rows:
         assert isinstance(row.broken, dict)

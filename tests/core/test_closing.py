@@ -44,7 +44,7 @@ def _repeatable_calls(*events: LogEvent) -> list[ToolCall]:
 
 
 @pytest.mark.parametrize("effects", ["pure", "idempotent", "once"])
-def test_the_tool_effects_logged_at_the_start_of_a_call_decide_whether_it_may_run_again(
+def test_the_effects_logged_at_the_start_of_a_call_decide_whether_the_call_may_run_again(
     effects: Effects,
 ) -> None:
     again = _repeatable_calls(Started(CALL, effects))

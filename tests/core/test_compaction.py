@@ -229,7 +229,7 @@ def test_results_of_repeated_calls_and_long_results_are_shortened(
     assert everything == {mint(1): "repeated", mint(2): "old"}
 
 
-def test_the_estimated_saving_includes_content_to_summarise_and_results_to_shorten(
+def test_the_estimated_saving_includes_summarised_content_and_shortened_results(
     session: Simulated,
 ) -> None:
     state, settings = session.state, Compaction(keep_turns=1)
@@ -247,7 +247,7 @@ def test_the_estimated_saving_includes_content_to_summarise_and_results_to_short
     assert third > second + 700
 
 
-def test_a_summary_must_be_shorter_than_its_range_unless_it_is_short(session: Simulated) -> None:
+def test_a_summary_that_is_not_short_must_be_shorter_than_the_range_it_replaces(session: Simulated) -> None:
     history, ledger = session.state.history, session.state.ledger
     size = round(message_tokens(history.upto(6), ledger, 1.0))
     assert not is_summary_longer("x" * FEW, history, ledger, 0)

@@ -194,7 +194,7 @@ def batch(count: int, *results: ToolResult) -> list[Message]:
 
 @pytest.mark.requirement("REQ-915-044", "REQ-915-011", "REQ-915-012")
 @either_dialect
-def test_of_five_calls_with_one_real_result_four_get_synthetic_results(binding: Binding) -> None:
+def test_four_of_five_calls_get_synthetic_results_if_only_one_has_a_real_result(binding: Binding) -> None:
     rendered = render_at_once(batch(5, ToolResult("c3", "R3.")), Ledger(), binding)
     assert [call_id for call_id, _ in rendered.report.synthetic] == ["c1", "c2", "c4", "c5"]
     assert find_refusal(rendered) is None
@@ -239,7 +239,7 @@ def test_the_arrival_order_of_results_changes_no_byte(binding: Binding) -> None:
         (ToolResult("c1", None), None),
     ],
 )
-def test_the_status_of_a_result_follows_its_error_then_completeness_then_content(
+def test_the_status_of_a_result_depends_on_its_error_then_completeness_then_content(
     binding: Binding, result: ToolResult, shown: str | None
 ) -> None:
     rendered = render_at_once(batch(1, result), Ledger(), binding)
@@ -359,7 +359,7 @@ def test_calls_with_repeated_or_empty_ids_get_distinct_ids(binding: Binding) -> 
 
 
 @pytest.mark.requirement("REQ-915-025")
-def test_one_message_may_contain_thinking_calls_results_and_text() -> None:
+def test_one_message_may_mix_thinking_with_calls_results_and_text() -> None:
     mixed = Message(
         "assistant",
         [

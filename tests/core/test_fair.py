@@ -147,7 +147,7 @@ def test_a_queued_item_with_a_head_start_moves_ahead_by_exactly_that_amount() ->
     assert order[:8] == ["long", "long", "long", *"abcd", "long"]
 
 
-def test_a_head_start_gives_a_session_no_larger_share_in_the_long_run() -> None:
+def test_a_head_start_does_not_increase_the_long_term_share_of_a_session() -> None:
     queue: FairQueue[Item] = FairQueue({}, lead_of)
     for number in range(20):
         queue.put("t", f"s{number}", ("t", f"s{number}", number % 2 == 0))

@@ -136,7 +136,7 @@ def test_headers_of_images_written_by_another_library_are_read(form: str) -> Non
             assert read_picture(text) == (f"image/{form.lower()}", max(size))
 
 
-def test_the_png_in_the_test_cases_matches_its_header() -> None:
+def test_pngs_made_for_the_test_cases_have_the_same_header_as_a_real_png() -> None:
     wide = "iVBORw0KGgoAAAANSUhEUgAAIygAAAMgCAIAAADBWV4cAAAADElEQVR4nGNgoAwAAABAAAG3NHzvAAAAAElFTkSuQmCC"
     assert read_header(wide) == ("image/png", 9000, 800)
     assert png_base64(9000, 800) != wide  # other pixels

@@ -200,7 +200,7 @@ def camera() -> list[object]:
 
 
 @pytest.mark.anyio
-async def test_images_of_a_tool_never_block_a_session_with_any_provider() -> None:
+async def test_images_returned_by_a_tool_never_block_a_session_with_any_provider() -> None:
     claude = AnthropicServer([Turn(Call("camera", {})), Turn(Say("Fine.")), Turn(Say("Still fine."))])
     gpt = OpenAIServer([Turn(Say("I see two."))])
     async with runtime_with(claude=claude, gpt=gpt) as runtime:

@@ -61,12 +61,14 @@ def test_quoting_a_string_gives_its_json_literal(text: str) -> None:
         ("\ud83d\ude00", '"😀"'.encode()),
     ],
 )
-def test_quoting_is_utf8_and_replaces_only_lone_surrogates(text: str, literal: bytes) -> None:
+def test_a_quoted_string_is_utf8_in_which_only_lone_surrogates_are_replaced(
+    text: str, literal: bytes
+) -> None:
     assert quote(text) == literal
 
 
 @given(json_values)
-def test_values_round_trip_through_dump_and_quoted_json_text_is_kept(value: JsonValue) -> None:
+def test_values_survive_dumping_and_parsing_and_json_text_survives_quoting(value: JsonValue) -> None:
     text = dump(value)
     assert parse(text) == value
     assert unquote(quote_json(text)).encode() == text

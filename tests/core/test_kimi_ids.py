@@ -82,7 +82,7 @@ def test_a_foreign_call_never_gets_a_used_call_number(session: Session) -> None:
     assert session.ids() == [*numbers, "functions.read:12"]  # every call takes a number, `Read:10` too
 
 
-def test_a_kimi_id_in_use_by_a_foreign_call_is_replaced(session: Session) -> None:
+def test_a_kimi_id_that_a_foreign_call_already_uses_is_replaced(session: Session) -> None:
     session.asked(model_call(1, "call_x"))
     session.asked(model_call(2, "functions.read:0", KIMI))
     assert session.ids() == ["functions.read:0", "functions.read:1"]

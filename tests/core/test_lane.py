@@ -72,7 +72,7 @@ def test_lanes_of_generated_conversations_only_grow_and_are_accepted(
 
 
 @pytest.mark.requirement("PROMISE-3", "REQ-915-046")
-def test_lanes_rebuilt_from_the_log_are_the_same_bytes() -> None:
+def test_lanes_rebuilt_from_the_log_have_the_same_bytes() -> None:
     for seed in range(share(240)):
         session = simulate(*history(seed), seed)
         for log in (session.log, reread_log(session.log)):
@@ -178,7 +178,7 @@ def test_a_result_in_both_the_ledger_and_a_later_block_is_sent_once(
 
 
 @pytest.mark.requirement("PROMISE-4")
-def test_a_synthetic_result_sealed_in_one_lane_is_also_sent_in_the_other() -> None:
+def test_a_synthetic_result_sealed_in_one_lane_is_also_sent_in_the_other_lane() -> None:
     session = Simulated()
     session.write(Opened("s", "t"), AskStarted(1, pack(Message("user", [Text("u")]))))
     session.write(RoundEnded(1, 1, pack(Message("assistant", [ToolCall("hist_tool_1", "read")]))))
@@ -389,7 +389,7 @@ def test_the_conservative_render_loses_no_result(binding: Binding) -> None:
 
 
 @pytest.mark.parametrize("binding", BINDINGS, ids=str)
-def test_log_ledger_and_lanes_share_one_object_of_a_long_result(binding: Binding) -> None:
+def test_the_log_the_ledger_and_the_lanes_share_one_object_for_a_long_result(binding: Binding) -> None:
     long, short = quote("21 C " * SHARED), quote("21 C")
     state = SessionState()
     log: list[LogEvent] = [Opened("s", "t"), AskStarted(1, pack(Message("user", [Text("Go on.")])))]
@@ -448,7 +448,7 @@ def new(rendered: Rendered) -> int:
 
 
 @either_dialect
-def test_an_empty_history_still_makes_a_request(binding: Binding) -> None:
+def test_an_empty_history_still_gives_a_valid_request(binding: Binding) -> None:
     rendered = Lanes(rules).render(binding, History(), Ledger())
     assert find_refusal(rendered) is None
     assert len(json.loads(rendered.transcript)) == 1

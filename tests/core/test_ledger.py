@@ -78,7 +78,7 @@ def test_ledger_events_of_different_kinds_may_arrive_in_any_order() -> None:
     assert known(*LIFE).completion == ToolResult("c1", "one", is_complete=True)
 
 
-def test_a_ledger_shares_the_completion_objects_of_its_events() -> None:
+def test_a_ledger_keeps_the_completion_objects_of_its_events_without_copying() -> None:
     ends = (Returned(CALL, ONE, (Media("image/png", PIXEL),)), Failed(CallId("c2"), TWO))
     ledger = Ledger().apply(*ends)
     for event in ends:
@@ -92,7 +92,7 @@ def test_a_ledger_shares_the_completion_objects_of_its_events() -> None:
     assert known.completion.media is ends[0].media
 
 
-def test_a_seal_and_the_events_before_completion_may_come_in_any_order() -> None:
+def test_a_seal_and_the_events_that_precede_a_completion_may_arrive_in_any_order() -> None:
     ledgers = [Ledger().apply(*order) for order in permutations((*LIFE[:3], SEAL))]
     assert all(ledger == ledgers[0] for ledger in ledgers)
 
@@ -129,7 +129,7 @@ def test_the_first_of_two_real_completions_takes_effect(
 
 
 @pytest.mark.requirement("PROMISE-2")
-def test_whichever_of_a_completion_and_a_seal_comes_first_takes_effect() -> None:
+def test_the_earlier_of_a_completion_and_a_seal_takes_effect() -> None:
     sealed, completed = known(SEAL, Returned(CALL, ONE)), known(Returned(CALL, ONE), SEAL)
     assert sealed.completion is None
     assert sealed.late == ToolResult("c1", "one", is_complete=True)

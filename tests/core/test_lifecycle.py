@@ -24,7 +24,7 @@ def test_a_transition_missing_in_the_lifecycle_table_raises_a_programming_error(
             step(state, event)
 
 
-def test_using_a_session_activates_it_unless_it_has_ended() -> None:
+def test_a_used_session_is_activated_unless_it_has_ended() -> None:
     for state in STATES:
         assert step(state, "use")[1] == ("ended" if state == "ended" else "active")
 

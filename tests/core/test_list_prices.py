@@ -164,7 +164,7 @@ async def test_a_setting_lets_listed_context_windows_trigger_compaction(
                 assert (await session.preview("a")).compacts
 
 
-def test_the_windows_setting_accepts_only_the_values_configured_and_listed() -> None:
+def test_the_setting_windows_accepts_only_the_values_configured_and_listed() -> None:
     with pytest.raises(
         ConfigError, match="compaction= has windows='all', but windows must be one of configured, listed"
     ):
@@ -182,7 +182,7 @@ def test_the_windows_setting_accepts_only_the_values_configured_and_listed() -> 
         ("openai", "", False),
     ],
 )
-def test_a_listed_price_is_that_of_the_first_tier_and_unlisted_models_have_no_price(
+def test_the_listed_price_is_the_price_of_the_first_tier_and_unlisted_models_have_no_price(
     provider: str, model: str, known: bool
 ) -> None:
     found = find_listing(provider, model, TODAY)

@@ -52,7 +52,7 @@ def mixed_message(dialect: Dialect, maker: Binding) -> list[Message]:
 @pytest.mark.requirement("REQ-915-025", "REQ-915-005")
 @pytest.mark.parametrize("own", [True, False], ids=["own", "foreign"])
 @every_dialect
-def test_thinking_text_calls_and_results_may_share_a_message(name: str, own: bool) -> None:
+def test_a_message_may_mix_thinking_with_text_calls_and_results(name: str, own: bool) -> None:
     dialect, reader = PROFILES[name], READERS[name]
     rendered = render(
         History(mixed_message(dialect, reader if own else OTHER)), Ledger(), dialect, binding=reader

@@ -58,7 +58,7 @@ def test_each_sample_model_name_matches_the_expected_row_of_the_model_table(row:
         ("claude-sonnet-4-5[1m]", "claude-sonnet-4-5"),
     ],
 )
-def test_a_prefix_a_date_or_a_tag_does_not_count_as_part_of_a_models_name(name: str, base: str) -> None:
+def test_the_name_of_a_model_is_recognised_without_its_prefix_date_or_tag(name: str, base: str) -> None:
     assert base_name(name) == base
 
 
@@ -88,7 +88,7 @@ def test_a_model_of_an_unknown_family_gets_the_default_facts_of_its_host(name: s
     assert for_model(dialect("openai_chat"), name).model == ModelFacts()
 
 
-def test_facts_about_an_open_model_apply_only_at_the_host_of_its_maker() -> None:
+def test_facts_about_an_open_model_apply_only_at_the_official_host_of_the_model() -> None:
     assert for_model(dialect("vllm"), "deepseek-v4").model == ModelFacts()
     assert for_model(dialect("deepseek"), "deepseek-v4").model.efforts == ("high", "max")
 

@@ -211,7 +211,7 @@ def test_a_result_before_its_call_is_paired_with_it() -> None:
 
 
 @pytest.mark.requirement("REQ-915-039")
-def test_the_first_of_several_results_wins_and_the_report_lists_the_others() -> None:
+def test_the_first_of_several_results_wins_and_the_report_lists_the_other_results() -> None:
     results = [ToolResult("c1", "a"), ToolResult("c1", "a", is_complete=True), ToolResult("c1", "b")]
     said = History([model(ONE), tool(*results)])
     assert said.report.dedupe == (("c1", "duplicate"), ("c1", "conflicting_duplicate"))
@@ -244,7 +244,7 @@ def test_an_orphan_result_becomes_one_note_before_the_next_user_message() -> Non
 
 
 @pytest.mark.requirement("REQ-915-046")
-def test_a_call_known_only_to_the_ledger_is_restored() -> None:
+def test_a_call_that_only_the_ledger_knows_is_restored() -> None:
     known = ToolCallRecord(
         CallId("gone"), "weather", Json(b'{"city":"Oslo"}'), True, ToolResult("gone", "R1.")
     )

@@ -44,7 +44,7 @@ def look(name: str) -> str:
     return f"{name} is there"
 
 
-async def test_each_message_is_encoded_once_and_decoded_once_per_lane(
+async def test_each_message_is_encoded_once_in_total_and_decoded_once_in_each_lane(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     encoder, decoder = Counting(packed._ENCODER), Counting(packed._DECODER)

@@ -54,7 +54,7 @@ def sent_marks(name: str, *blocks: Block, binding: Binding | None = None) -> tup
 
 
 @every_bound
-def test_an_unchanged_message_keeps_all_reasoning_in_place(name: str) -> None:
+def test_a_message_that_is_sent_unchanged_keeps_all_its_reasoning_in_place(name: str) -> None:
     blocks = (thinking(name, "a"), Text("So."), thinking(name, "b"), call(name, 1), thinking(name, "c"))
     found, rendered = sent_marks(name, *blocks, call(name, 2))
     assert found == ["a", "b", "c"]
@@ -90,7 +90,7 @@ def test_losing_reasoning_in_one_message_affects_no_other_message(name: str) -> 
     assert [b"mark-%b" % mark in text(rendered) for mark in (b"a", b"b", b"c")] == [True, False, True]
 
 
-def test_text_moved_before_a_call_drops_the_reasoning_that_it_reorders() -> None:
+def test_reasoning_that_a_moved_text_would_reorder_is_dropped() -> None:
     name = "openai_responses"
     found, rendered = sent_marks(name, thinking(name, "a"), call(name, 1), thinking(name, "b"), Text("So."))
     assert found == []
@@ -98,7 +98,7 @@ def test_text_moved_before_a_call_drops_the_reasoning_that_it_reorders() -> None
     assert text(rendered).find(b"So.") < text(rendered).find(b"native_1")
 
 
-def test_the_models_order_is_kept_if_text_may_follow_calls() -> None:
+def test_the_order_of_the_model_is_kept_if_text_may_follow_calls() -> None:
     name = "openai_responses"
     lenient = replace(OPENAI_RESPONSES, turns=ResponsesTurns())
     messages = model_message(name, thinking(name, "a"), call(name, 1), thinking(name, "b"), Text("So."))

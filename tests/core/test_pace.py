@@ -92,7 +92,7 @@ def test_the_concurrency_limit_stays_between_one_and_its_ceiling(happenings: lis
         assert 1 <= places.limit <= ceiling
 
 
-def test_one_answer_per_slot_raises_the_concurrency_limit_by_about_one() -> None:
+def test_the_concurrency_limit_grows_by_about_one_after_one_answer_per_slot() -> None:
     places = Concurrency(64)
     places.record_rate_limit(0)
     for _ in range(33):
@@ -142,7 +142,7 @@ def test_failures_of_requests_that_were_in_flight_together_count_once() -> None:
     assert not breaker.is_in_doubt
 
 
-def test_later_failures_of_the_same_burst_count_once_after_an_answer() -> None:
+def test_failures_of_one_burst_that_follow_an_answer_count_once() -> None:
     breaker = Breaker(failures=2, cooldown=10)
     before = breaker.wave
     for _ in range(5):

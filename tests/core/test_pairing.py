@@ -149,7 +149,7 @@ def test_an_import_pairs_parallel_results_with_the_same_id_in_call_order() -> No
     assert found == {"a": "A", "b": "B"}
 
 
-def test_a_text_longer_than_the_target_accepts_is_split_without_loss() -> None:
+def test_a_text_that_is_too_long_for_the_target_is_split_without_loss() -> None:
     words = "x" * (1_048_576 + 5)
     rendered = render(History([Message("user", [Text(words)])]), Ledger(), dialect("openai"))
     body = encode(rendered, model="m")

@@ -51,7 +51,7 @@ def answers(name: str, messages: list[Message]) -> list[Told]:
 @pytest.mark.requirement("REQ-915-012", "PROMISE-2")
 @pytest.mark.parametrize("failed", [False, True], ids=["returned", "failed"])
 @every_dialect
-def test_whitespace_of_real_results_in_a_partial_batch_is_sent(name: str, failed: bool) -> None:
+def test_a_partial_batch_sends_real_results_with_their_whitespace(name: str, failed: bool) -> None:
     for words in BLANKS:
         result = (
             ToolResult(CallId("c2"), error=words) if failed else ToolResult(CallId("c2"), words)

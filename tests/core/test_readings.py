@@ -86,7 +86,7 @@ def test_a_string_argument_that_contains_json_of_the_required_type_is_parsed(
     ],
     ids=str,
 )
-def test_an_argument_that_no_repair_makes_valid_is_unchanged(schema: Schema, said: JsonValue) -> None:
+def test_an_argument_stays_unchanged_if_no_repair_makes_it_valid(schema: Schema, said: JsonValue) -> None:
     assert only_repair({"x": said}, check(schema)) is None
 
 

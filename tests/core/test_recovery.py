@@ -83,7 +83,9 @@ def test_a_call_without_a_result_is_lost() -> None:
         (ToolResult("c1", content_json=Json(b"null"), is_complete=False), "outcome_unknown"),
     ],
 )
-def test_a_call_with_a_pending_result_block_is_unknown_not_cancelled(block: ToolResult, reason: str) -> None:
+def test_a_call_with_a_pending_result_block_counts_as_unknown_and_not_as_cancelled(
+    block: ToolResult, reason: str
+) -> None:
     found = recover([CALL, Message("tool", [block])]).get(CallId("c1"))
     assert found is not None
     assert (found.status, found.reason, found.completion) == ("unknown", reason, None)

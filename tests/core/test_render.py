@@ -150,7 +150,7 @@ def test_sending_one_call_per_message_keeps_all_other_blocks_in_order(
     assert all(sum(isinstance(block, Called) for block in blocks) < 2 for _, blocks in parted)
 
 
-def test_blocks_before_a_call_stay_with_that_call() -> None:
+def test_blocks_before_a_call_stay_in_the_message_of_that_call() -> None:
     said, _ = record_walk([human(), model(Text("a"), ONE, Text("b"), TWO, Text("c"))], ONE_CALL)
     texts = [
         [block.text for block in blocks if isinstance(block, Text)]
@@ -216,7 +216,7 @@ def test_thinking_of_another_provider_is_not_sent(origin: Binding) -> None:
 
 
 @pytest.mark.requirement("REQ-915-023")
-def test_thinking_of_another_provider_does_not_change_the_treatment_of_other_thinking() -> None:
+def test_thinking_of_another_provider_does_not_affect_how_other_thinking_is_sent() -> None:
     foreign = Thinking("f", ProviderState("signature", quote("c2ln"), OPENAI))
     talk = [
         human(),
@@ -306,7 +306,7 @@ def test_blank_texts_and_messages_of_blank_texts_are_omitted(dialect: Dialect, w
 
 
 @every_dialect
-def test_code_becomes_fenced_text_and_unsupported_media_a_note(dialect: Dialect) -> None:
+def test_code_is_sent_as_fenced_text_and_unsupported_media_as_a_note(dialect: Dialect) -> None:
     said, _ = record_walk([human(), model(Code("x = 1", "py"), Media("image/png", PIXEL))], dialect)
     *_, code, note = said[1][1]
     assert code == Text("```py\nx = 1\n```")
@@ -314,7 +314,7 @@ def test_code_becomes_fenced_text_and_unsupported_media_a_note(dialect: Dialect)
 
 
 @every_dialect
-def test_nonempty_media_stay_in_the_user_message_if_the_dialect_accepts_them(dialect: Dialect) -> None:
+def test_media_with_content_stay_in_the_user_message_if_the_dialect_accepts_media(dialect: Dialect) -> None:
     image, document = Media("image/png", PIXEL), Media("application/pdf", "aGk=")
     (message,), _ = record_walk([human(image, document, Media("image/png"))], dialect)
     kept = [block for block in message[1] if isinstance(block, Media)]
@@ -358,7 +358,7 @@ def kind(media: Media) -> str:
     return "image" if media.media_type.startswith("image/") else "document"
 
 
-def test_media_after_the_results_have_the_numbers_that_results_mention() -> None:
+def test_results_refer_by_number_to_the_media_that_follow_the_results() -> None:
     results = [ToolResult("c1", "a", media=[IMAGE]), ToolResult("c2", error="b", media=[IMAGE])]
     given_out, (follow, _), _ = render_results(OPENAI_CHAT, *results)
     assert [(answer.words, answer.failed) for answer in given_out] == [
@@ -368,7 +368,7 @@ def test_media_after_the_results_have_the_numbers_that_results_mention() -> None
     assert follow == ("user", (Text("[Attachment 1:]"), IMAGE, Text("[Attachment 2:]"), IMAGE))
 
 
-def test_a_failed_result_is_sent_as_text_and_its_media_in_the_next_message() -> None:
+def test_the_text_of_a_failed_result_is_sent_in_the_result_and_its_media_in_the_next_message() -> None:
     (failed, _), (follow, _), _ = render_results(ANTHROPIC, ToolResult("c1", error="no", media=[IMAGE]))
     assert failed.media == ()
     assert IMAGE in follow[1]

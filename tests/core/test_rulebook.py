@@ -43,13 +43,13 @@ def test_the_dialects_page_is_up_to_date_and_complete() -> None:
     assert all(f"## {name}\n" in page for name in PROFILES)
 
 
-def test_the_page_of_the_settings_is_up_to_date() -> None:
+def test_the_settings_page_is_up_to_date() -> None:
     generator = runpy.run_path(str(ROOT / ".ci" / "settings.py"))
     page = (ROOT / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
     assert page == generator["page"](), "run python .ci/settings.py"
 
 
-def test_the_page_of_the_models_has_every_field_and_every_row_of_the_table() -> None:
+def test_the_models_page_has_every_field_and_every_row_of_the_model_table() -> None:
     generator = runpy.run_path(str(ROOT / ".ci" / "models.py"))
     page = (ROOT / "docs" / "reference" / "models.md").read_text(encoding="utf-8")
     assert page == generator["page"](), "run python .ci/models.py"
@@ -58,7 +58,7 @@ def test_the_page_of_the_models_has_every_field_and_every_row_of_the_table() -> 
     assert all(f"`{row.sample[0]}`" in page for row in ROWS)
 
 
-def test_the_page_of_the_events_and_their_schema_are_up_to_date_and_its_examples_are_valid() -> None:
+def test_the_events_page_and_the_event_schema_are_up_to_date_and_the_examples_are_valid() -> None:
     generator = runpy.run_path(str(ROOT / ".ci" / "events.py"))
     pages: dict[Path, str] = generator["pages"]()
     assert {path: path.read_text(encoding="utf-8") for path in pages} == pages, "run python .ci/events.py"
@@ -67,7 +67,7 @@ def test_the_page_of_the_events_and_their_schema_are_up_to_date_and_its_examples
     assert all(jsonschema_rs.is_valid(SCHEMA, json.loads(example)) for example in examples)
 
 
-def test_each_rule_that_the_checker_enforces_has_a_fault_class_that_can_be_raised() -> None:
+def test_every_rule_of_the_checker_has_a_known_fault_class() -> None:
     assert all(rule.fault_class in FAULTS for rule in RULES.values() if rule.is_checked)
 
 

@@ -37,7 +37,7 @@ def test_appending_to_segments_shares_full_pages_and_keeps_the_recent_part_small
     assert len(last) == len(list(last))
 
 
-def test_a_page_ends_at_the_end_of_an_appended_part() -> None:
+def test_a_page_of_segments_ends_where_an_appended_part_ends() -> None:
     text, ends, random = Segments(), {0}, Random(7)
     for _ in range(2000):
         text = text.append([piece for number in range(random.randrange(1, 4)) for piece in message(number)])

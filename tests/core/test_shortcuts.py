@@ -73,7 +73,7 @@ def test_values_stored_in_large_numbers_are_not_tracked_by_the_garbage_collector
     assert list(history.upto(1)) == [Message("assistant", BLOCKS, 1, HOME)]
 
 
-def test_large_media_stay_one_object_when_packed_and_read() -> None:
+def test_packing_and_reading_large_media_keeps_them_as_one_object() -> None:
     large, small = "A" * LARGE, "A" * (LARGE - 1)
     held = (Media("image/png", large), Media("image/png", small), Media("a/b", "\0"), Media("a/b", url="u"))
     message = Message("tool", (ToolResult("c", "r", media=held), Text("x"), held[0]))
@@ -127,7 +127,7 @@ def test_the_repr_of_a_block_is_its_constructor_call() -> None:
         Text("x").json = Quoted(quote("y"))  # type: ignore[misc]  # as above
 
 
-def test_ledger_queries_for_one_call_agree_with_the_complete_listing() -> None:
+def test_queries_of_the_ledger_for_one_call_agree_with_its_complete_list() -> None:
     calls = [CallId(f"hist_tool_{number}") for number in range(6)]
     ledger = Ledger().apply(
         *(Scheduled(call_id, "search") for call_id in calls[:5]),

@@ -235,7 +235,7 @@ def endless_calls(refused: int) -> Iterator[Outcome]:
 
 @pytest.mark.requirement("U-13")
 @pytest.mark.parametrize("rounds", [1, 2, 5, 25])
-def test_rounds_are_bounded_and_the_last_has_tools_disabled(rounds: int) -> None:
+def test_rounds_are_bounded_and_the_last_round_has_tools_disabled(rounds: int) -> None:
     steps, ended = play(turn(Bounds(rounds)), endless_calls(0))
     renders = [step for step in steps if isinstance(step, RenderStep)]
     assert [step.tools_off for step in renders] == [False] * (rounds - 1) + [True]
@@ -372,7 +372,7 @@ def test_an_outcome_that_does_not_fit_the_step_of_a_turn_raises_a_programming_er
         play(turn(Bounds()), iter([*way[step], wrong]))
 
 
-def test_rejected_media_that_are_named_are_replaced_and_the_third_time_all_media_are_replaced() -> None:
+def test_a_rejection_replaces_the_media_that_it_names_and_a_third_rejection_replaces_all() -> None:
     refused = MediaRefused("400", ("a",), ("b", "c"))
     unnamed = MediaRefused("400", (), ("b",))
     outcomes: list[Outcome] = [

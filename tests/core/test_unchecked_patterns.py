@@ -107,7 +107,7 @@ def test_an_uncheckable_pattern_is_left_to_the_tool(pattern: str) -> None:
     assert [error.path for error in tool._check.errors({"a": 1, "b": "c"})] == ["a", "b"]
 
 
-def test_keys_under_an_uncheckable_key_pattern_do_not_count_as_additional() -> None:
+def test_keys_under_an_uncheckable_key_pattern_do_not_count_as_additional_properties() -> None:
     schema: Schema = {"type": "object", "patternProperties": {"^(?!x)": {}}, "additionalProperties": False}
     assert compile_schema(schema, tool="t").errors({"anything": 1}) == ()
 

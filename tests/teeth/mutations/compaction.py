@@ -219,7 +219,7 @@ MUTATIONS = (
         "size > FEW and size > message_tokens(history.upto(stop), ledger, 1.0)",
         "False",
         (
-            f"{CORE}::test_a_summary_must_be_shorter_than_its_range_unless_it_is_short",
+            f"{CORE}::test_a_summary_that_is_not_short_must_be_shorter_than_the_range_it_replaces",
             f"{SESSIONS}::test_an_answer_that_is_not_a_summary_is_not_used_as_a_summary",
         ),
     ),

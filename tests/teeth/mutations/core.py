@@ -95,14 +95,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/ledger.py:_seal",
         "record if record.end is not None or record.sealed is not None else replace(record, sealed=reason)",
         "replace(record, sealed=reason)",
-        (f"{LEDGER}::test_whichever_of_a_completion_and_a_seal_comes_first_takes_effect",),
+        (f"{LEDGER}::test_the_earlier_of_a_completion_and_a_seal_takes_effect",),
     ),
     Mutation(
         "ledger: a result after the seal replaces the synthetic one",
         "actors/core/log/call_events.py:ToolCallRecord.completion",
         "self.end is None or self.sealed is not None",
         "self.end is None",
-        (f"{LEDGER}::test_whichever_of_a_completion_and_a_seal_comes_first_takes_effect",),
+        (f"{LEDGER}::test_the_earlier_of_a_completion_and_a_seal_takes_effect",),
     ),
     Mutation(
         "content: completeness precedes an error",

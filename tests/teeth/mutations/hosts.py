@@ -136,6 +136,8 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/provider/pricing.py:find_listing",
         "plain if written is None else written",
         "written",
-        (f"{PRICES}::test_a_listed_price_is_that_of_the_first_tier_and_unlisted_models_have_no_price",),
+        (
+            f"{PRICES}::test_the_listed_price_is_the_price_of_the_first_tier_and_unlisted_models_have_no_price",
+        ),
     ),
 )

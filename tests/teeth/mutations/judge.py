@@ -6,7 +6,9 @@ RULES = ("tests/rules/test_rules.py::test_the_checker_finds_the_rules_that_a_req
 FOLD = ("tests/core/test_check_fold.py",)
 CONVERSE = ("tests/core/test_check_converse.py",)
 READINGS = ("tests/core/test_check_readings.py",)
-USUAL = ("tests/core/test_check_readings.py::test_messages_of_usual_types_that_break_a_rule_are_rejected",)
+USUAL = (
+    "tests/core/test_check_readings.py::test_the_fast_parser_rejects_messages_of_usual_types_that_break_a_rule",
+)
 
 _HOME = "actors/core/check/"
 
@@ -251,7 +253,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         'quick is not None and (whole is None or vars(quick) | {"strict": True} != vars(whole))',
         "False",
         (
-            "tests/core/test_check_readings.py::test_the_tests_report_a_disagreement_of_the_two_request_parsers",
+            "tests/core/test_check_readings.py::test_the_test_judge_reports_a_disagreement_of_the_two_request_parsers",
         ),
     ),
     _reads(
@@ -328,7 +330,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "usual_blocks.py:_ToolUse.input",
         "dict[str, Any]",
         "dict[str, msgspec.Raw]",
-        (f"{READINGS[0]}::test_arguments_of_a_usual_call_that_are_not_json_are_rejected",),
+        (f"{READINGS[0]}::test_the_fast_parser_rejects_a_usual_call_with_arguments_that_are_not_json",),
     ),
     _reads(
         "a usual error may be blank",

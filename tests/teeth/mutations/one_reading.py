@@ -27,7 +27,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/schemas/readings.py:_Search.readings",
         "self._check.is_valid(changed[0])",
         "True",
-        (f"{READINGS}::test_an_argument_that_no_repair_makes_valid_is_unchanged",),
+        (f"{READINGS}::test_an_argument_stays_unchanged_if_no_repair_makes_it_valid",),
     ),
     Mutation(
         "repair: a call is judged with repaired arguments and stored with the original ones",

@@ -40,7 +40,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "(event.turn, True)",
         "(0, True)",
         (
-            "tests/core/test_ask_start.py::test_publishing_events_from_an_asks_start_gives_the_same_events_as_from_the_log_start",
+            "tests/core/test_ask_start.py::test_publishing_from_the_start_of_an_ask_gives_the_same_events_as_from_the_log_start",
         ),
     ),
     Mutation(

@@ -12,7 +12,7 @@ MUTATIONS = (
         f"{RECOVERY_RULES}:_may_run_again",
         'known is not None and known.status == "pending" and (known.effects != "once")',
         'known is not None and known.status == "pending"',
-        (f"{CORE}::test_the_tool_effects_logged_at_the_start_of_a_call_decide_whether_it_may_run_again",),
+        (f"{CORE}::test_the_effects_logged_at_the_start_of_a_call_decide_whether_the_call_may_run_again",),
     ),
     Mutation(
         "recovery: a tool that is no longer idempotent runs again",

@@ -200,7 +200,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/render/choose.py:CompletionChooser.__init__",
         "self._own = own",
         "self._own = Ledger()",
-        (f"{CONSERVATION}::test_of_five_calls_with_one_real_result_four_get_synthetic_results",),
+        (f"{CONSERVATION}::test_four_of_five_calls_get_synthetic_results_if_only_one_has_a_real_result",),
     ),
     Mutation(
         "walk: a text too long for the target is sent in full",
@@ -583,7 +583,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/lanes/lane.py:results_to_seal",
         "(known := ledger.get(call_id)) is None or known.sealed is None",
         "(known := ledger.get(call_id)) is not None and known.sealed is None",
-        (f"{LANE}::test_a_synthetic_result_sealed_in_one_lane_is_also_sent_in_the_other",),
+        (f"{LANE}::test_a_synthetic_result_sealed_in_one_lane_is_also_sent_in_the_other_lane",),
     ),
     Mutation(
         "lane: an epoch forgets its assigned ids",
@@ -606,7 +606,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/adapters/writing.py:BaseWriter.write_more",
         "len(literal) < SHARED",
         "literal",
-        (f"{LANE}::test_log_ledger_and_lanes_share_one_object_of_a_long_result",),
+        (f"{LANE}::test_the_log_the_ledger_and_the_lanes_share_one_object_for_a_long_result",),
     ),
     Mutation(
         "lane: a render continues as if the lane had ended differently",

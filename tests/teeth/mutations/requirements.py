@@ -11,7 +11,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/values/content.py:transcript_text",
         "json if json.startswith(b'\"') else quote_json(json)",
         "Json(json.rstrip(b' \"') + b'\"') if json.startswith(b'\"') else quote_json(json)",
-        (f"{_BATCHES}::test_whitespace_of_real_results_in_a_partial_batch_is_sent",),
+        (f"{_BATCHES}::test_a_partial_batch_sends_real_results_with_their_whitespace",),
     ),
     Mutation(
         "results: the last of several results for one call is sent",
