@@ -64,7 +64,7 @@ def test_a_measurement_gives_figures_that_are_compared_with_its_goal(
 
 
 @pytest.mark.parametrize("name", many.WORKS)
-def test_a_measurement_of_many_sessions_waits_for_the_end_of_every_turn(
+def test_measuring_many_sessions_waits_for_the_end_of_every_turn(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(many, "MODEL_LATENCY", 0.0001)

@@ -82,7 +82,7 @@ def url() -> Iterator[str]:
         yield found
 
 
-def test_each_library_is_pinned_and_its_program_imports_the_measured_modules() -> None:
+def test_each_library_has_a_pinned_version_and_its_program_imports_the_modules_to_measure() -> None:
     assert len(LIBRARIES) == 8
     assert {path.stem for path in PROGRAMS.glob("run_*.py")} == {f"run_{each.name}" for each in LIBRARIES}
     for pinned in LIBRARIES:

@@ -117,7 +117,7 @@ def test_runs_on_one_machine_are_compared_even_if_software_versions_differ() -> 
     assert (change.factor, change.verdict) == (1.0, "same")
 
 
-def test_a_quick_run_is_not_compared_with_a_full_one() -> None:
+def test_a_quick_run_is_not_compared_with_a_full_run() -> None:
     with pytest.raises(IncomparableReports, match="quick and the other is full"):
         compare(report(ROW), report(ROW, quick=False))
 
@@ -156,7 +156,7 @@ def test_the_table_names_the_best_peer_or_its_absence() -> None:
     assert "none could be measured" in table([replace(ROW, peers=(Peer("gone"),))])
 
 
-def test_a_picture_shows_goals_and_the_figures_of_other_libraries(tmp_path: Path) -> None:
+def test_the_picture_of_a_report_shows_goals_and_the_figures_of_other_libraries(tmp_path: Path) -> None:
     drawn = replace(ROW, question="the <first>", peers=(Peer("other 1.0", 4.0), Peer("gone")))
     rows = (drawn, replace(ROW, question="no goal", limit=None), replace(ROW, question="skipped", value=None))
     path = plot(report(*rows), tmp_path / "new" / "pictures")
@@ -185,7 +185,7 @@ def test_the_bar_of_a_missed_goal_ends_right_of_the_goal_line() -> None:
     assert [bar.attrib["fill"] for bar in bars] == ["#2a7f62", "#b5483a", "#2a7f62"]
 
 
-def test_the_distance_of_a_librarys_dot_matches_the_ratio_of_the_figures() -> None:
+def test_the_position_of_the_dot_of_a_library_matches_the_ratio_of_the_figures() -> None:
     tenfold = replace(ROW, peers=(Peer("other 1.0", 20.0), Peer("same 1.0", 2.0)))
     picture = render_svg(report(tenfold))
     _, bar = _elements(picture, "rect")

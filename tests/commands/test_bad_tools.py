@@ -12,7 +12,7 @@ ENDING = ("raises cancelled", "raises exit", "raises_in_a_thread group", "return
 
 @pytest.mark.requirement("PROMISE-8", "PROMISE-10")
 @pytest.mark.usefixtures("short_graces")
-async def test_a_bad_tool_in_one_session_changes_nothing_in_the_others() -> None:
+async def test_a_bad_tool_in_one_session_changes_nothing_in_other_sessions() -> None:
     clean = await play(None, SESSIONS)
     assert clean.differs(await play(None, SESSIONS)) == []
     assert all(ends == [("complete", f"Done for {name}.")] * ASKS for name, ends in clean.answers.items())

@@ -20,7 +20,7 @@ def servers() -> Iterator[Site]:
 
 @pytest.mark.requirement("PROMISE-6", "PROMISE-11")
 @pytest.mark.parametrize("anyio_backend", ["trio"])
-async def test_callers_learn_of_each_event_lost_by_a_lagging_standby(servers: Site) -> None:
+async def test_callers_are_notified_of_each_event_that_a_lagging_standby_lost(servers: Site) -> None:
     found = await play(servers, Cell("lagging", "kill"))
     assert found.losses >= found.sessions > 0
 

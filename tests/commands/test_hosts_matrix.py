@@ -23,13 +23,13 @@ async def test_every_ask_is_answered_once_while_a_killed_host_is_replaced() -> N
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_copies_of_an_ask_at_several_hosts_cause_one_turn_while_a_host_is_killed() -> None:
+async def test_copies_of_an_ask_sent_to_several_hosts_cause_one_turn_while_a_host_is_killed() -> None:
     with temporary_journal(postgres=False) as journal, anyio.fail_after(100):
         line = await run_case("repeat", journal, Size(hosts=2, sessions=4, asks=20))
     assert "each once, no error" in line
 
 
-def test_a_take_over_lasts_from_the_end_of_the_host_to_the_first_answer_of_another_host() -> None:
+def test_the_duration_of_a_take_over_ends_with_the_first_answer_of_another_host() -> None:
     records = [
         AskRecord("s", 0.0, 0.5, via="b", host="a"),
         AskRecord("other", 0.0, 0.5, via="b", host="b"),
@@ -47,7 +47,7 @@ def test_a_restarted_host_takes_over_its_own_sessions() -> None:
 
 
 @pytest.mark.parametrize("host", ["a", "b"])
-def test_a_request_that_waits_for_the_suspended_host_itself_is_no_take_over(host: str) -> None:
+def test_a_request_that_waited_for_the_suspended_host_itself_does_not_count_as_a_take_over(host: str) -> None:
     records = [
         AskRecord("s", 0.0, 0.5, via="b", host="a"),
         AskRecord("s", 0.6, 9.0, via="a", host=host),
@@ -56,7 +56,7 @@ def test_a_request_that_waits_for_the_suspended_host_itself_is_no_take_over(host
     assert take_over_times(records, "a", 1.0) == []
 
 
-def test_a_movement_lasts_as_long_as_the_ask_that_another_host_answers() -> None:
+def test_the_duration_of_a_movement_is_that_of_the_ask_answered_by_the_new_host() -> None:
     records = [
         AskRecord("s", 0.0, 1.0, via="a", host="a"),
         AskRecord("t", 0.0, 2.0, via="a", host="b"),
@@ -66,11 +66,11 @@ def test_a_movement_lasts_as_long_as_the_ask_that_another_host_answers() -> None
     assert movement_times(records) == [0.5]
 
 
-def test_the_load_is_even_within_a_fifth_of_the_mean() -> None:
+def test_the_load_counts_as_even_if_it_stays_within_a_fifth_of_the_mean() -> None:
     assert is_even([8, 10, 12])
     assert not is_even([7, 11, 12])
 
 
-def test_a_percentile_is_one_of_the_values() -> None:
+def test_a_percentile_is_always_one_of_the_measured_values() -> None:
     assert percentile([3.0, 1.0, 2.0], 0.5) == 2.0
     assert percentile([1.0], 0.99) == 1.0

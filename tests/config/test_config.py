@@ -110,7 +110,7 @@ def test_without_an_auth_setting_the_default_key_is_sent_only_to_the_default_end
     assert local.endpoint == "http://127.0.0.1:8080/v1"
 
 
-def test_a_pool_has_its_members_in_order(config: Config) -> None:
+def test_a_pool_keeps_the_order_of_its_members(config: Config) -> None:
     pool = config.resolve("main")
     assert isinstance(pool, ResolvedPool)
     assert [member.name for member in pool.members] == ["claude", "local", "anthropic"]
@@ -118,7 +118,7 @@ def test_a_pool_has_its_members_in_order(config: Config) -> None:
     assert config.targets == ("claude", "local", "gpt", "main")
 
 
-def test_a_provider_and_model_need_no_file() -> None:
+def test_a_target_made_of_a_provider_and_a_model_needs_no_configuration_file() -> None:
     config = load(None, ENVIRON)
     gpt, claude = backend(config, "openai:gpt-5.2"), backend(config, "anthropic:claude-sonnet-5")
     assert gpt.binding == Binding("openai", "openai_responses", "https://api.openai.com/v1", "", "gpt-5.2")
@@ -373,7 +373,7 @@ def test_the_error_about_an_unreadable_configuration_file_names_the_file(tmp_pat
         load(write_config(tmp_path, "#" * 2_000_000), {})
 
 
-def test_an_empty_file_is_a_configuration(tmp_path: Path) -> None:
+def test_an_empty_file_is_a_valid_configuration(tmp_path: Path) -> None:
     assert load(write_config(tmp_path, ""), {}).targets == ()
 
 

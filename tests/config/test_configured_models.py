@@ -32,7 +32,7 @@ def test_a_models_table_applies_to_one_backend_or_one_kind_or_every_provider(
     assert (found.chat_tools, found.sampling) == ("effort_none", "never")
 
 
-def test_the_most_specific_table_wins_field_by_field(tmp_path: Path) -> None:
+def test_each_field_has_the_value_of_the_most_specific_models_table(tmp_path: Path) -> None:
     tables = """
 [models."openai:gpt-6-nova"]
 chat_tools = "always"

@@ -54,7 +54,7 @@ def test_a_misspelt_argument_is_reported_with_the_nearest_field() -> None:
     ]
 
 
-def test_a_field_that_is_already_set_is_not_suggested() -> None:
+def test_a_field_that_is_already_set_is_never_suggested_for_a_misspelt_name() -> None:
     assert argument_errors({"item": "x", "itm": "y", "address": {"street": "s"}}) == [
         ("itm", "no such field")
     ]
@@ -66,7 +66,7 @@ async def visit(address: Open) -> str:
     return address.street
 
 
-def test_a_misspelt_field_is_reported_where_extra_fields_are_allowed() -> None:
+def test_a_misspelt_field_is_reported_even_where_extra_fields_are_allowed() -> None:
     found = visit.bind({"address": {"stret": "y", "more": 1}})
     assert isinstance(found, tuple)
     assert [(error.path, error.is_missing, error.expected) for error in found] == [

@@ -45,7 +45,7 @@ class LockedRuntime(Runtime):
 
 
 @pytest.mark.parametrize(("timeout", "moved"), [(60.0, 1), (0.0, 0)])
-async def test_a_host_whose_journal_fails_tries_again_to_move_its_sessions(
+async def test_a_host_tries_again_to_move_its_sessions_after_a_failure_of_its_journal(
     timeout: float, moved: int, tmp_path: Path
 ) -> None:
     drain, path = runpy.run_path(str(FOLDER / "server.py"))["drain"], tmp_path / "sessions.db"
@@ -62,7 +62,9 @@ async def test_a_host_whose_journal_fails_tries_again_to_move_its_sessions(
 
 
 @pytest.mark.parametrize("service", ["sqlite"], indirect=True)
-async def test_a_host_that_cannot_drain_stops_its_server_in_order(service: Service, tmp_path: Path) -> None:
+async def test_a_host_that_cannot_drain_still_stops_its_server_properly(
+    service: Service, tmp_path: Path
+) -> None:
     spec = pod(KUBERNETES, "Deployment")
     with ReservedPort() as port:
         fields = {"status.podIP": "127.0.0.1", "metadata.name": "assistants-0"}

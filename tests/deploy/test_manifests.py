@@ -38,7 +38,7 @@ def page_times() -> tuple[float, float, float, float, float, float]:
 
 
 @TEMPLATES
-def test_the_grace_period_of_a_pod_is_that_of_the_formula_on_the_page(
+def test_the_grace_period_of_a_pod_follows_the_formula_on_the_page(
     manifest: tuple[Path, str], tmp_path: Path
 ) -> None:
     spec = pod(*manifest)
@@ -56,7 +56,7 @@ def test_the_grace_period_of_a_pod_is_that_of_the_formula_on_the_page(
     assert page_times()[5] == spec.grace == pre_stop + sessions / rate + turn + page_times()[4]
 
 
-def test_the_stop_timeout_of_the_unit_is_that_of_the_formula_without_pre_stop() -> None:
+def test_the_stop_timeout_of_the_systemd_unit_follows_the_formula_without_pre_stop() -> None:
     settings = unit(UNIT, "8001")
     pre_stop, _, rate, turn, _, total = page_times()
     assert float(settings["TimeoutStopSec"]) == total - pre_stop
@@ -100,7 +100,7 @@ def test_every_selector_matches_the_labels_of_the_pods(manifest: tuple[Path, str
     assert len(selectors) >= 3
 
 
-def test_the_stateful_set_has_the_container_of_the_deployment_at_a_stable_address() -> None:
+def test_the_stateful_set_runs_the_container_of_the_deployment_at_a_stable_address() -> None:
     common = [
         {
             **container(*each),
@@ -119,7 +119,7 @@ def test_the_stateful_set_has_the_container_of_the_deployment_at_a_stable_addres
     assert spec["serviceName"] == headless["metadata"]["name"]
 
 
-def test_the_page_shows_the_deployment_the_unit_and_the_configuration_as_they_are() -> None:
+def test_the_page_quotes_the_files_of_the_deployment_and_the_unit_and_the_configuration() -> None:
     blocks = dict[str, list[str]]()
     for kind, text in re.findall(r"^```(\w+)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL):
         blocks.setdefault(kind, []).append(text)

@@ -48,7 +48,9 @@ OF_ANY_LOOP = dict.fromkeys(("exception", "exit", "interrupt", "generator_exit")
 @pytest.mark.parametrize("kind", [pytest.param(kind, marks=OF_ANY_LOOP.get(kind, ())) for kind in KINDS])
 @pytest.mark.parametrize("name", ROWS)
 @pytest.mark.requirement("PROMISE-12", "PROMISE-8")
-async def test_host_code_that_raises_affects_only_its_own_operation(name: str, kind: str) -> None:
+async def test_an_exception_of_host_code_affects_only_the_operation_that_ran_the_code(
+    name: str, kind: str
+) -> None:
     _, play = ROWS[name]
     is_trio = event_loop().cancelled is trio.Cancelled
     await play(Bomb(partial(KINDS[kind], is_trio)))

@@ -45,7 +45,7 @@ def deliver_signal(request: pytest.FixtureRequest) -> Iterator[Callable[[], obje
 
 
 @pytest.mark.requirement("PROMISE-12")
-def test_an_interrupt_from_a_signal_propagates_but_not_one_raised_by_host_code(
+def test_an_interrupt_from_a_signal_propagates_but_an_interrupt_raised_by_host_code_does_not(
     deliver_signal: Callable[[], object],
 ) -> None:
     def nested_delivery() -> None:
@@ -113,7 +113,7 @@ def test_an_interrupt_from_a_signal_propagates_while_a_tool_is_defined(
 @pytest.mark.anyio
 @pytest.mark.parametrize("where", ["body", "rule", "hook"])
 @pytest.mark.requirement("PROMISE-12")
-async def test_an_interrupt_from_a_signal_in_host_code_leaves_the_runtime(
+async def test_an_interrupt_from_a_signal_during_host_code_propagates_out_of_the_runtime(
     where: str, deliver_signal: Callable[[], object]
 ) -> None:
     def rule(_: object) -> Literal["allow"]:
@@ -145,7 +145,7 @@ async def test_an_interrupt_from_a_signal_in_host_code_leaves_the_runtime(
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-12")
-async def test_a_requested_cancellation_propagates_but_not_one_raised_by_host_code() -> None:
+async def test_a_requested_cancellation_propagates_but_a_cancellation_raised_by_host_code_does_not() -> None:
     taken: list[BaseException] = []
     is_trio = event_loop().cancelled is trio.Cancelled
 
@@ -177,7 +177,7 @@ async def test_a_native_cancellation_of_asyncio_propagates() -> None:
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-12")
-async def test_the_exit_that_closes_a_coroutine_propagates_but_not_an_exit_raised_by_host_code() -> None:
+async def test_generator_exit_propagates_if_a_coroutine_is_closed_but_not_if_host_code_raises_it() -> None:
     taken: list[BaseException] = []
 
     async def raise_exit() -> None:

@@ -142,7 +142,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "tool: raises anything": {
         "scheduler/test_isolation.py": ("test_a_misbehaving_tool_affects_only_the_result_of_its_call",),
-        "commands/test_bad_tools.py": ("test_a_bad_tool_in_one_session_changes_nothing_in_the_others",),
+        "commands/test_bad_tools.py": ("test_a_bad_tool_in_one_session_changes_nothing_in_other_sessions",),
     },
     "tool: returns anything": {
         "scheduler/test_isolation.py": ("test_a_misbehaving_tool_affects_only_the_result_of_its_call",),
@@ -215,7 +215,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "storage: a server that fails, and another that takes its place": {
         "commands/test_failover_matrix.py": (
-            "test_callers_learn_of_each_event_lost_by_a_lagging_standby",
+            "test_callers_are_notified_of_each_event_that_a_lagging_standby_lost",
             "test_a_synchronous_standby_loses_no_event",
         ),
     },

@@ -20,7 +20,7 @@ MUTATIONS = (
         f"{_BENCH}/comparing.py:compare",
         "before.quick != after.quick",
         "before.quick and (not before.figures)",
-        (f"{REPORTS}::test_a_quick_run_is_not_compared_with_a_full_one",),
+        (f"{REPORTS}::test_a_quick_run_is_not_compared_with_a_full_run",),
     ),
     Mutation(
         "bench: a difference within the spread is reported",
@@ -65,7 +65,7 @@ MUTATIONS = (
         f"{_BENCH}/plotting.py:_multiple_of_goal",
         "row.score / row.limit if row.score and row.limit else None",
         "row.score / (row.limit or 1.0) if row.score else None",
-        (f"{REPORTS}::test_a_picture_shows_goals_and_the_figures_of_other_libraries",),
+        (f"{REPORTS}::test_the_picture_of_a_report_shows_goals_and_the_figures_of_other_libraries",),
     ),
     Mutation(
         "bench: turns of another library count without their calls",

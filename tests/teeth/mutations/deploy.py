@@ -41,14 +41,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{SERVER}:drain",
         "timeout = end - time.monotonic()",
         "return",
-        (f"{TESTS}::test_a_host_whose_journal_fails_tries_again_to_move_its_sessions",),
+        (f"{TESTS}::test_a_host_tries_again_to_move_its_sessions_after_a_failure_of_its_journal",),
     ),
     Mutation(
         "deploy: a host whose drain fails drops its connections",
         f"{HOST}:main",
         "await serving",
         "pass",
-        (f"{TESTS}::test_a_host_that_cannot_drain_stops_its_server_in_order",),
+        (f"{TESTS}::test_a_host_that_cannot_drain_still_stops_its_server_properly",),
     ),
     Mutation(
         "deploy: an invalid session id is a failure of the host",

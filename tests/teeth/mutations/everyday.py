@@ -169,7 +169,7 @@ MUTATIONS = (
         "actors/core/schemas/arguments.py:_missing_fields",
         "name not in given and len(name) <= _FIELD",
         "len(name) <= _FIELD",
-        (f"{FIELDS}::test_a_field_that_is_already_set_is_not_suggested",),
+        (f"{FIELDS}::test_a_field_that_is_already_set_is_never_suggested_for_a_misspelt_name",),
     ),
     Mutation(
         "everyday: a missing field is compared with all unknown fields",

@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 LAGGING = (
-    "tests/commands/test_failover_matrix.py::test_callers_learn_of_each_event_lost_by_a_lagging_standby",
+    "tests/commands/test_failover_matrix.py::test_callers_are_notified_of_each_event_that_a_lagging_standby_lost",
 )
 
 SWEEPS, RETENTION = "tests/journal/test_sweeps.py", "actors/runtime/retention.py"

@@ -3,10 +3,12 @@
 from tests.teeth.mutations.mutation import Mutation
 
 TABLE = "tests/host_code/test_host_code.py"
-PLAYS = f"{TABLE}::test_host_code_that_raises_affects_only_its_own_operation"
+PLAYS = f"{TABLE}::test_an_exception_of_host_code_affects_only_the_operation_that_ran_the_code"
 INTERRUPTS = "tests/host_code/test_interrupts.py"
-STRIKES = f"{INTERRUPTS}::test_an_interrupt_from_a_signal_in_host_code_leaves_the_runtime"
-CLOSED = f"{INTERRUPTS}::test_the_exit_that_closes_a_coroutine_propagates_but_not_an_exit_raised_by_host_code"
+STRIKES = f"{INTERRUPTS}::test_an_interrupt_from_a_signal_during_host_code_propagates_out_of_the_runtime"
+CLOSED = (
+    f"{INTERRUPTS}::test_generator_exit_propagates_if_a_coroutine_is_closed_but_not_if_host_code_raises_it"
+)
 BACKGROUND = "tests/host_code/test_background.py"
 
 MUTATIONS = (
@@ -22,7 +24,9 @@ MUTATIONS = (
         "actors/interrupts.py:is_from_signal",
         "is_group(error)",
         "False",
-        (f"{INTERRUPTS}::test_an_interrupt_from_a_signal_propagates_but_not_one_raised_by_host_code",),
+        (
+            f"{INTERRUPTS}::test_an_interrupt_from_a_signal_propagates_but_an_interrupt_raised_by_host_code_does_not",
+        ),
     ),
     Mutation(
         "host code: every interrupt counts as a delivered signal",
@@ -36,7 +40,9 @@ MUTATIONS = (
         "actors/kernel/host_code.py:call_host",
         "is_from_signal(error)",
         "False",
-        (f"{INTERRUPTS}::test_an_interrupt_from_a_signal_propagates_but_not_one_raised_by_host_code",),
+        (
+            f"{INTERRUPTS}::test_an_interrupt_from_a_signal_propagates_but_an_interrupt_raised_by_host_code_does_not",
+        ),
     ),
     Mutation(
         "host code: the type of an answer crashes its session",
@@ -169,7 +175,9 @@ MUTATIONS = (
         "actors/kernel/host_code.py:is_failure",
         "_is_being_cancelled() or is_from_signal(error)",
         "is_from_signal(error)",
-        (f"{INTERRUPTS}::test_a_requested_cancellation_propagates_but_not_one_raised_by_host_code",),
+        (
+            f"{INTERRUPTS}::test_a_requested_cancellation_propagates_but_a_cancellation_raised_by_host_code_does_not",
+        ),
     ),
     Mutation(
         "host code: a public parameter that accepts code is not covered",

@@ -229,7 +229,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/repeats.py:RepeatedAsks.try_answer",
         "is_in_flight or any(each is not self._pending.current for each in accepted)",
         "any(each is not self._pending.current for each in accepted)",
-        (f"{MATRIX}::test_copies_of_an_ask_at_several_hosts_cause_one_turn_while_a_host_is_killed",),
+        (f"{MATRIX}::test_copies_of_an_ask_sent_to_several_hosts_cause_one_turn_while_a_host_is_killed",),
     ),
     Mutation(
         "host router: an outage of the journal makes all hosts disappear",
