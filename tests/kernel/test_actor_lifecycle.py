@@ -63,7 +63,7 @@ async def test_an_actor_crash_fails_the_pending_ask_and_keeps_queued_messages() 
         assert system.account.dead == {"poison": 2}
 
 
-async def test_an_actor_crash_fails_the_queries_that_the_actor_had_kept() -> None:
+async def test_an_actor_crash_fails_the_queries_whose_replies_the_actor_had_kept() -> None:
     """A19."""
     async with checked_system() as system:
         ref = system.spawn(Probe, "probe", restart=AT_ONCE)
@@ -139,7 +139,7 @@ async def test_an_actor_that_crashes_too_often_ends_and_its_messages_become_dead
         assert await other.ask(GetNotes()) == await system.spawn(Probe, "probe").ask(GetNotes()) == ()
 
 
-async def test_crashes_longer_ago_than_the_period_are_forgotten() -> None:
+async def test_crashes_older_than_the_restart_period_are_forgotten() -> None:
     """A21."""
     async with checked_system() as system:
         ref = system.spawn(Probe, "probe", restart=Restart(intensity=1, period=0.0, backoff=(0.0, 0.0)))
@@ -171,7 +171,7 @@ async def test_an_actor_crash_stops_its_group_before_the_sender_continues() -> N
         await system.stop(two)
 
 
-async def test_a_sender_continues_only_after_crashes_further_along_a_chain_of_sends() -> None:
+async def test_a_sender_continues_only_after_the_crash_of_an_actor_later_in_a_chain_of_sends() -> None:
     """A19: also for the crash of an actor further along the chain."""
     async with checked_system() as system:
         last = system.spawn(Probe, "last", restart=Restart(backoff=(3600.0, 3600.0)))
@@ -181,7 +181,7 @@ async def test_a_sender_continues_only_after_crashes_further_along_a_chain_of_se
         await system.stop(last)
 
 
-async def test_a_child_task_whose_actor_crashed_during_the_childs_ask_ends_without_continuing() -> None:
+async def test_a_child_task_ends_without_continuing_if_its_actor_crashes_during_its_ask() -> None:
     """A19 and A23: the query was answered at once, and the crash came before the child continued."""
     answers: list[object] = []
     async with checked_system() as system:
@@ -203,7 +203,7 @@ async def test_a_child_task_whose_actor_crashed_during_the_childs_ask_ends_witho
         assert restarts(system) == [1, 1]
 
 
-async def test_an_actor_failed_through_its_context_crashes_once_when_the_handler_has_returned() -> None:
+async def test_failing_an_actor_through_its_context_crashes_it_once_after_its_handler_returns() -> None:
     """A19: `context.fail` called several times counts once."""
 
     def fail(probe: Probe) -> None:
@@ -344,7 +344,7 @@ async def test_an_actor_that_is_stopping_starts_no_child() -> None:
             context.start(anyio.sleep_forever)
 
 
-async def test_a_stray_cancellation_is_a_crash_and_does_not_end_the_sender() -> None:
+async def test_a_stray_cancellation_counts_as_a_crash_and_does_not_end_the_sender() -> None:
     """A24: the cancellation is raised by a handler, or by a child."""
     with anyio.CancelScope() as scope:
         scope.cancel()
@@ -370,7 +370,7 @@ async def test_a_stray_cancellation_is_a_crash_and_does_not_end_the_sender() -> 
         assert restarts(system) == [2]
 
 
-async def test_a_base_exception_propagates_out_of_the_system() -> None:
+async def test_a_base_exception_propagates_out_of_the_actor_system() -> None:
     """A25: the exception propagates unwrapped, and every query ends."""
 
     class Fatal(BaseException):
@@ -414,7 +414,7 @@ def test_an_interrupt_is_raised_between_handlers() -> None:
     assert notes == ["handled", "told"]
 
 
-async def test_an_error_in_the_system_block_propagates_unwrapped() -> None:
+async def test_an_error_in_the_block_of_the_actor_system_propagates_unwrapped() -> None:
     """A25."""
 
     async def run() -> None:
@@ -426,7 +426,7 @@ async def test_an_error_in_the_system_block_propagates_unwrapped() -> None:
         await run()
 
 
-async def test_crashes_are_reported_to_the_callback_of_the_system() -> None:
+async def test_crashes_are_reported_to_the_callback_of_the_actor_system() -> None:
     """A19: the callback of the system receives each crash."""
     crashes: list[tuple[str, str]] = []
     with anyio.fail_after(60):

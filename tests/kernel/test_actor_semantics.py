@@ -302,7 +302,7 @@ async def test_a_reply_dropped_in_a_worker_thread_fails_its_query() -> None:
             await ref.send(Do(forget_elsewhere))
 
 
-async def test_a_query_object_may_be_reused_for_several_asks_and_sends() -> None:
+async def test_one_query_object_may_be_asked_and_sent_several_times() -> None:
     """A9: the same object, concurrently, and without an asker."""
     query = GetNotes()
     async with checked_system() as system:

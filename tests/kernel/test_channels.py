@@ -143,7 +143,7 @@ async def test_a_full_mailbox_raises_anyios_would_block() -> None:
         assert await ref.ask(GetNotes()) == ("fills",)
 
 
-async def test_a_waiting_message_is_delivered_although_its_address_was_closed() -> None:
+async def test_a_waiting_message_is_delivered_even_if_its_address_is_closed() -> None:
     """A44."""
     async with checked_system() as system, full_mailbox(system) as (ref, context):
         clone = ref.clone()
@@ -156,9 +156,7 @@ async def test_a_waiting_message_is_delivered_although_its_address_was_closed() 
         assert await ref.ask(GetNotes()) == ("fills", "waited")
 
 
-async def test_a_message_that_a_handler_sent_arrives_although_its_destination_address_was_closed_later() -> (
-    None
-):
+async def test_a_message_sent_by_a_handler_arrives_even_if_its_address_is_closed_afterwards() -> None:
     """A44, A13."""
     async with checked_system() as system:
         high, low = system.spawn(Probe, "high"), system.spawn(LowProbe, "low", capacity=1)

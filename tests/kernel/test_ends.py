@@ -64,7 +64,7 @@ async def test_an_error_that_ends_an_actor_stops_its_group_and_is_raised_in_its_
         context.release_messages()
 
 
-async def test_an_ending_actor_waits_for_its_children_and_their_errors_are_no_crashes() -> None:
+async def test_an_ending_actor_waits_for_its_children_whose_errors_do_not_count_as_crashes() -> None:
     """A42: the name is free when they have ended."""
     crashes, notes = list[str](), list[object]()
     cleaned = anyio.Event()

@@ -124,7 +124,7 @@ class CancellingParent(Actor[Asks]):
 
 
 @ASYNCIO
-async def test_an_ask_is_answered_although_the_child_task_for_it_never_began() -> None:
+async def test_an_ask_is_answered_even_if_its_child_task_never_began() -> None:
     """A24: the end of the child is noticed, and is a crash."""
     with anyio.fail_after(60):
         async with System() as system:
@@ -208,7 +208,7 @@ def start(system: System, work: Work, ends: Ends) -> ContainedTask:
 
 @pytest.mark.parametrize("work", [leaves_a_group_open, exits])
 @pytest.mark.requirement("PROMISE-12", "PROMISE-8")
-async def test_host_code_damages_only_its_own_task(work: Work) -> None:
+async def test_damage_that_host_code_does_to_its_task_affects_no_other_task(work: Work) -> None:
     """A40."""
     with anyio.fail_after(60):
         async with System() as system:
@@ -228,7 +228,7 @@ async def test_host_code_damages_only_its_own_task(work: Work) -> None:
 
 @pytest.mark.parametrize("work", [leaves_a_group_open, exits, anyio.lowlevel.checkpoint])
 @pytest.mark.requirement("PROMISE-12")
-async def test_host_code_is_not_affected_by_earlier_host_code(work: Work) -> None:
+async def test_damage_that_host_code_does_to_its_task_does_not_affect_later_host_code(work: Work) -> None:
     """A40: whatever the earlier code did to its task."""
     with anyio.fail_after(60):
         async with System() as system:
@@ -289,7 +289,7 @@ RAISES: dict[str, Callable[[], BaseException]] = {"exit": SystemExit, "interrupt
 
 
 @pytest.mark.parametrize("kind", RAISES)
-async def test_an_exception_in_the_system_block_propagates_unwrapped(kind: str) -> None:
+async def test_an_exception_in_the_block_of_an_actor_system_propagates_unwrapped(kind: str) -> None:
     """A25."""
     raised = RAISES[kind]()
     with pytest.raises(type(raised)) as found:

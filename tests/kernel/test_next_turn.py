@@ -37,7 +37,7 @@ def test_trio_calls_functions_at_the_next_turn_in_order_without_a_system_call(
     assert called == [(number, "no caller") for number in range(5)]
 
 
-def test_trio_calls_a_function_even_after_the_end_of_its_system_tasks() -> None:
+def test_trio_calls_a_function_even_after_trios_system_tasks_have_ended() -> None:
     called, left = list[str](), list[AsyncIterator[None]]()
 
     async def generator() -> AsyncIterator[None]:

@@ -63,7 +63,7 @@ async def test_an_idle_actor_is_passivated_and_recreated_from_its_object() -> No
         assert await again.ask(GetNotes()) == (1, 3)
 
 
-async def test_a_passivated_object_is_freed_without_the_collector() -> None:
+async def test_a_passivated_object_is_freed_without_garbage_collection() -> None:
     """A38: idle sessions come and go by the thousand."""
     async with checked_system() as system:
         ref = system.spawn(Probe, "probe")
@@ -121,7 +121,7 @@ async def test_an_actor_with_pending_work_is_not_passivated() -> None:
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_queues_that_were_used_and_are_empty_again_do_not_prevent_passivation() -> None:
+async def test_queues_that_are_empty_again_do_not_prevent_passivation() -> None:
     """A38: including a control queue whose granted place was not used."""
     async with checked_system() as system:
         ref = system.spawn(Probe, "probe", capacity=1)

@@ -7,7 +7,7 @@ HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "reference" / "semantics.md"
 
 
-def test_the_semantics_page_and_the_kernel_tests_cite_the_same_rules() -> None:
+def test_the_semantics_page_and_the_kernel_tests_name_the_same_rules() -> None:
     stated = re.findall(r"^- \*\*(A\d+)\*\*", PAGE.read_text(), re.MULTILINE)
     named = {
         rule

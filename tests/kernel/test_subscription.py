@@ -155,7 +155,7 @@ async def test_a_slow_subscriber_learns_how_many_items_it_missed() -> None:
         assert [await stream.receive() for _ in range(3)] == [1, 3, 5]
 
 
-async def test_required_items_displace_droppable_ones() -> None:
+async def test_required_items_displace_droppable_items() -> None:
     """A37."""
     stream = subscription(3)
     for number in (1, 2, 3, 4):

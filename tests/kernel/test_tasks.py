@@ -24,7 +24,7 @@ async def leave_a_scope_open() -> None:
 
 
 @pytest.mark.parametrize("work", [fail, exit_program, leave_a_scope_open])
-async def test_an_error_or_an_open_scope_of_a_task_affects_no_other(work: Work) -> None:
+async def test_an_error_or_an_open_scope_of_a_task_affects_no_other_task(work: Work) -> None:
     tasks, raised, done = Tasks(event_loop()), list[BaseException | None](), list[BaseException | None]()
     begun, go_on = anyio.Event(), anyio.Event()
 
@@ -61,7 +61,7 @@ async def test_a_cancelled_task_and_a_task_started_after_cancellation_end_withou
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_a_task_cancelled_natively_before_it_begins_reports_its_end() -> None:
+async def test_a_task_that_was_cancelled_natively_before_it_began_reports_its_end() -> None:
     tasks, ends = Tasks(event_loop()), list[BaseException | None]()
     before = asyncio.all_tasks()
     with anyio.fail_after(60):

@@ -149,7 +149,7 @@ async def test_a_single_task_does_not_wait_at_the_turnstile() -> None:
         entering.send(None)
 
 
-async def test_a_task_cancelled_while_it_waits_blocks_no_other() -> None:
+async def test_a_task_cancelled_while_it_waits_blocks_no_other_task() -> None:
     turns, passed = list[Callable[[], None]](), list[str]()
     gate = Turnstile(replace(event_loop(), next=turns.append), 1)
 

@@ -31,7 +31,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/kernel/event_loop.py:TrioTurns.call_next",
         "self._soon(self._call_due)",
         "raise",
-        (f"{NEXT_TURN}::test_trio_calls_a_function_even_after_the_end_of_its_system_tasks",),
+        (f"{NEXT_TURN}::test_trio_calls_a_function_even_after_trios_system_tasks_have_ended",),
     ),
     Mutation(
         "kernel: the task of trio's next turn outlives its system",
@@ -45,7 +45,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/kernel/event_loop.py:TrioTurns._abort",
         "self._parked, self._is_running = None, False",
         "self._parked = None",
-        (f"{NEXT_TURN}::test_trio_calls_a_function_even_after_the_end_of_its_system_tasks",),
+        (f"{NEXT_TURN}::test_trio_calls_a_function_even_after_trios_system_tasks_have_ended",),
     ),
     Mutation(
         "kernel: a message is handled at once although senders wait for space",
@@ -112,9 +112,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/kernel/ref.py:Ref.ask",
         "caller is not None and caller.is_cancelled",
         "False",
-        (
-            f"{LIFECYCLE}::test_a_child_task_whose_actor_crashed_during_the_childs_ask_ends_without_continuing",
-        ),
+        (f"{LIFECYCLE}::test_a_child_task_ends_without_continuing_if_its_actor_crashes_during_its_ask",),
     ),
     Mutation(
         "kernel: leftovers of a crash affect the next generation",
@@ -159,14 +157,16 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/kernel/cell.py:Cell.idle",
         "any((queue is not None and (not queue.is_unused) for queue in (self.mail, self.control)))",
         "self.mail is not None or self.control is not None",
-        (f"{PASSIVATE}::test_queues_that_were_used_and_are_empty_again_do_not_prevent_passivation",),
+        (f"{PASSIVATE}::test_queues_that_are_empty_again_do_not_prevent_passivation",),
     ),
     Mutation(
         "kernel: foreign code runs in a damaged nursery",
         "actors/kernel/tasks.py:ContainedTasks._reuse_nursery",
         "is_sound and len(self._spare) < SPARES",
         "len(self._spare) < SPARES",
-        ("tests/kernel/test_leaving.py::test_host_code_is_not_affected_by_earlier_host_code",),
+        (
+            "tests/kernel/test_leaving.py::test_damage_that_host_code_does_to_its_task_does_not_affect_later_host_code",
+        ),
     ),
     Mutation(
         "kernel: an actor that owes an answer is passivated",
@@ -187,7 +187,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/kernel/message.py:prepare_to_send",
         "attach_reply(message, NO_REPLY) if message.reply.is_done else message",
         "message",
-        (f"{SEMANTICS}::test_a_query_object_may_be_reused_for_several_asks_and_sends",),
+        (f"{SEMANTICS}::test_one_query_object_may_be_asked_and_sent_several_times",),
     ),
     Mutation(
         "ledger: a request is sealed on an outdated version",

@@ -210,7 +210,7 @@ for oldest in ...:
         if not waiter.done():
             waiter.set_result(None)
         """,
-        (f"{GATE}::test_a_task_cancelled_while_it_waits_blocks_no_other",),
+        (f"{GATE}::test_a_task_cancelled_while_it_waits_blocks_no_other_task",),
     ),
     Mutation(
         "loop lag: new work runs in its turn although other work has started",

@@ -183,7 +183,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/kernel/tasks.py:prime",
         "coroutine.send(None)",
         "",
-        ("tests/kernel/test_tasks.py::test_a_task_cancelled_natively_before_it_begins_reports_its_end",),
+        (
+            "tests/kernel/test_tasks.py::test_a_task_that_was_cancelled_natively_before_it_began_reports_its_end",
+        ),
     ),
     Mutation(
         "leaving: a runtime that was never entered returns threads",
@@ -215,7 +217,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/kernel/tasks.py:ContainedTasks.start",
         "contextvars.Context().run(self._nursery.start_soon, self._run_containing_task, *...)",
         "_start_in_nursery(self._nursery, *...)",
-        (f"{LEAVING}::test_host_code_damages_only_its_own_task",),
+        (f"{LEAVING}::test_damage_that_host_code_does_to_its_task_affects_no_other_task",),
     ),
     Mutation(
         "tools: a tool that swallows cancellation is cancelled again at each wait",
