@@ -153,7 +153,7 @@ def test_every_code_of_a_status_or_reason_is_in_the_error_reference() -> None:
 
 
 @pytest.mark.parametrize("kind", ACTIONS)
-def test_the_documented_reaction_to_a_failure_is_the_actual_one(kind: Kind) -> None:
+def test_the_documented_reaction_to_a_failure_is_the_actual_reaction(kind: Kind) -> None:
     page = (ROOT / "docs" / "reference" / "errors.md").read_text()
     (said,) = re.findall(rf"^\| `{kind}` \| .+ \| (.+) \|$", page, re.MULTILINE)
     words = {

@@ -127,7 +127,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
     "tool: hangs, or swallows every cancellation": {
-        "scheduler/test_isolation.py": ("test_a_tool_that_hangs_blocks_only_its_own_session",),
+        "scheduler/test_isolation.py": ("test_a_hanging_tool_blocks_only_its_own_session",),
         "session/test_cancel.py": ("test_a_tool_that_blocks_its_thread_is_closed_after_the_grace_period",),
         "commands/test_cancels.py": (
             "test_a_batch_cancelled_while_its_start_is_written_starts_no_tool",

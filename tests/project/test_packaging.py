@@ -149,7 +149,7 @@ def test_the_licence_exists_and_the_distribution_name_is_free() -> None:
     assert PROJECT["name"] == "llm-actors"  # `actors` on the package index is another project
 
 
-def test_no_page_or_message_names_another_projects_distribution() -> None:
+def test_no_page_or_message_names_the_distribution_of_another_project() -> None:
     pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("actors/**/*.py")]
     assert [
         str(page) for page in pages if re.search(r"pip install ['\"]?actors\b", page.read_text("utf-8"))

@@ -62,7 +62,7 @@ def test_no_test_cites_an_unknown_requirement() -> None:
     assert {name: where for name, where in _citing_tests().items() if name not in owed} == {}
 
 
-def test_no_requirement_is_only_planned() -> None:
+def test_every_requirement_is_implemented_and_not_only_planned() -> None:
     assert [item.id for item in REQUIREMENTS if item.planned] == []
 
 

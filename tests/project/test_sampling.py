@@ -48,7 +48,7 @@ def test_alternating_cases_run_in_turn_on_asyncio_and_on_trio() -> None:
 
 
 @pytest.mark.parametrize("name", LOOP_PARAMETERS)
-def test_each_name_of_the_loop_parameter_alternates(name: str) -> None:
+def test_cases_alternate_under_each_name_of_the_loop_parameter(name: str) -> None:
     kept = items(ALTERNATING, loop_name=name)
     sample(kept)
     assert ids(kept) == chosen_ids(ALTERNATING)

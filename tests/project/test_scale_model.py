@@ -14,13 +14,13 @@ def model() -> dict[str, Any]:  # Any: the names of the program
     return runpy.run_path(str(PROGRAM))
 
 
-def test_a_rare_event_waits_for_its_own_commit_only(model: dict[str, Any]) -> None:
+def test_a_rare_event_waits_only_for_its_own_commit(model: dict[str, Any]) -> None:
     found = model["waits"](2, turns=0.2)
     assert len(found) > 5
     assert found[len(found) // 2] == pytest.approx(model["COMMIT"] + model["EVENT"])
 
 
-def test_events_wait_longer_the_more_of_them_share_the_database(model: dict[str, Any]) -> None:
+def test_events_wait_longer_if_more_events_share_the_database(model: dict[str, Any]) -> None:
     middle = [
         sorted(found)[len(found) // 2]
         for found in (model["waits"](4, turns, 2.0) for turns in (20, 400, 1600))

@@ -117,7 +117,7 @@ def refusal(row: Row, request: Json | bytes, mode: Mode) -> ServerRefusal | None
 
 @pytest.mark.requirement("PROMISE-1", "REQ-915-005", "REQ-915-013", "REQ-915-040")
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_the_checker_finds_the_rules_that_a_request_breaks_and_no_others(dialect: str) -> None:
+def test_the_checker_finds_the_rules_that_a_request_breaks_and_no_other_rules(dialect: str) -> None:
     for row, named in rows(dialect):
         with named:
             faults = check(encode_request(row.broken), row.judged_by)

@@ -135,7 +135,7 @@ def test_the_request_body_of_a_scenario_matches_its_script(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", list(IDS))
-def test_the_shape_of_a_request_shows_that_two_results_were_exchanged(name: str) -> None:
+def test_the_shape_of_a_request_shows_that_two_results_were_swapped(name: str) -> None:
     body = (
         naive(parse_script("U A[c1 c2] [R1 R2]"), Asked(name)).replace(b"R1.", b"R3.").replace(b"R2.", b"R1.")
     )

@@ -78,7 +78,7 @@ async def test_an_exception_on_the_event_loop_reaches_the_blocking_tool() -> Non
 
 @pytest.mark.parametrize("exit_exception", [SystemExit, KeyboardInterrupt])
 @pytest.mark.requirement("PROMISE-12")
-async def test_an_exit_exception_of_a_tools_function_on_the_loop_fails_only_its_call(
+async def test_an_exit_exception_in_a_function_that_a_tool_runs_on_the_loop_fails_only_the_call(
     exit_exception: type[BaseException],
 ) -> None:
     async def fail_later() -> None:

@@ -289,7 +289,7 @@ async def test_a_misbehaving_tool_affects_only_the_result_of_its_call(make_serve
 
 
 @pytest.mark.requirement("PROMISE-8")
-async def test_a_tool_that_hangs_blocks_only_its_own_session() -> None:
+async def test_a_hanging_tool_blocks_only_its_own_session() -> None:
     begun, released = anyio.Event(), anyio.Event()
 
     @tool

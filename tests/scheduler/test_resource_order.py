@@ -35,7 +35,7 @@ def batch(*names: str) -> Turn:
     return Turn(*[Call("work", {"name": name}) for name in names])
 
 
-async def test_writes_to_one_resource_keep_their_order_and_others_run_at_once() -> None:
+async def test_writes_to_one_resource_keep_their_order_and_other_calls_run_at_once() -> None:
     gate, server = Gate(), openai(batch("a1", "b1", "a2", "b2", "a3"))
     async with scripted(server, tools=[with_resource(gate.tool)]) as (_, _, session):
         async with anyio.create_task_group() as tasks:
@@ -82,7 +82,7 @@ async def test_ordered_calls_of_blocking_tools_hold_no_thread_while_they_wait() 
     assert runs == ["a begins", "a ends", "b begins", "b ends"]
 
 
-async def test_a_call_that_fails_or_times_out_lets_the_next_one_run() -> None:
+async def test_a_call_that_fails_or_times_out_lets_the_next_call_run() -> None:
     runs: list[str] = []
 
     @tool(resources=("disk", "tape"), timeout=0.05)

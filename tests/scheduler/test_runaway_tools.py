@@ -67,7 +67,7 @@ async def test_a_tool_that_blocks_the_loop_is_named_with_its_code_location(
 
 
 @pytest.mark.alternating  # takes a second and a half, and the watchdog does not depend on the event loop
-async def test_a_waiting_tool_is_not_a_stall_and_the_watchdog_ends_by_itself() -> None:
+async def test_a_tool_that_waits_does_not_count_as_a_stall_and_the_watchdog_ends_by_itself() -> None:
     looked = threading.Event()
 
     @tool

@@ -53,7 +53,7 @@ async def test_calls_of_a_message_run_concurrently_and_are_answered_in_order(mak
 
 
 @pytest.mark.requirement("REQ-915-030")
-async def test_the_batch_of_one_session_does_not_delay_another() -> None:
+async def test_the_batch_of_one_session_does_not_delay_another_session() -> None:
     one, two = Gate(), Gate()
     two.open(*"abcde")
     async with runtime_with(a=openai(FIVE), b=openai(FIVE)) as runtime:
@@ -159,7 +159,7 @@ async def test_calls_made_although_tools_are_off_are_closed_and_not_run(make_ser
 
 
 @pytest.mark.requirement("REQ-915-008")
-async def test_a_call_that_is_not_approved_is_denied_and_the_model_sees_it() -> None:
+async def test_a_call_that_is_not_approved_is_denied_and_the_model_sees_the_denial() -> None:
     runs: list[str] = []
 
     @tool(approval="ask")

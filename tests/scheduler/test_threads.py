@@ -106,7 +106,9 @@ async def test_a_thread_that_becomes_free_wakes_one_call(
 
 
 @pytest.mark.anyio
-async def test_a_call_cancelled_while_it_waits_for_a_thread_does_not_block_the_next(pool: Threads) -> None:
+async def test_a_call_cancelled_while_it_waits_for_a_thread_does_not_block_the_next_call(
+    pool: Threads,
+) -> None:
     line = QueueingTool()
     async with runtime_with(a=line.server(1), limits=LIMITS) as runtime, anyio.create_task_group() as tasks:
         sessions = [await runtime.open("a", tools=[line.tool], id=name) for name in ("s1", "s2", "s3")]
@@ -136,7 +138,7 @@ class PoolRequests:
         return request
 
 
-def test_a_thread_granted_to_a_withdrawn_request_goes_to_the_next() -> None:
+def test_a_thread_granted_to_a_withdrawn_request_goes_to_the_next_request() -> None:
     pool = Threads()
     asking = PoolRequests(pool)
     first, second, third = (asking.ask(1) for _ in range(3))

@@ -45,7 +45,7 @@ async def usage_of(session: Session) -> SessionUsage:
     return state.used
 
 
-async def test_usage_of_a_subagent_counts_in_the_parents_budget_only() -> None:
+async def test_usage_of_a_subagent_counts_in_the_budget_but_not_in_the_result_of_its_parent() -> None:
     async with runtime_with(a=openai(DELEGATES, DONE), b=openai(WORKS, FOUND)) as runtime:
         session = await open_parent(runtime, Budget(rounds=10, tokens=10**6), tenant="x")
         result = await session.ask("Go.")
@@ -94,7 +94,7 @@ def call_twice_then_answer(request: dict[str, Any]) -> Turn:  # Any: a request's
         (Budget(rounds=100, tokens=10**6), 11),
     ],
 )
-async def test_concurrent_subagents_stop_at_the_budget_as_a_single_session_would(
+async def test_concurrent_subagents_exceed_the_budget_no_more_than_a_single_session(
     budget: Budget, rounds: int
 ) -> None:
     """Each of three subagents needs three rounds, their parent two. A session may exceed a budget by one request."""
@@ -172,7 +172,7 @@ def shared_budget(budget: Budget, before: SessionUsage) -> SharedBudget:
     return SharedBudget(budget, before, lambda _, usage: usage.output_tokens / 10, event_loop())
 
 
-async def test_a_request_in_flight_counts_with_its_estimate() -> None:
+async def test_a_request_in_flight_counts_against_the_budget_with_its_estimated_usage() -> None:
     for budget in (Budget(rounds=6), Budget(tokens=800), Budget(money=8.0)):
         # each earlier request used 100 tokens, 10 of them output
         account = shared_budget(budget, SessionUsage(2, 0.0, ((A, Usage(180, 20)),)))

@@ -132,7 +132,7 @@ async def test_a_handoff_to_a_pool_can_fail_over() -> None:
 
 
 @pytest.mark.parametrize("why", ["denied", "raises"])
-async def test_a_handoff_call_that_fails_or_is_denied_does_not_hand_over(why: str) -> None:
+async def test_a_handoff_call_that_fails_or_is_denied_causes_no_handoff(why: str) -> None:
     made = handoff("to_b", "Hand over.", target="b", approval="deny")
     if why == "raises":
         made = failing_handoff()
@@ -177,7 +177,7 @@ async def test_a_queued_switch_takes_precedence_over_a_handoff() -> None:
         assert session.target == "c"
 
 
-async def test_the_number_of_mutual_handoffs_in_an_ask_is_limited() -> None:
+async def test_the_number_of_handoffs_back_and_forth_in_an_ask_is_limited() -> None:
     async with runtime_with(
         a=openai(*[Turn(Call("to_b"))] * 99), b=openai(*[Turn(Call("to_a"))] * 99)
     ) as runtime:

@@ -61,7 +61,7 @@ async def test_the_next_turn_has_the_prompt_and_tools_of_the_handoff() -> None:
         ({"tools": []}, "You are A.", []),
     ],
 )
-async def test_a_handoff_leaves_options_that_it_does_not_set_unchanged(
+async def test_options_that_a_handoff_does_not_set_stay_unchanged(
     given: dict[str, Any],  # Any: options of a handoff
     system: str | None,
     tools: list[str],

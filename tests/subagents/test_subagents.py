@@ -76,7 +76,7 @@ async def test_the_answer_of_a_subagent_is_the_result_of_its_call(make_server: M
     assert isinstance(last, Closed)
 
 
-async def test_two_subagents_of_one_message_run_concurrently_with_own_logs() -> None:
+async def test_two_subagents_of_one_message_run_concurrently_and_have_their_own_logs() -> None:
     gate = Gate()
     twice = Turn(Call("helper", {"task": "One."}), Call("helper", {"task": "Two."}))
 
@@ -314,7 +314,7 @@ async def test_a_late_subscriber_of_the_parent_reads_the_subagents_own_log() -> 
     assert runtime._storage.read("trip-c1")
 
 
-async def test_a_subagent_whose_events_are_not_read_publishes_none() -> None:
+async def test_a_subagent_whose_events_are_not_read_publishes_no_events() -> None:
     async with runtime_with(a=openai(DELEGATES, DONE), b=openai(Turn(Say("120.")))) as runtime:
         seen: list[object] = []
 

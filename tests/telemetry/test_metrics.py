@@ -216,7 +216,7 @@ def test_a_query_of_an_unknown_metric_label_or_value_is_detected() -> None:
 
 
 @pytest.mark.anyio
-async def test_disconnected_requests_have_no_status_and_stopped_ones_are_cancelled() -> None:
+async def test_disconnected_requests_have_no_status_and_stopped_requests_count_as_cancelled() -> None:
     long = Turn(Say("word " * 200))
     server = openai(ANSWER, long, faults={0: Disconnect(after_bytes=100), 2: Stall(after_bytes=6000)})
     async with runtime_with(a=server, backend=BackendLimits(attempts=2)) as runtime:
@@ -280,7 +280,7 @@ async def test_the_stats_count_the_tokens_reported_to_callers() -> None:
     assert counted == told[0] + told[1]
 
 
-def test_usage_and_cost_of_models_beyond_a_limit_are_counted_under_the_name_other() -> None:
+def test_usage_and_cost_of_surplus_models_are_counted_under_the_name_other() -> None:
     meters, prices = Meters(lambda *_: None), {"model-65": None}
     for number in range(MOST_NAMES + 3):
         requests = meters.add_meter(Binding("a", "openai_chat", "", "", f"model-{number}")).requests
@@ -293,7 +293,7 @@ def test_usage_and_cost_of_models_beyond_a_limit_are_counted_under_the_name_othe
     assert (models["other"].cost, models["model-3"].cost) == (None, 2.0)
 
 
-def test_calls_of_tools_beyond_a_limit_are_counted_under_the_name_other() -> None:
+def test_calls_of_surplus_tools_are_counted_under_the_name_other() -> None:
     measures = ToolMeasures()
     for number in range(MOST_NAMES + 5):
         measures.record_call(f"tool{number}", 0.2, failed=number % 2 == 0)

@@ -100,7 +100,7 @@ async def test_a_request_error_has_its_status_or_exception_class(fault: Injected
     assert {attributes_of(span)["error.type"] for span in spans} == {error}
 
 
-async def test_unreachable_and_paused_backends_have_their_exception_class_as_error() -> None:
+async def test_requests_to_unreachable_or_paused_backends_report_the_exception_class_as_error() -> None:
     seen = RecordedTelemetry()
     async with serve(server := OpenAIServer([])):
         backend = backend_at(server)
@@ -179,7 +179,7 @@ async def test_messages_in_spans_are_json_as_the_conventions_require() -> None:
     assert json.loads(agent["gen_ai.output.messages"])[0]["parts"] == said[1]
 
 
-async def test_a_request_repeated_without_a_refused_parameter_has_its_own_span() -> None:
+async def test_a_request_that_is_repeated_without_a_refused_parameter_has_its_own_span() -> None:
     def refuses(_: int, request: Json | None) -> InjectedFault | None:
         return UNSUPPORTED if request is not None and "temperature" in request else None
 

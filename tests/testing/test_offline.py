@@ -53,7 +53,7 @@ async def test_every_provider_with_an_address_answers_in_its_own_dialect(kind: s
         assert result.binding.dialect == provider.dialect_at(provider.endpoint)
 
 
-async def test_offline_serves_two_models_of_one_provider_and_another_provider() -> None:
+async def test_the_offline_mode_serves_several_models_of_one_provider_and_a_second_provider() -> None:
     small, large, claude = "openai:gpt-5-mini", "openai:gpt-5", "anthropic:claude-sonnet-5"
     script: dict[str, list[ScriptPart]] = {
         small: [call("weather", city="Oslo"), say("It is cold.")],

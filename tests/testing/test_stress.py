@@ -50,7 +50,7 @@ def test_invalid_simulation_arguments_are_refused_with_a_one_line_error(
     assert str(refused.value) == says
 
 
-async def test_stress_calls_every_tool_without_refusals_or_leaks() -> None:
+async def test_a_stress_run_calls_every_tool_without_refusals_or_leaks() -> None:
     ran: list[str] = []
 
     @tool
@@ -75,7 +75,7 @@ async def test_stress_calls_every_tool_without_refusals_or_leaks() -> None:
     assert report.leaks == {"tasks": 0, "threads": 0, "descriptors": 0}
 
 
-async def test_stress_reports_failures_by_cause_and_excludes_cancels() -> None:
+async def test_a_stress_run_reports_failures_by_cause_and_excludes_cancels() -> None:
     server = OpenAIServer(faults=lambda number, request: Status(401) if number % 2 else None)
     async with serve(server):
         config = Config(FileSettings(backends={"mine": backend_at(server)}), {})
@@ -106,7 +106,7 @@ async def test_a_stress_run_ends_at_its_time_limit() -> None:
 
 
 @pytest.mark.parametrize("target", ["openai:gpt-5.2", "anthropic:claude-sonnet-5"])
-async def test_stress_contacts_other_machines_only_on_request(target: str) -> None:
+async def test_a_stress_run_contacts_other_machines_only_on_request(target: str) -> None:
     config = Config(FileSettings(), {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"})
     with pytest.raises(ConfigError, match=r"is at api\..*--allow-network"):
         await stress(target, config=config, sessions=1, turns=1)

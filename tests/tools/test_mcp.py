@@ -174,7 +174,7 @@ async def test_a_tool_added_by_a_server_is_appended_to_the_others() -> None:
 
 @ERAS
 @pytest.mark.usefixtures("protocol_mode")
-async def test_a_server_can_ask_the_user_who_may_decline() -> None:
+async def test_an_mcp_server_can_ask_the_user_and_the_user_may_decline() -> None:
     asked: list[Elicitation] = []
     answers: list[ElicitationAnswer] = [{"colour": "red"}, None]
 
@@ -195,7 +195,7 @@ async def test_a_server_can_ask_the_user_who_may_decline() -> None:
 
 @ERAS
 @pytest.mark.usefixtures("protocol_mode")
-async def test_a_server_can_sample_from_the_hosts_model_if_there_is_one() -> None:
+async def test_an_mcp_server_can_sample_from_the_model_of_the_host_if_the_host_has_a_model() -> None:
     asked: list[Sampling] = []
 
     def sample(question: Sampling) -> str | None:

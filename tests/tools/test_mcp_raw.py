@@ -79,7 +79,7 @@ async def test_an_invalid_output_schema_of_one_tool_leaves_all_tools_usable(way:
 
 
 @WAYS
-async def test_text_instead_of_a_promised_object_reaches_the_model(way: str) -> None:
+async def test_a_text_result_reaches_the_model_even_if_the_tool_promised_an_object(way: str) -> None:
     given = case("mcp-output-schema-unmet")
     answers = {"tools/list": {"tools": [given["tool"]]}, "tools/call": {"t": given["result"]}}
     async with connect(answers, way) as offer:
@@ -362,7 +362,7 @@ async def test_secrets_in_a_programs_standard_error_are_redacted() -> None:
 @pytest.mark.parametrize(
     "status", ["401 Unauthorized", "403 Forbidden", "404 Not Found", "503 Service Unavailable"]
 )
-async def test_the_error_of_a_refusing_server_has_its_address_and_status(status: str) -> None:
+async def test_the_error_of_a_server_that_refuses_a_request_has_its_address_and_status(status: str) -> None:
     async with RawHttp({}, status=status).serve() as server:
         url = f"http://user:s3cret@127.0.0.1:{server.port}/mcp/k3y-of-somebody?token=s3cret"
         with pytest.raises(ToolsetFailed) as raised:

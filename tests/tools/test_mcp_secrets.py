@@ -123,7 +123,9 @@ async def refusing_server(status: bytes, heard: list[bytes]) -> AsyncIterator[in
 @pytest.mark.parametrize(
     "status", [b"401 Unauthorized", b"404 Not Found", b"500 Internal Server Error", b"200 OK"]
 )
-async def test_a_refusing_server_reveals_no_secret(status: bytes, output: OutputCollector) -> None:
+async def test_an_mcp_server_that_refuses_a_request_reveals_no_secret(
+    status: bytes, output: OutputCollector
+) -> None:
     heard: list[bytes] = []
     async with (
         refusing_server(status, heard) as port,
@@ -146,13 +148,13 @@ async def test_user_and_password_of_an_address_become_basic_credentials(output: 
     assert b"Basic " + told in heard[0]
 
 
-async def test_an_unreachable_server_reveals_no_secret(output: OutputCollector) -> None:
+async def test_an_unreachable_mcp_server_reveals_no_secret(output: OutputCollector) -> None:
     async with runtime_with(a=openai(ADD, Turn(Say("No.")))) as runtime:
         await run_session(runtime, remote_source(9), output)
     output.check()
 
 
-async def test_a_server_lost_in_a_call_reveals_no_secret(output: OutputCollector) -> None:
+async def test_an_mcp_server_lost_during_a_call_reveals_no_secret(output: OutputCollector) -> None:
     async with collect_notes() as notes, serve_http(notes) as server:
         async with runtime_with(a=openai(*LOST)) as runtime, anyio.create_task_group() as tasks:
             tasks.start_soon(run_session, runtime, remote_source(server.port), output)
@@ -163,14 +165,16 @@ async def test_a_server_lost_in_a_call_reveals_no_secret(output: OutputCollector
 
 
 @pytest.mark.parametrize("args", [("-c", "raise SystemExit(3)"), ("-c", "print('no protocol')"), ()])
-async def test_a_failing_program_reveals_no_secret(args: tuple[str, ...], output: OutputCollector) -> None:
+async def test_a_failing_mcp_program_reveals_no_secret(
+    args: tuple[str, ...], output: OutputCollector
+) -> None:
     command = sys.executable if args else "no-such-program"
     async with runtime_with(a=openai(ADD, Turn(Say("No.")))) as runtime:
         await run_session(runtime, program_source(*args, command=command), output)
     output.check()
 
 
-async def test_a_working_program_reveals_no_secret(output: OutputCollector) -> None:
+async def test_a_working_mcp_program_reveals_no_secret(output: OutputCollector) -> None:
     async with collect_notes() as notes, runtime_with(a=openai(ADD, Turn(Say("Three.")))) as runtime:
         name, *args = forked()
         await run_session(runtime, program_source(*args, command=name, **environment(notes)), output)

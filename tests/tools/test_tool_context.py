@@ -148,7 +148,7 @@ class ContextRecorder:
 @pytest.mark.anyio
 @SERVERS
 @pytest.mark.parametrize("is_async", [True, False])
-async def test_a_tool_sees_its_call_dependencies_and_earlier_history(
+async def test_a_tool_sees_its_call_and_the_dependencies_and_the_earlier_history(
     make_server: MakeServer, is_async: bool
 ) -> None:
     seen, server = ContextRecorder(is_async, timeout=30), make_server(*TWICE)
@@ -267,7 +267,7 @@ async def test_progress_is_an_ephemeral_event_of_the_asks_stream() -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("fraction", [Decimal("0.5"), Fraction(1, 2), True])
-async def test_a_fraction_of_any_number_type_becomes_a_float(
+async def test_a_progress_fraction_of_any_number_type_becomes_a_float(
     fraction: Any,
 ) -> None:  # Any: any number
     @tool

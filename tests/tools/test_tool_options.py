@@ -46,7 +46,7 @@ def test_an_approval_may_be_decided_from_the_arguments() -> None:
 
 @pytest.mark.parametrize("said", [True, None, "yes", ["allow"]])
 # Any: an invalid return value
-def test_an_approval_rule_that_returns_an_unknown_value_denies(said: Any) -> None:
+def test_an_approval_rule_that_returns_an_unknown_value_denies_the_call(said: Any) -> None:
     assert tool(approval=lambda _: said)(write).approval_of({}) == "deny"
 
 

@@ -116,7 +116,7 @@ def test_arguments_fixed_by_a_partial_are_not_in_the_schema() -> None:
     assert rest.bind({"city": "Oslo"}) == BoundArguments({"city": "Oslo"})
 
 
-def test_functions_that_must_run_in_a_thread_are_detected() -> None:
+def test_async_and_blocking_functions_are_distinguished() -> None:
     class Caller:
         async def __call__(self, a: int) -> int:
             return a

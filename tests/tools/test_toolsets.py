@@ -155,7 +155,7 @@ async def test_toolsets_are_closed_in_reverse_order() -> None:
     assert [note[0] for note in notes if "closed" in note][3:] == ["z", "y", "x"]
 
 
-async def test_a_toolset_that_does_not_close_is_cancelled_and_blocks_no_other(
+async def test_a_toolset_that_does_not_close_is_cancelled_and_blocks_no_other_toolset(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ends: list[str] = []
@@ -376,7 +376,7 @@ async def test_a_call_fails_with_an_error_for_the_model_while_its_toolset_stays_
     assert "so the call did not run" in result
 
 
-async def test_a_call_of_a_plain_function_waits_for_its_toolset_too() -> None:
+async def test_a_call_of_a_plain_function_also_waits_for_its_lost_toolset() -> None:
     bench = Bench()
 
     def work() -> str:

@@ -240,7 +240,7 @@ async def hold_silently(peer: Peer) -> None:
 
 
 @pytest.mark.parametrize("after", [hold_silently, Peer.wait_closed], ids=["stops reading", "keeps reading"])
-async def test_an_answer_that_arrives_before_a_long_request_was_sent_is_read(
+async def test_an_answer_that_arrives_before_a_long_request_is_completely_sent_is_read(
     after: Callable[[Peer], object],
 ) -> None:
     transport = HttpTransport(connections=1)
@@ -252,7 +252,7 @@ async def test_an_answer_that_arrives_before_a_long_request_was_sent_is_read(
         await transport.close()
 
 
-async def test_the_timeout_of_an_early_answer_does_not_include_its_request() -> None:
+async def test_an_early_answer_is_read_beyond_the_timeouts_of_its_unfinished_request() -> None:
     async def answer(peer: Peer) -> None:
         await peer.head()
         await peer.say(TOO_LARGE[:-3])
@@ -306,7 +306,7 @@ async def test_a_long_request_arrives_unchanged_and_its_connection_is_kept() -> 
 # ---- kept connections
 
 
-async def test_data_after_an_answer_is_not_the_next_answer() -> None:
+async def test_data_after_an_answer_is_not_read_as_the_next_answer() -> None:
     forged = b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged"
 
     async def answer(peer: Peer) -> None:
@@ -322,7 +322,7 @@ async def test_data_after_an_answer_is_not_the_next_answer() -> None:
     assert len(server.peers) == 2
 
 
-async def test_data_on_an_idle_connection_is_not_the_next_answer() -> None:
+async def test_data_on_an_idle_connection_is_not_read_as_the_next_answer() -> None:
     rests, said = anyio.Event(), anyio.Event()
 
     async def answer(peer: Peer) -> None:
@@ -386,7 +386,7 @@ async def test_a_request_is_not_sent_again_after_the_first_byte_of_an_answer() -
     assert (len(server.peers), len(requests)) == (1, 2)
 
 
-async def test_a_request_is_sent_again_over_a_new_connection_even_if_idle_connections_exist() -> None:
+async def test_a_repeated_request_uses_a_new_connection_even_if_idle_connections_exist() -> None:
     arrived = anyio.Event()
 
     async def answer(peer: Peer) -> None:

@@ -226,7 +226,7 @@ def test_an_invalid_url_is_refused_before_sending(url: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["Bearer sk-secret\n", "Bearer sk-\x00secret", "Bearer sk-secr\u20act"])
-def test_an_invalid_header_is_refused_and_its_value_not_shown(value: str) -> None:
+def test_an_invalid_header_is_refused_and_its_value_is_not_shown(value: str) -> None:
     with pytest.raises(ConfigError, match="line break") as refused:
         HttpTransport().send(
             "http://127.0.0.1:1/", [("authorization", value)], Segments.of(b"{}"), Timeouts()

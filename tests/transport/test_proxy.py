@@ -135,7 +135,7 @@ async def test_plain_http_is_sent_to_the_proxy_with_the_full_url() -> None:
 
 
 @EVERYWHERE
-async def test_a_proxy_that_cannot_forward_a_request_answers_it() -> None:
+async def test_the_answer_of_a_proxy_that_cannot_forward_a_request_is_returned() -> None:
     refusal = b"HTTP/1.1 503 No\r\ncontent-length: 4\r\n\r\nGone"
     async with run_forwarding_proxy(refusal) as proxy:
         transport = HttpTransport(environ={"HTTP_PROXY": proxy.url})
@@ -303,13 +303,13 @@ def test_a_cgi_client_cannot_choose_the_proxy() -> None:
         f"http://me:sk-word@{'a' * 64}:80",
     ],
 )
-def test_an_invalid_proxy_variable_is_refused_and_its_value_not_shown(given: str) -> None:
+def test_an_invalid_proxy_variable_is_refused_and_its_value_is_not_shown(given: str) -> None:
     with pytest.raises(ConfigError, match="HTTPS_PROXY") as refused:
         proxy_for(parse_target("https://a.test/").origin, {"HTTPS_PROXY": given})
     assert "sk-word" not in repr(refused.value)
 
 
-def test_all_proxy_serves_schemes_without_their_own_proxy() -> None:
+def test_the_variable_all_proxy_applies_to_schemes_without_their_own_proxy() -> None:
     named, switched_off = FOR_ALL["environments"]
     origin = parse_target(FOR_ALL["url"]).origin
     found = proxy_for(origin, named)
@@ -326,6 +326,6 @@ def test_all_proxy_serves_schemes_without_their_own_proxy() -> None:
     assert proxy_for(origin, named | {"NO_PROXY": "api.example", "no_proxy": ""}) == found
 
 
-def test_a_socks_proxy_is_refused_by_its_variable_and_kind() -> None:
+def test_the_error_that_refuses_a_socks_proxy_names_its_variable_and_kind() -> None:
     with pytest.raises(ConfigError, match="ALL_PROXY names a SOCKS proxy"):
         proxy_for(parse_target("https://a.test/").origin, {"ALL_PROXY": "socks5://proxy:1080"})

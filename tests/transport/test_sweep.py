@@ -39,7 +39,7 @@ async def test_an_idle_connection_closed_by_the_server_is_closed_before_the_next
             await transport.close()
 
 
-async def test_removing_dead_connections_keeps_usable_ones_open() -> None:
+async def test_removing_dead_connections_keeps_usable_connections_open() -> None:
     ended = anyio.Event()
 
     async def closes(peer: Peer) -> None:

@@ -43,7 +43,7 @@ def context(cert: trustme.LeafCert) -> ssl.SSLContext:
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
-async def test_a_valid_certificate_is_accepted_and_its_connection_kept(
+async def test_a_valid_certificate_is_accepted_and_its_connection_is_kept(
     host: str, authority: trustme.CA
 ) -> None:
     spoken: list[object] = []
@@ -190,7 +190,7 @@ async def test_an_answer_cut_off_inside_tls_raises_a_typed_error(cut: int, autho
         await transport.close()
 
 
-async def test_data_after_an_answer_in_a_separate_record_is_not_the_next_answer(
+async def test_data_after_an_answer_in_a_separate_record_is_not_read_as_the_next_answer(
     authority: trustme.CA,
 ) -> None:
     forged = b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged"
@@ -213,7 +213,7 @@ async def test_data_after_an_answer_in_a_separate_record_is_not_the_next_answer(
     assert len(server.peers) == 2
 
 
-async def test_an_answer_that_arrives_before_a_long_request_was_sent_is_read_inside_tls(
+async def test_an_answer_inside_tls_that_arrives_before_a_long_request_is_completely_sent_is_read(
     authority: trustme.CA,
 ) -> None:
     async def answer(peer: Peer) -> None:

@@ -3,7 +3,9 @@
 from tests.teeth.mutations.mutation import Mutation
 
 FROM_THREADS = "tests/scheduler/test_from_threads.py"
-EXITS = f"{FROM_THREADS}::test_an_exit_exception_of_a_tools_function_on_the_loop_fails_only_its_call"
+EXITS = (
+    f"{FROM_THREADS}::test_an_exit_exception_in_a_function_that_a_tool_runs_on_the_loop_fails_only_the_call"
+)
 HANDLES = "tests/runtime/test_get_or_create.py"
 LARGE = "tests/adapters/test_large_events.py"
 

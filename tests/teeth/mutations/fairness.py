@@ -11,7 +11,7 @@ SAME_RUN = "tests/commands/test_simulation.py::test_a_seed_gives_the_same_run_in
 THREADS = "tests/scheduler/test_threads.py::"
 TURNS = f"{THREADS}test_tenants_and_their_sessions_take_turns_with_the_threads"
 NOT_LOST = f"{THREADS}test_no_thread_slot_is_lost_and_no_request_waits_while_a_slot_is_free"
-TOO_LATE = f"{THREADS}test_a_thread_granted_to_a_withdrawn_request_goes_to_the_next"
+TOO_LATE = f"{THREADS}test_a_thread_granted_to_a_withdrawn_request_goes_to_the_next_request"
 DEAF = f"{THREADS}test_a_thread_is_not_granted_to_a_call_whose_loop_has_ended"
 REFUSED = f"{THREADS}test_waiting_requests_fail_once_tools_of_closed_calls_block_every_thread"
 FINISHED = "tests/provider/test_finishing_turns.py::"
@@ -107,7 +107,10 @@ last = 1
         "actors/scheduler/threads.py:Threads.withdraw",
         "queue.remove(request.tenant, request.session, request)",
         "pass",
-        (NOT_LOST, f"{THREADS}test_a_call_cancelled_while_it_waits_for_a_thread_does_not_block_the_next"),
+        (
+            NOT_LOST,
+            f"{THREADS}test_a_call_cancelled_while_it_waits_for_a_thread_does_not_block_the_next_call",
+        ),
     ),
     Mutation(
         "places: a slot is given to a loop that has ended, and is lost",

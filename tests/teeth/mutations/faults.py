@@ -22,7 +22,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/kernel/tasks.py:ContainedTask.drive",
         "contained_tasks.step = None",
         "pass",
-        (f"{_RUNAWAY}::test_a_waiting_tool_is_not_a_stall_and_the_watchdog_ends_by_itself",),
+        (f"{_RUNAWAY}::test_a_tool_that_waits_does_not_count_as_a_stall_and_the_watchdog_ends_by_itself",),
     ),
     Mutation(
         "a tool with abandoned calls is not disabled",

@@ -2,7 +2,9 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-RULES = ("tests/rules/test_rules.py::test_the_checker_finds_the_rules_that_a_request_breaks_and_no_others",)
+RULES = (
+    "tests/rules/test_rules.py::test_the_checker_finds_the_rules_that_a_request_breaks_and_no_other_rules",
+)
 FOLD = ("tests/core/test_check_fold.py",)
 CONVERSE = ("tests/core/test_check_converse.py",)
 READINGS = ("tests/core/test_check_readings.py",)

@@ -111,14 +111,18 @@ MUTATIONS = (
         "actors/core/check/model_settings.py:_sampling_faults",
         'facts.sampling != "never"',
         "True",
-        ("tests/rules/test_rules.py::test_the_checker_finds_the_rules_that_a_request_breaks_and_no_others",),
+        (
+            "tests/rules/test_rules.py::test_the_checker_finds_the_rules_that_a_request_breaks_and_no_other_rules",
+        ),
     ),
     Mutation(
         "judge: tools may stand beside any effort",
         "actors/core/check/model_settings.py:_refuses_tools",
         'effort != "none"',
         "False",
-        ("tests/rules/test_rules.py::test_the_checker_finds_the_rules_that_a_request_breaks_and_no_others",),
+        (
+            "tests/rules/test_rules.py::test_the_checker_finds_the_rules_that_a_request_breaks_and_no_other_rules",
+        ),
     ),
     Mutation(
         "servers: a strict server ignores models",

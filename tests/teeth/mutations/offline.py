@@ -17,6 +17,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/testing/offline_runtime.py:_LoopbackTransport.send",
         "url.startswith(backend.endpoint) and _requests_model(*...)",
         "url.startswith(backend.endpoint)",
-        (f"{HERE}::test_offline_serves_two_models_of_one_provider_and_another_provider",),
+        (f"{HERE}::test_the_offline_mode_serves_several_models_of_one_provider_and_a_second_provider",),
     ),
 )

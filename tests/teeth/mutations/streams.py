@@ -260,7 +260,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "pass",
         (
             "tests/telemetry/test_tracing_conventions.py"
-            "::test_a_request_repeated_without_a_refused_parameter_has_its_own_span",
+            "::test_a_request_that_is_repeated_without_a_refused_parameter_has_its_own_span",
         ),
     ),
 )

@@ -144,7 +144,7 @@ MUTATIONS = (
         "actors/provider/rounds.py:Round._release_place",
         "usage is None",
         "False",
-        (f"{FIGURES}::test_disconnected_requests_have_no_status_and_stopped_ones_are_cancelled",),
+        (f"{FIGURES}::test_disconnected_requests_have_no_status_and_stopped_requests_count_as_cancelled",),
     ),
     Mutation(
         "metrics: any status of a server is a label",
@@ -159,8 +159,8 @@ MUTATIONS = (
         "name in known or len(known) < MOST_NAMES",
         "True",
         (
-            f"{FIGURES}::test_usage_and_cost_of_models_beyond_a_limit_are_counted_under_the_name_other",
-            f"{FIGURES}::test_calls_of_tools_beyond_a_limit_are_counted_under_the_name_other",
+            f"{FIGURES}::test_usage_and_cost_of_surplus_models_are_counted_under_the_name_other",
+            f"{FIGURES}::test_calls_of_surplus_tools_are_counted_under_the_name_other",
         ),
     ),
     Mutation(
