@@ -113,7 +113,7 @@ def test_every_chat_template_renders_a_valid_transcript_completely(transcript: s
 
 @pytest.mark.parametrize("name", JUDGES)
 @pytest.mark.parametrize("transcript", BROKEN)
-def test_each_chat_template_rejects_or_truncates_the_broken_transcripts_listed_for_it(
+def test_each_chat_template_rejects_or_truncates_its_listed_broken_transcripts(
     transcript: str, name: str
 ) -> None:
     messages = BROKEN[transcript]

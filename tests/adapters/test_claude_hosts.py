@@ -225,7 +225,7 @@ def test_a_stream_of_binary_frames_may_arrive_in_pieces_of_any_size(size: int) -
 
 @pytest.mark.parametrize("size", [1, 10_000])
 @pytest.mark.parametrize("payload", [b'{"bytes":"%%%"}', b"{}", b'{"bytes":7}', b"nonsense"])
-def test_a_frame_without_a_chunk_is_reported_as_a_fault_and_the_text_before_it_is_kept(
+def test_a_frame_without_a_chunk_is_reported_as_a_fault_and_earlier_text_is_kept(
     payload: bytes, size: int
 ) -> None:
     decoder, data = (

@@ -152,7 +152,7 @@ def test_declared_tools_replace_the_declarations_derived_from_calls() -> None:
         ("none", "default", None, ("tool_choice",)),
     ],
 )
-def test_a_tool_choice_is_encoded_as_far_as_the_model_supports_it(
+def test_a_tool_choice_is_encoded_as_far_as_the_model_supports_tool_choices(
     choice: Any, thinking: Any, said: object, losses: tuple[str, ...]
 ) -> None:
     request = sent_body(settings=replace(SETTINGS, tools=(READ,), tool_choice=choice, thinking=thinking))

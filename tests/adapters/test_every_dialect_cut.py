@@ -76,7 +76,7 @@ CALLS = [("read", arguments) for arguments in ARGUMENTS]
 
 
 @dialects
-def test_an_answer_is_the_same_however_its_bytes_are_split(name: str) -> None:
+def test_an_answer_does_not_depend_on_how_its_bytes_are_split(name: str) -> None:
     data = stream(name)
     _, whole = run(decoder(name), [data])
     assert isinstance(whole, Message)

@@ -82,7 +82,7 @@ BLANK = "signed_blank"
     ],
 )
 @pytest.mark.parametrize("in_one_chunk", [True, False])
-def test_a_signature_stays_with_the_part_that_carries_it(
+def test_a_signature_stays_with_its_own_part(
     parts: Sequence[Fields], blocks: Sequence[object], in_one_chunk: bool
 ) -> None:
     chunks = [gemini_chunk(*parts)] if in_one_chunk else [gemini_chunk(part) for part in parts]

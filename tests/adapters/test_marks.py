@@ -142,7 +142,7 @@ def test_media_at_the_end_of_a_message_get_the_cache_mark() -> None:
     assert validate(made.body, "openrouter") is None
 
 
-def test_adding_a_cache_mark_copies_only_the_segment_that_contains_it() -> None:
+def test_adding_a_cache_mark_copies_only_the_segment_of_the_mark() -> None:
     long = [Message("user", [Text("x" * 200_000)]), Message("assistant", [Text("y" * 200_000)])]
     first = render_conversation("anthropic", *long, *ASKED)
     second = render_conversation("anthropic", *long, *ASKED, *WENT_ON, after=first)

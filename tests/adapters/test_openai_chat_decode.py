@@ -242,7 +242,7 @@ def test_a_character_split_across_two_deltas_is_joined() -> None:
     assert events == [TextDelta("a"), TextDelta("😀b\ufffd"), TextDelta("c")]
 
 
-def test_the_parts_of_a_message_keep_their_order_in_the_stream() -> None:
+def test_the_parts_of_a_message_keep_the_order_of_the_stream() -> None:
     stream = openai_stream(
         chunk({"reasoning": "hm"}),
         chunk({"content": "one"}),
@@ -401,7 +401,7 @@ def test_an_event_named_error_is_treated_as_an_error() -> None:
     assert isinstance(fault, AnswerFault)
 
 
-def test_an_error_inside_a_body_is_classified_as_in_a_stream() -> None:
+def test_an_error_inside_a_body_is_classified_like_an_error_inside_a_stream() -> None:
     for error in (
         {"base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}},
         {"choices": [{"error": {"code": 402, "message": "x"}, "message": {"content": ""}}]},

@@ -59,7 +59,7 @@ def ours(pieces: list[bytes]) -> list[ServerEvent]:
     return [event for piece in pieces for event in parser.feed(piece)]
 
 
-def test_random_frames_in_random_pieces_are_decoded_as_by_botocore() -> None:
+def test_random_frames_in_random_pieces_are_decoded_to_the_same_values_as_by_botocore() -> None:
     for seed in range(400):
         random = Random(seed)
         stream = b"".join(a_frame(random) for _ in range(random.randrange(1, 6)))
@@ -76,7 +76,7 @@ def test_the_complete_frames_of_a_truncated_stream_are_returned() -> None:
     assert ours([bytes([byte]) for byte in stream]) == theirs(stream)
 
 
-def test_a_flipped_bit_is_rejected_in_the_same_place_as_by_botocore() -> None:
+def test_a_frame_with_a_flipped_bit_is_rejected_if_botocore_rejects_the_frame() -> None:
     whole = encode_frame({":message-type": "event", ":event-type": "a"}, b'{"x":1}')
     for place in range(len(whole)):
         spoilt = bytearray(whole)

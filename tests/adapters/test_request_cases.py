@@ -36,7 +36,7 @@ def test_every_request_case_is_used_by_a_test() -> None:
     assert [path.stem for path in sorted(CASES.glob("*.json")) if path.stem not in written] == []
 
 
-def test_the_effort_setting_is_not_sent_with_tools_to_models_that_reject_it() -> None:
+def test_the_effort_setting_is_not_sent_with_tools_to_models_that_reject_the_combination() -> None:
     given = case("chat-effort-and-tools")
     made = [
         request_with(

@@ -156,7 +156,7 @@ def test_reasoning_without_encrypted_content_is_only_text(state: object) -> None
 
 
 @pytest.mark.parametrize("item_id", ["", "reasoning-1", "rs_é", "rs_" + "x" * 62])
-def test_reasoning_with_an_invalid_id_is_kept_without_it(item_id: str) -> None:
+def test_reasoning_with_an_invalid_id_is_kept_without_the_id(item_id: str) -> None:
     message = decode_stream(
         item_done(0, **reasoning_item(id=item_id)), item_done(1, **words("Hi.")), completed_event()
     )

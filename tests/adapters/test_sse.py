@@ -65,7 +65,7 @@ def test_any_bytes_are_parsed_equally_in_one_piece_and_in_many_pieces(pieces: li
     assert parse_events([data]) == parse_events(one_by_one(data)) == parse_events(pieces)
 
 
-def test_an_event_above_its_size_limit_is_reported_as_a_fault_however_it_is_split() -> None:
+def test_an_event_above_the_size_limit_is_reported_as_a_fault_regardless_of_its_split() -> None:
     big = b"data: " + b"x" * 100
     for chunks in ([big + b"\n\n"], one_by_one(big), [b"data: " + b"x" * 40 + b"\n"] * 3, [b"y" * 101]):
         with pytest.raises(StreamFault, match="larger than 100 bytes"):

@@ -39,7 +39,7 @@ def test_escaping_pieces_equals_escaping_the_whole_text(text: str, cut: int) -> 
     assert escape_controls(escape_controls(text)) == escape_controls(text)
 
 
-def test_colour_is_printed_only_on_terminals_and_the_variable_NO_COLOR_turns_it_off() -> None:
+def test_colour_is_printed_only_on_terminals_and_only_without_the_variable_NO_COLOR() -> None:
     assert screen(Terminal(), {}).color
     assert not screen(Terminal(), {"NO_COLOR": "1"}).color
     assert not screen(Terminal(), {"TERM": "dumb"}).color

@@ -107,7 +107,7 @@ def _export_replay_import_fork_delete(tmp_path: Path) -> None:
 
 @pytest.mark.alternating
 @pytest.mark.anyio
-async def test_a_chat_can_continue_the_latest_or_a_named_conversation_or_a_copy_of_it(tmp_path: Path) -> None:
+async def test_a_chat_can_continue_the_latest_or_a_named_conversation_or_a_copy(tmp_path: Path) -> None:
     server = OpenAIServer([Turn(Say(text)) for text in ("One.", "Two.", "Three.", "Four.", "Five.")])
     async with serve(server):
 

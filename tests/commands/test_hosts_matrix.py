@@ -23,7 +23,7 @@ async def test_every_ask_is_answered_once_while_a_killed_host_is_replaced() -> N
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_copies_of_an_ask_sent_to_several_hosts_cause_one_turn_while_a_host_is_killed() -> None:
+async def test_an_ask_copied_to_several_hosts_causes_one_turn_while_a_host_is_killed() -> None:
     with temporary_journal(postgres=False) as journal, anyio.fail_after(100):
         line = await run_case("repeat", journal, Size(hosts=2, sessions=4, asks=20))
     assert "each once, no error" in line
@@ -56,7 +56,7 @@ def test_a_request_that_waited_for_the_suspended_host_itself_does_not_count_as_a
     assert take_over_times(records, "a", 1.0) == []
 
 
-def test_the_duration_of_a_movement_is_that_of_the_ask_answered_by_the_new_host() -> None:
+def test_a_movement_takes_as_long_as_the_first_ask_that_the_new_host_answers() -> None:
     records = [
         AskRecord("s", 0.0, 1.0, via="a", host="a"),
         AskRecord("t", 0.0, 2.0, via="a", host="b"),

@@ -35,7 +35,7 @@ def test_a_soak_test_leaks_nothing_and_its_asks_fail_only_because_of_injected_fa
 
 
 @pytest.mark.anyio
-async def test_the_soak_test_lets_its_servers_answer_although_the_descriptor_count_drops(
+async def test_the_soak_test_lets_its_servers_answer_even_if_the_descriptor_count_drops(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     counts, answered = iter([100, *[90] * 10_000]), list[str]()

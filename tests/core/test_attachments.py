@@ -196,7 +196,7 @@ def test_a_new_epoch_starts_with_the_full_media_limit() -> None:
 
 
 @pytest.mark.requirement("PROMISE-3")
-def test_a_lane_rebuilt_from_the_log_counts_the_media_it_has_sent() -> None:
+def test_a_lane_rebuilt_from_the_log_counts_the_media_that_were_sent() -> None:
     simulated = session(human(PLAN, page(1)))
     simulated.send(HERE)
     simulated.write(AskStarted(1, pack(OK)), AskStarted(2, pack(human(PLAN, *map(page, range(4))))))
@@ -209,7 +209,7 @@ def test_a_lane_rebuilt_from_the_log_counts_the_media_it_has_sent() -> None:
     assert len(names(again)) == 5
 
 
-def test_the_media_limits_are_those_of_the_dialect() -> None:
+def test_the_media_limits_come_from_the_dialect() -> None:
     rendered = render_once(human(*[IMAGE] * 6), profile=PROFILES["groq"])
     assert rendered.transcript.count(b'image_url":{') == 5
     roomy = replace(BEDROCK, media=ConverseMedia())

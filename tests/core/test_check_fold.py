@@ -211,7 +211,7 @@ LONG_BLOCKS.insert(0, {"role": "user", "content": [{"type": "text", "text": "go"
 
 @settings(max_examples=30, deadline=None)
 @given(cuts=st.sets(st.integers(1, 240)))
-def test_a_valid_conversation_is_accepted_however_it_is_split_into_pieces(cuts: set[int]) -> None:
+def test_a_valid_conversation_is_accepted_in_any_split_into_pieces(cuts: set[int]) -> None:
     assert fold(initial_state(OPENAI_CHAT), join_pieces(chat_pieces(LONG_CHAT), cuts))[1] == []
     assert fold(initial_state(ANTHROPIC), join_pieces(block_pieces(LONG_BLOCKS), cuts))[1] == []
 

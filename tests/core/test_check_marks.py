@@ -57,7 +57,7 @@ def rules_of_bedrock(**body: Any) -> list[str | None]:  # Any: likewise
     return [fault.rule for fault in check(json.dumps(body).encode(), dialect("bedrock"))]
 
 
-def test_cache_marks_of_one_hour_must_precede_those_of_five_minutes() -> None:
+def test_cache_marks_of_one_hour_must_precede_cache_marks_of_five_minutes() -> None:
     assert anthropic(messages=messages(text(HOUR), text(MARK))) == []
     assert anthropic(messages=messages(text(MARK), text(HOUR))) == ["ANT-34"]
     assert anthropic(messages=messages(text(MARK)), cache_control=HOUR) == ["ANT-34"]

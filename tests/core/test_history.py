@@ -32,7 +32,7 @@ def test_packing_a_message_replaces_lone_surrogates_in_ids_and_names() -> None:
     assert result == ToolResult("\ufffd", "x")
 
 
-def test_appending_returns_a_new_history_and_keeps_the_old_one() -> None:
+def test_appending_returns_a_new_history_and_keeps_the_old_history() -> None:
     old = History(SAID[:2])
     new = old.append(*SAID[2:4])
     fork = old.append(SAID[5])
@@ -102,7 +102,7 @@ def test_persistent_tables_are_equal_if_their_items_are_equal() -> None:
     assert two.update({}) is two
 
 
-def test_persistent_tables_built_from_the_empty_table_do_not_change_it() -> None:
+def test_building_tables_from_the_empty_persistent_table_leaves_the_empty_table_unchanged() -> None:
     one, two = NOTHING.update({"a": 1}), NOTHING.update({"b": 2})
     assert (dict(one.items()), dict(two.items()), len(NOTHING)) == ({"a": 1}, {"b": 2}, 0)
     assert one.update({"c": 3}).get("a") == 1

@@ -71,7 +71,7 @@ def test_an_image_parser_reads_any_bytes_without_an_exception(junk: bytes, start
             find_damage(detect_media_type(media_type, text), text)
 
 
-def test_the_size_of_a_jpeg_is_read_although_long_profiles_precede_it() -> None:
+def test_the_size_of_a_jpeg_is_read_even_after_long_profiles() -> None:
     photo = image("jpeg", 4000, 3000, b"profile " * 60_000)
     assert len(photo) > 400_000
     assert read_header(base64(photo)) == ("image/jpeg", 4000, 3000)

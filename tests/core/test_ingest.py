@@ -267,7 +267,7 @@ def test_a_value_without_a_json_form_is_replaced_by_a_marker(
     assert "hush" not in shown
 
 
-def test_ingesting_an_iterator_does_not_consume_it() -> None:
+def test_ingesting_an_iterator_does_not_consume_its_items() -> None:
     iterator = numbers()
     ingest([iterator, {"it": iterator}])
     assert list(iterator) == [1]
@@ -302,7 +302,7 @@ def test_a_shortened_string_keeps_its_head_and_tail_and_states_the_omitted_lengt
     assert ingested.marks == ("truncated",)
 
 
-def test_a_long_string_does_not_displace_small_values_after_it() -> None:
+def test_a_long_string_does_not_displace_later_small_values() -> None:
     value = {"stdout": "o" * 10_000_000, "stderr": "\0" * 10_000_000, "exit_code": 3}
     ingested = ingest(value)
     shown = parse(ingested.json)

@@ -256,7 +256,7 @@ def test_a_long_cache_lifetime_is_requested_in_the_field_that_the_model_accepts(
         ("openai_responses", "gpt-5.6", "required", None),
     ],
 )
-def test_a_forced_tool_switches_off_thinking_that_excludes_it(
+def test_thinking_that_excludes_forced_tools_is_switched_off_for_a_forced_tool(
     name: str, model: str, choice: object, thinking: str | None
 ) -> None:
     made = sent_body(name, model=model, tools=(READ,), tool_choice="required")

@@ -26,7 +26,7 @@ def test_a_call_written_in_template_tokens_is_detected_alone_and_within_other_te
 
 
 @pytest.mark.parametrize("raw", RAW_CALLS.values(), ids=RAW_CALLS)
-def test_a_call_written_as_text_counts_as_an_answer_without_tools_or_next_to_a_parsed_call(raw: str) -> None:
+def test_a_call_written_as_text_is_an_answer_if_no_tools_exist_or_another_call_was_parsed(raw: str) -> None:
     assert content_cut(model_message(raw), has_tools=False) is None
     beside = Message("assistant", [Text(raw), ToolCall("c1", "read")])
     assert content_cut(beside, has_tools=True) is None

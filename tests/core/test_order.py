@@ -120,7 +120,7 @@ def test_unbound_reasoning_moves_together_with_the_block_after_it() -> None:
     assert places == sorted(places)
 
 
-def test_server_tool_blocks_after_a_call_are_moved_before_it() -> None:
+def test_server_tool_blocks_after_a_call_are_moved_before_the_call() -> None:
     name, item = "openai_responses", '{"type":"web_search_call","status":"completed","action":{}}'
     found = ProviderBlock("web_search_call", ProviderState("part", quote(item), READERS[name]))
     _, rendered = sent_marks(name, call(name, 1), found)
@@ -128,7 +128,7 @@ def test_server_tool_blocks_after_a_call_are_moved_before_it() -> None:
     assert -1 < places[0] < places[1]
 
 
-def test_a_phase_label_is_sent_although_content_before_it_was_dropped() -> None:
+def test_a_phase_label_is_sent_even_if_content_before_the_label_was_dropped() -> None:
     name = "openai_responses"
     phase = Thinking("", ProviderState("phase", quote("commentary"), READERS[name]))
     found, rendered = sent_marks(name, Text(" "), thinking(name, "a"), phase, Text("So."))
@@ -136,7 +136,7 @@ def test_a_phase_label_is_sent_although_content_before_it_was_dropped() -> None:
     assert b'"phase":"commentary"' in text(rendered)
 
 
-def test_calls_get_placeholder_reasoning_whichever_render_pass_dropped_their_reasoning() -> None:
+def test_calls_get_placeholder_reasoning_no_matter_which_render_pass_dropped_their_reasoning() -> None:
     bound = replace(KIMI, reasoning=replace(KIMI.reasoning, binding="prefix"))
     trimmed = replace(KIMI, reasoning=replace(KIMI.reasoning, must_be_followed=True))
     seal = ProviderState("reasoning_content", quote("reasoning_content"), READERS["kimi"])

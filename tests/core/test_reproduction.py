@@ -108,7 +108,7 @@ def test_an_invalid_json_body_is_described_by_its_length(raw: bytes) -> None:
     )
 
 
-def test_the_message_list_is_kept_although_arguments_share_its_key() -> None:
+def test_the_message_list_is_kept_even_if_arguments_contain_the_same_key() -> None:
     call = {
         "type": "function_call",
         "call_id": "call_1",

@@ -61,7 +61,7 @@ class Liar:
         raise RuntimeError
 
 
-def test_a_value_whose_dunder_class_raises_is_ingested_as_usual() -> None:
+def test_a_value_that_raises_when_its_class_is_read_is_ingested_as_usual() -> None:
     assert split_output([Liar(), IMAGE])[1] == (IMAGE,)
 
 

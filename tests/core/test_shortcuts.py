@@ -167,7 +167,7 @@ def test_a_generated_id_is_the_first_24_base_62_digits_of_a_digest(call_id: str)
         "[NaN]",
     ],
 )
-def test_provider_json_is_parsed_as_tolerantly_as_by_the_json_module(text: str) -> None:
+def test_provider_json_is_parsed_with_the_tolerance_of_the_json_module(text: str) -> None:
     assert repr(load_json(text)) == repr(json.loads(text))
 
 

@@ -282,7 +282,7 @@ def test_signatures_received_after_an_import_survive_a_later_compaction() -> Non
     assert b"c2ln" in text(session.send(claude))
 
 
-def test_plain_reasoning_after_an_import_survives_a_compaction_before_it() -> None:
+def test_plain_reasoning_after_an_import_survives_a_compaction_of_earlier_messages() -> None:
     kimi = READERS["kimi"]
     seal = ProviderState("reasoning_content", quote("reasoning_content"), kimi)
     session = Simulated()

@@ -372,7 +372,7 @@ def test_an_outcome_that_does_not_fit_the_step_of_a_turn_raises_a_programming_er
         play(turn(Bounds()), iter([*way[step], wrong]))
 
 
-def test_a_rejection_replaces_the_media_that_it_names_and_a_third_rejection_replaces_all() -> None:
+def test_a_media_rejection_replaces_the_named_media_and_the_third_replaces_all_media() -> None:
     refused = MediaRefused("400", ("a",), ("b", "c"))
     unnamed = MediaRefused("400", (), ("b",))
     outcomes: list[Outcome] = [

@@ -189,9 +189,7 @@ async def test_a_host_at_whose_address_no_router_answers_counts_as_unreachable()
 
 
 @pytest.mark.parametrize(("status", "kind"), [(502, "unreachable"), (503, "unreachable"), (504, "lost")])
-async def test_a_request_counts_as_lost_if_a_proxy_times_out_but_not_if_the_proxy_cannot_reach_the_host(
-    status: int, kind: str
-) -> None:
+async def test_a_request_counts_as_lost_only_if_the_proxy_may_have_sent_it(status: int, kind: str) -> None:
     async def app(_: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": status, "headers": HEADERS})
         await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -273,9 +271,7 @@ async def test_the_stream_of_a_suspended_host_ends_when_its_lease_has_expired() 
     assert found.messages[-1]["more_body"] is False
 
 
-async def test_the_work_for_a_client_ends_when_the_client_disconnects_and_its_errors_are_not_wrapped() -> (
-    None
-):
+async def test_work_for_a_client_ends_when_the_client_disconnects_and_raises_unwrapped_errors() -> None:
     leaving, ended = anyio.Event(), list[str]()
 
     async def receive() -> ASGIMessage:

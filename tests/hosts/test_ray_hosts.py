@@ -125,7 +125,7 @@ async def test_a_call_is_given_up_after_several_actors_did_not_answer(
         assert (await hosts.ask("one", "Last.")).text == "Answer to Last."
 
 
-async def test_an_error_of_an_ask_is_raised_unchanged(ray: FakeRay, tmp_path: Path) -> None:
+async def test_an_ask_raises_its_error_unchanged(ray: FakeRay, tmp_path: Path) -> None:
     async with ray_hosts(tmp_path, "a") as hosts:
         await hosts.ask("one", "Hello.", key="k")
         with pytest.raises(KeyReused):

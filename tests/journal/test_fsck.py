@@ -104,7 +104,7 @@ def test_fsck_locates_damage_and_salvages_the_rest(damage: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("number", [6, 7])
-def test_fsck_finds_an_unlinked_record_and_does_not_salvage_it(number: int, tmp_path: Path) -> None:
+def test_fsck_finds_an_unlinked_record_but_does_not_salvage_the_record(number: int, tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     write_journal(path).close()
     with closing(sqlite3.connect(path)) as other, other:
@@ -120,7 +120,7 @@ def test_fsck_finds_an_unlinked_record_and_does_not_salvage_it(number: int, tmp_
 
 
 @pytest.mark.parametrize("session", [1, 3])
-def test_a_misattributed_record_does_not_hide_the_genuine_one(session: int, tmp_path: Path) -> None:
+def test_a_misattributed_record_does_not_hide_the_genuine_record(session: int, tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     write_journal(path).close()
     with closing(sqlite3.connect(path)) as other, other:

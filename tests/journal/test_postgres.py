@@ -155,7 +155,7 @@ def test_a_large_value_is_stored_once_and_deleted_with_its_last_log(
     assert blob_count() == 0
 
 
-def test_concurrent_use_of_one_large_value_neither_loses_nor_leaks_it(
+def test_a_large_value_that_is_used_concurrently_is_neither_lost_nor_leaked(
     storage: PostgresStorage, other: PostgresStorage, direct: psycopg.Connection[Any]
 ) -> None:
     def write_and_delete(host: PostgresStorage, name: str) -> list[int]:

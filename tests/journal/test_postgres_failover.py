@@ -359,7 +359,7 @@ async def test_a_session_idle_during_a_failover_can_be_closed(
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("sleeps", [False, True])
-async def test_a_fork_after_a_rollback_does_not_record_the_loss_itself(
+async def test_a_fork_after_a_rollback_leaves_recording_the_loss_to_the_writer(
     storage: PostgresStorage, standby: Standby, sleeps: bool
 ) -> None:
     async with _asked_session(storage, openai(*[Turn(Say("Done."))] * 6)) as (runtime, session):

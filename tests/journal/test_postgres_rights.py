@@ -171,7 +171,7 @@ async def test_no_unexpected_server_error_ends_a_session(
         (psycopg.errors.RaiseException, JournalError),
     ],
 )
-def test_temporary_server_errors_raise_unavailable_and_permanent_ones_do_not(
+def test_only_temporary_server_errors_raise_journal_unavailable(
     error: type[psycopg.Error], kind: type[JournalError]
 ) -> None:
     assert type(translate_error(error("words"), "there", was_open=True)) is kind

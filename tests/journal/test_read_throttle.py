@@ -168,7 +168,7 @@ async def test_calls_that_read_a_log_pause_after_one_page_while_a_write_is_pendi
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-9")
-async def test_a_client_finishes_although_writes_are_always_pending(
+async def test_a_reading_client_finishes_even_if_writes_are_always_pending(
     client: Client, handled_events: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pages, "MAX_PAUSE", 0)

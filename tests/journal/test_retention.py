@@ -249,7 +249,7 @@ async def test_a_host_restarted_daily_deletes_expired_sessions(
         assert 90 <= day <= 90 + 24 / up + 1
 
 
-async def test_the_delete_command_deletes_although_the_clock_is_doubtful(
+async def test_the_delete_command_deletes_sessions_even_if_the_clock_is_doubtful(
     clock: Clock, tmp_path: Path
 ) -> None:
     storage = SqliteStorage(tmp_path / "sessions.db", clock=clock)
@@ -319,7 +319,7 @@ def test_many_restarts_leave_few_recorded_clock_gaps_and_count_no_time_early() -
         assert clock.last - clock.earliest_now >= min(down, 1439 * 1000)
 
 
-async def test_a_runtime_with_a_retention_time_sweeps_by_itself(
+async def test_a_runtime_with_a_retention_time_deletes_expired_sessions_automatically(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = SqliteStorage(tmp_path / "sessions.db", durability="process", clock=clock)

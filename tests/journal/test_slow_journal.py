@@ -68,7 +68,7 @@ async def slow_runtime(storage: Slow) -> AsyncIterator[Runtime]:
 
 
 @pytest.mark.requirement("PROMISE-8", "PROMISE-9")
-async def test_a_flood_of_writes_from_one_session_does_not_delay_others() -> None:
+async def test_a_flood_of_writes_from_one_session_does_not_delay_other_sessions() -> None:
     storage = Slow()
     with anyio.fail_after(60):
         async with slow_runtime(storage) as runtime, anyio.create_task_group() as tasks:

@@ -286,7 +286,7 @@ def test_a_write_waits_for_another_process_and_then_raises_a_typed_error(tmp_pat
     storage.close()
 
 
-def test_a_log_with_an_unexpected_end_is_not_appended_to(tmp_path: Path) -> None:
+def test_nothing_is_appended_to_a_log_with_an_unexpected_end(tmp_path: Path) -> None:
     storage = SqliteStorage(tmp_path / "sessions.db")
     claim = begin(storage, "one")
     remembered = replace(storage._rows["one"])

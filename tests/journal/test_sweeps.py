@@ -115,7 +115,9 @@ async def test_a_session_that_cannot_be_deleted_does_not_block_the_sweep(clock: 
 
 
 @KINDS
-async def test_a_session_used_after_the_sweep_listed_it_is_kept_and_released(storage: Storage) -> None:
+async def test_a_session_that_was_used_after_the_listing_of_the_sweep_is_kept_and_released(
+    storage: Storage,
+) -> None:
     write_closed_log(storage, "used")
     write_closed_log(storage, "unused")
     listed = storage.sessions()

@@ -540,7 +540,7 @@ async def test_a_query_without_remaining_time_is_not_sent() -> None:
 
 @pytest.mark.alternating  # takes half a second each
 @pytest.mark.parametrize("own", [None, 60.0])
-async def test_a_child_inherits_the_deadline_of_the_ask_it_works_for(own: float | None) -> None:
+async def test_a_child_task_inherits_the_deadline_of_the_ask_that_started_the_task(own: float | None) -> None:
     """A17: the earlier of its own and the inherited deadline applies."""
     ended: list[object] = []
     async with checked_system() as system:

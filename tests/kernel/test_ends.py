@@ -91,7 +91,7 @@ async def test_an_ending_actor_waits_for_its_children_whose_errors_do_not_count_
         assert ("probe" in system.cells, crashes, notes) == (False, [], [])
 
 
-async def test_an_error_that_ends_an_actor_is_not_counted_as_a_crash_but_other_errors_are() -> None:
+async def test_only_errors_that_do_not_end_an_actor_are_counted_as_crashes() -> None:
     """A42: any other error is a crash."""
     crashes: list[str] = []
     async with reporting_system(crashes) as system:

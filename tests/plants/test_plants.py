@@ -14,7 +14,7 @@ BY_KIND = {plant.kind: plant for plant in PLANTS}
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.kind)
-def test_an_example_enum_member_can_be_added_and_the_code_that_must_handle_it_exists(plant: Plant) -> None:
+def test_each_example_enum_member_can_be_added_and_the_code_to_change_exists(plant: Plant) -> None:
     for edit in plant.edits:
         text = (ROOT / edit.file).read_text(encoding="utf-8")
         assert edit.apply(text) != text

@@ -199,7 +199,7 @@ def test_only_packages_for_vendor_differences_name_a_vendor() -> None:
     assert named == {}
 
 
-def test_each_package_that_may_name_a_vendor_names_one() -> None:
+def test_each_package_that_may_name_a_vendor_does_name_a_vendor() -> None:
     found = {module for module, path in _rooms() if _vendors(path.read_text(encoding="utf-8"))}
     for name in (*KNOW_VENDORS, *NAME_EXAMPLES):
         assert any(module.startswith(name) for module in found), (

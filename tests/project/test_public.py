@@ -103,7 +103,7 @@ def test_the_package_lists_only_its_public_names() -> None:
     assert "__version__" in dir(actors)
 
 
-def test_the_version_is_that_of_the_distribution() -> None:
+def test_the_package_version_equals_the_version_of_the_distribution() -> None:
     assert actors.__version__ == version("llm-actors")
 
 

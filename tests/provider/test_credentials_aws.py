@@ -184,7 +184,7 @@ async def test_a_verifying_server_accepts_a_signed_request(keys: AwsKeys, stream
 @pytest.mark.parametrize(
     "model", ["arn:aws:bedrock:us-east-1:123456789012:inference-profile/eu.x-v1:0", "a b+c~d"]
 )
-async def test_a_model_id_of_any_characters_is_signed_as_it_is_sent(model: str) -> None:
+async def test_a_model_id_with_any_characters_is_signed_in_the_form_in_which_it_is_sent(model: str) -> None:
     settings = BedrockSettings(models={model: BedrockProfile()})
     server = BedrockServer(aws_key=AwsKey(KEYS.access_key, plain_secrets(KEYS)[0]), settings=settings)
     with anyio.fail_after(60):

@@ -377,7 +377,7 @@ async def test_at_most_three_parameters_are_omitted_from_one_request() -> None:
     assert [sum(name in body for name in names) for body in sent_bodies(server)[:4]] == [4, 3, 2, 1]
 
 
-async def test_a_parameter_that_is_refused_although_it_was_omitted_is_not_omitted_repeatedly() -> None:
+async def test_a_parameter_that_is_still_refused_after_its_omission_is_not_omitted_again() -> None:
     refusal = Status(400, message="Unsupported parameter: 'temperature'.", param="temperature")
     server = host("openai_chat", faults=lambda number, request: refusal)
     async with runtime_with(a=server, models=MODELS) as runtime:

@@ -49,7 +49,7 @@ def fill_moments(value: Any) -> Any:  # Any: JSON
 
 @pytest.mark.trio
 @pytest.mark.parametrize("headers", MOMENTS)
-async def test_a_rate_limit_reset_given_as_a_point_in_time_delays_no_request_for_long(
+async def test_a_rate_limit_that_names_its_reset_as_a_time_delays_no_request_for_long(
     autojump_clock: MockClock, headers: Mapping[str, str]
 ) -> None:
     backend = Backend(latency=0, headers=fill_moments(headers))

@@ -263,7 +263,7 @@ async def test_prometheus_shows_the_state_of_a_budget() -> None:
     assert "actors_budget_money{" not in text
 
 
-async def test_a_budget_of_money_requires_prices_and_counts_by_them() -> None:
+async def test_a_budget_of_money_requires_prices_and_is_counted_by_prices() -> None:
     priced = {"gpt": Price(1.0, 1.0)}
     budgets = {"tenants.t": Budget(money=0.00015)}
     async with runtime_with_budgets(budgets, openai(HUNDRED, HUNDRED), prices=priced) as runtime:
@@ -316,7 +316,7 @@ async def test_no_summary_is_requested_once_the_budget_is_used_up() -> None:
         assert runtime.stats().budgets["tenants.t"].used_tokens == 300
 
 
-async def test_a_turn_ends_if_the_summary_before_it_used_up_the_budget() -> None:
+async def test_a_turn_ends_if_the_summary_before_the_turn_used_up_the_budget() -> None:
     server = openai(Turn(Say("Done."), usage=(4000, 10)), Turn(Say("Done."), usage=(4000, 10)), HUNDRED)
     async with serve(server):
         backends = {"a": backend_at(server).model_copy(update={"context": 6000})}

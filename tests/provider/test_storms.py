@@ -225,7 +225,7 @@ async def test_an_overload_error_names_the_limit_and_the_fix(
 
 
 @pytest.mark.trio
-async def test_tenants_share_a_backend_by_weight_however_many_sessions_they_have(
+async def test_tenants_share_a_backend_by_weight_regardless_of_their_number_of_sessions(
     autojump_clock: MockClock,
 ) -> None:
     pace = Pace(concurrency=4, weights={"gold": 3.0})
@@ -332,7 +332,7 @@ async def test_a_cancelled_waiting_request_frees_its_place(
 
 
 @pytest.mark.trio
-async def test_cancelling_a_waiting_request_lets_the_requests_after_it_proceed(
+async def test_cancelling_a_waiting_request_lets_later_requests_proceed(
     autojump_clock: MockClock, nursery: trio.Nursery
 ) -> None:
     async def enter_briefly() -> None:

@@ -75,7 +75,7 @@ async def test_the_same_model_is_accepted_on_the_responses_api() -> None:
 
 
 @pytest.mark.parametrize("policy", ["failover", "round_robin", "weighted", "manual"])
-async def test_a_pool_skips_members_that_do_not_support_tools_and_reports_them(policy: str) -> None:
+async def test_a_pool_skips_and_reports_members_that_do_not_support_tools(policy: str) -> None:
     chat = OpenAIServer()
     claude = AnthropicServer([Turn(Call("weather", {"city": "Oslo"})), Turn(Say("Cold.")), Turn(Say("Bye."))])
     with anyio.fail_after(60):

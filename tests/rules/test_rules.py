@@ -212,7 +212,7 @@ def test_every_rule_of_a_strict_server_has_a_row_with_its_message() -> None:
     assert all((TESTS / path).is_file() for path in WITHOUT_A_ROW.values())
 
 
-def test_every_rule_that_the_checker_enforces_has_a_row_that_breaks_it() -> None:
+def test_every_rule_that_the_checker_enforces_has_a_row_that_breaks_the_rule() -> None:
     judged = {rule.id for rule in RULES.values() if rule.is_checked}
     found = {rule for row in ROWS for rule in row.found}
     assert judged <= found

@@ -189,7 +189,7 @@ async def test_a_session_keeps_its_actors_while_a_tool_still_runs_after_a_cancel
         await assert_goes_on(session, server)
 
 
-async def test_a_session_whose_event_is_being_written_keeps_its_actors() -> None:
+async def test_a_session_keeps_its_actors_while_its_event_is_written() -> None:
     storage = HeldStorage(SwitchApplied)
     async with runtime_with(a=openai(), b=openai(), storage=storage) as runtime:
         session = await runtime.open("a")

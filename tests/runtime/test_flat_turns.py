@@ -38,7 +38,7 @@ def steps_of_one_more_turn(name: str, messages: int) -> int:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", PROFILES)
-def test_appending_a_turn_to_a_long_conversation_takes_no_more_function_calls_than_to_a_short_one(
+def test_the_function_calls_for_appending_a_turn_do_not_grow_with_the_conversation(
     name: str,
 ) -> None:
     short, long = (steps_of_one_more_turn(name, messages) for messages in (SHORT, LONG))

@@ -292,7 +292,7 @@ async def test_a_missing_id_an_unknown_session_and_an_open_session_raise_short_e
             await runtime.open("a", id="one")
 
 
-async def test_a_released_session_makes_room_for_another(tmp_path: Path) -> None:
+async def test_a_released_session_makes_room_for_another_session(tmp_path: Path) -> None:
     server = openai(*[Turn(Say("Hi.")) for _ in range(7)])
     storage, limits = FILES["sqlite-process"](tmp_path), RuntimeLimits(sessions=2)
     async with runtime_with(a=server, storage=storage, limits=limits) as runtime:
@@ -392,7 +392,7 @@ class FailingStorage(SqliteStorage):
         return super().append(entries)
 
 
-async def test_a_session_interrupted_by_an_outage_makes_room_for_another(tmp_path: Path) -> None:
+async def test_a_session_interrupted_by_an_outage_makes_room_for_another_session(tmp_path: Path) -> None:
     storage, limits = FailingStorage(tmp_path / "sessions.db"), RuntimeLimits(sessions=1)
     server = openai(Turn(Say("Hi.")), Turn(Say("Back.")))
     async with runtime_with(a=server, storage=storage, limits=limits) as runtime:
@@ -408,7 +408,7 @@ async def test_a_session_interrupted_by_an_outage_makes_room_for_another(tmp_pat
             assert (await session.ask("Still there?")).text == "Back."
 
 
-async def test_a_session_released_during_a_failed_close_makes_room_for_another(
+async def test_a_session_released_during_a_failed_close_makes_room_for_another_session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, fails = anyio.Event(), anyio.Event()

@@ -222,7 +222,7 @@ async def test_a_hand_over_waits_for_the_running_turn_and_later_asks_name_the_ne
     assert gate.runs == ["x"]
 
 
-async def test_a_hand_over_closes_a_turn_that_does_not_end_in_time_and_its_key_continues_it(
+async def test_a_hand_over_closes_a_turn_that_overruns_and_a_repeated_ask_continues_the_turn(
     hosts: Cluster,
 ) -> None:
     here, there = await hosts.start("http://a", "http://b")
@@ -424,7 +424,7 @@ async def test_a_tool_cannot_drain_the_runtime_that_waits_for_it(hosts: Cluster)
 
 
 @pytest.mark.parametrize("give_up", ["release", "assign"])
-async def test_a_session_stays_usable_if_the_journal_fails_to_hand_it_over(
+async def test_a_session_stays_usable_if_its_hand_over_fails_in_the_journal(
     journal: MakeStorage, give_up: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = journal()

@@ -317,7 +317,7 @@ async def test_a_runtime_that_could_not_be_entered_is_not_shutting_down(tmp_path
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_runtime_whose_event_loop_has_cancelled_all_tasks_is_shutting_down(backend: str) -> None:
+def test_a_runtime_has_exited_once_its_event_loop_has_cancelled_all_tasks(backend: str) -> None:
     runtime = runtime_on(MemoryStorage())
     anyio.run(runtime.__aenter__, backend=backend)  # the end of the run cancels all tasks
     with pytest.raises(ShuttingDown, match="has exited"):

@@ -160,7 +160,7 @@ async def test_a_result_that_returns_after_a_crash_is_recorded() -> None:
 
 
 @pytest.mark.requirement("PROMISE-8")
-async def test_a_crash_of_one_session_does_not_affect_another() -> None:
+async def test_a_crash_of_one_session_does_not_affect_another_session() -> None:
     gate = Gate()
     async with runtime_with(a=openai(WORK), b=openai(WORK, Turn(Say("Done.")))) as runtime:
         one = await runtime.open("a", tools=[gate.tool])

@@ -235,7 +235,7 @@ async def test_the_stream_of_a_crashed_ask_reports_the_end_of_every_call() -> No
     assert isinstance(events[-1], ErrorEvent)
 
 
-async def test_a_batch_whose_turn_ended_in_a_crash_is_not_run() -> None:
+async def test_a_batch_is_not_run_if_its_turn_ended_in_a_crash() -> None:
     gate, storage = Gate(), HookedStorage(2)
     gate.open("a", "b")
     async with runtime_with(a=openai(WORK, Turn(Say("Done."))), storage=storage) as runtime:

@@ -262,7 +262,7 @@ async def test_a_call_approved_after_its_session_resumed_in_another_runtime_runs
     assert runs == ["3"]
 
 
-async def test_a_turn_whose_results_were_all_recorded_resumes_by_itself() -> None:
+async def test_a_turn_whose_results_were_all_recorded_resumes_without_its_caller() -> None:
     storage, server = MemoryStorage(), openai(Turn(Call("look", {"n": 1})), Turn(Say("21 C.")))
     async with running_server(server) as hosted:
         async with hosted(MemoryStorage()) as runtime:

@@ -96,7 +96,7 @@ async def test_reuse_and_rebuilds_of_sessions_are_counted() -> None:
     assert {hits, rebuilds, dropped} <= {*lines}
 
 
-async def test_passivated_sessions_are_evicted_before_active_ones() -> None:
+async def test_passivated_sessions_are_evicted_before_active_sessions() -> None:
     async with rotating_sessions(RuntimeLimits(memory=400_000), 5) as (runtime, sessions):
         *passive, active, last = sessions
         for session in sessions:
@@ -111,7 +111,7 @@ async def test_passivated_sessions_are_evicted_before_active_ones() -> None:
         assert set(runtime._running_host().residency.active) == {active.id, last.id}
 
 
-async def test_a_runtime_with_too_little_memory_logs_it_once(
+async def test_a_runtime_with_too_little_memory_logs_the_shortage_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with rotating_sessions(RuntimeLimits(), 1) as (runtime, (session,)):

@@ -255,7 +255,7 @@ def test_a_sync_runtime_rejects_calls_from_its_own_loop_but_not_from_threads(bac
     assert told == ["own session"]
 
 
-def test_a_sync_runtime_rejects_a_call_from_a_function_that_it_runs() -> None:
+def test_a_sync_runtime_rejects_calls_from_functions_that_the_runtime_itself_runs() -> None:
     with sync.BlockingRuntime() as runtime:
         loop = runtime._loop
 

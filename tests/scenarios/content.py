@@ -196,7 +196,7 @@ CONTENT = (
         44,
         "a block that only its provider knows stays in the history",
         proofs=(
-            "tests/scenarios/test_foreign_blocks.py::test_a_native_call_without_its_result_or_a_result_without_its_call_is_rejected_by_its_host",
+            "tests/scenarios/test_foreign_blocks.py::test_each_host_rejects_an_unpaired_native_call_and_an_unpaired_native_result",
             "tests/scenarios/test_foreign_blocks.py::test_native_blocks_are_sent_to_other_providers_as_text",
         ),
     ),

@@ -80,7 +80,7 @@ PAIRING = (
             ),
         ),
         (
-            "tests/session/test_cancel.py::test_a_result_that_arrives_after_its_synthetic_result_was_sent_is_sent_before_the_next_user_message",
+            "tests/session/test_cancel.py::test_a_late_result_for_a_sent_synthetic_result_is_sent_before_the_next_user_message",
             "tests/core/test_lane.py::test_a_real_result_after_a_sealed_synthetic_result_is_sent_once_in_every_lane",
         ),
     ),

@@ -21,7 +21,7 @@ STREAMS = (
         proofs=(
             "tests/session/test_switching.py::test_a_switch_at_any_moment_never_splits_a_turn",
             "tests/scenarios/test_streams.py"
-            "::test_calls_of_a_backend_that_fails_afterwards_are_completed_and_the_next_backend_answers",
+            "::test_calls_are_completed_if_their_backend_then_fails_and_the_next_backend_answers",
             "tests/runtime/test_acceptance.py::test_pools_and_failover_serve_a_session_with_cancelled_calls",
         ),
     ),

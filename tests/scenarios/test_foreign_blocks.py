@@ -45,7 +45,7 @@ BROUGHT: Mapping[str, tuple[str, str | None, dict[str, Any]]] = {  # Any: JSON
 
 
 @pytest.mark.parametrize(("name", "rule", "body"), BROUGHT.values(), ids=list(BROUGHT))
-def test_a_native_call_without_its_result_or_a_result_without_its_call_is_rejected_by_its_host(
+def test_each_host_rejects_an_unpaired_native_call_and_an_unpaired_native_result(
     name: str, rule: str | None, body: dict[str, Any]
 ) -> None:
     extra = {"max_tokens": 64} if name == "anthropic" else {"store": False}

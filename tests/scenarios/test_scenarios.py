@@ -56,7 +56,7 @@ def _accept(rendered: Rendered, body: bytes, case: Case, name: str) -> None:
 
 
 @each_case
-def test_the_strict_server_answers_the_naive_request_as_the_scenario_states(case: Case) -> None:
+def test_the_strict_server_gives_the_naive_request_the_answer_that_the_scenario_states(case: Case) -> None:
     for name in case.rules:
         refusal = validate(_naive(case, name), name, settings=case.hosts.get(name))
         assert (name, None if refusal is None else refusal.rule) == (name, case.rules[name])
@@ -116,7 +116,7 @@ def _stays_as_it_was_sent(case: Case, name: str) -> None:
 
 
 @each_case
-def test_importing_and_rendering_a_naive_request_repairs_it(case: Case) -> None:
+def test_a_naive_request_is_repaired_by_importing_and_rendering(case: Case) -> None:
     for name in case.rules:
         with naming.case(name):
             history, ledger = from_wire(json.loads(_naive(case, name)), name)

@@ -50,7 +50,7 @@ UNREADABLE = Status(
 
 @pytest.mark.parametrize("fault", [QUOTA, SERVER_ERROR], ids=["quota", "500"])
 @pytest.mark.parametrize(("first", "second"), [(openai, anthropic), (anthropic, openai)])
-async def test_calls_of_a_backend_that_fails_afterwards_are_completed_and_the_next_backend_answers(
+async def test_calls_are_completed_if_their_backend_then_fails_and_the_next_backend_answers(
     first: Callable[..., LoopbackServer], second: Callable[..., LoopbackServer], fault: InjectedFault
 ) -> None:
     gate = Gate()

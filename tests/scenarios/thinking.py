@@ -53,7 +53,7 @@ THINKING = (
         25,
         "what stands before bound thinking is edited",
         proofs=(
-            "tests/strict/test_thinking.py::test_bound_thinking_is_rejected_after_any_change_before_it",
+            "tests/strict/test_thinking.py::test_bound_thinking_is_rejected_after_any_change_of_earlier_content",
             "tests/core/test_lane.py::test_bound_thinking_stays_valid_across_alternating_bindings",
             "tests/core/test_lane.py::test_a_new_epoch_drops_sealed_thinking_and_keeps_every_id",
         ),

@@ -94,6 +94,6 @@ class UnreadableGroup(ExceptionGroup[Exception]):
         raise SystemExit
 
 
-def test_a_group_whose_text_cannot_be_read_still_shows_its_errors() -> None:
+def test_an_exception_group_whose_text_cannot_be_read_still_shows_its_errors() -> None:
     told = describe_for_model(UnreadableGroup("x", [ValueError("mine")]))
     assert told == "UnreadableGroup: (the message of the error could not be read)\n- ValueError: mine"

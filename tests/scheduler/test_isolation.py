@@ -319,7 +319,7 @@ async def test_a_hanging_tool_blocks_only_its_own_session() -> None:
 
 
 @pytest.mark.requirement("PROMISE-8")
-async def test_a_tool_may_open_a_child_session_and_ask_it() -> None:
+async def test_a_tool_may_open_and_ask_a_child_session() -> None:
     outer = openai(Turn(Call("delegate", {"words": "hello"})), Turn(Say("done")))
     middle = openai(Turn(Call("delegate", {"words": "deeper"})), Turn(Say("from the middle")))
     async with runtime_with(outer=outer, middle=middle, inner=openai(Turn(Say("from inside")))) as runtime:

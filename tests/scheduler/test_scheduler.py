@@ -145,7 +145,9 @@ async def test_at_the_round_limit_the_model_is_asked_once_more_without_tools(mak
 
 @SERVERS
 @pytest.mark.requirement("U-13", "REQ-915-013")
-async def test_calls_made_although_tools_are_off_are_closed_and_not_run(make_server: MakeServer) -> None:
+async def test_calls_that_a_model_makes_while_tools_are_off_are_closed_and_not_run(
+    make_server: MakeServer,
+) -> None:
     gate = Gate()
     gate.open("a")
     turns = [Turn(Call("work", {"name": "a"}))] * 2

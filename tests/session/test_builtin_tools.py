@@ -70,7 +70,7 @@ def builtin_parts(body: Json, parts: Sequence[Json]) -> list[Json]:
 @pytest.mark.requirement("PROMISE-1", "PROMISE-4", "PROMISE-13")
 @pytest.mark.parametrize("name", MAKERS)
 @pytest.mark.parametrize("other", [openai, anthropic])
-async def test_output_of_a_builtin_tool_is_sent_back_to_its_provider_and_as_a_note_to_others(
+async def test_a_provider_gets_the_output_of_its_builtin_tool_back_and_others_get_a_note(
     name: str, other: Makes
 ) -> None:
     makes, own, citation = MAKERS[name]

@@ -63,7 +63,7 @@ async def test_a_call_by_the_program_is_recorded_and_accepted_by_every_provider(
     assert b"Oslo: 21 C" in server.requests[-1].body
 
 
-async def test_a_denied_tool_is_denied_to_the_program_too() -> None:
+async def test_a_denied_tool_is_also_denied_if_the_program_calls_the_tool() -> None:
     runs: list[str] = []
 
     @tool(approval="deny")

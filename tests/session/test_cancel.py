@@ -151,7 +151,7 @@ async def test_an_ask_can_be_cancelled_before_the_first_byte_of_the_response(mak
 
 @SERVERS
 @pytest.mark.requirement("PROMISE-10")
-async def test_a_cancel_in_the_middle_of_a_text_keeps_the_shown_text_and_marks_it_as_interrupted(
+async def test_a_cancel_in_the_middle_of_text_keeps_the_shown_text_marked_as_interrupted(
     make_server: MakeServer,
 ) -> None:
     text = "A long answer that is cut. " * 20
@@ -280,7 +280,7 @@ async def test_a_late_result_replaces_a_synthetic_result_that_was_not_sent(
 @SERVERS
 @pytest.mark.requirement("REQ-915-009", "PROMISE-2", "PROMISE-4", "PROMISE-10")
 @pytest.mark.usefixtures("short_graces")
-async def test_a_result_that_arrives_after_its_synthetic_result_was_sent_is_sent_before_the_next_user_message(
+async def test_a_late_result_for_a_sent_synthetic_result_is_sent_before_the_next_user_message(
     make_server: MakeServer, stubborn: Callable[..., AnyTool]
 ) -> None:
     begun, released = anyio.Event(), anyio.Event()

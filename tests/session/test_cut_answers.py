@@ -71,7 +71,7 @@ FILTERS = {
         ("anthropic", "pause_turn", "paused"),
     ],
 )
-async def test_only_the_result_of_a_truncated_answer_is_marked_as_incomplete(
+async def test_only_the_result_with_a_truncated_answer_is_marked_as_incomplete(
     name: str, reason: str, cut: str, is_streamed: bool
 ) -> None:
     async with scripted(name, Turn(Say("I beg"), stop=reason), MORE, is_streamed=is_streamed) as (

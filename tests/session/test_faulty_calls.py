@@ -155,7 +155,7 @@ STREAMED: dict[str, Turn] = {
 @pytest.mark.requirement("PROMISE-5", "REQ-915-005")
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("how", STREAMED)
-async def test_each_call_runs_once_under_a_unique_id_however_it_is_streamed(name: str, how: str) -> None:
+async def test_each_call_runs_once_under_a_unique_id_in_every_form_of_streaming(name: str, how: str) -> None:
     server = strict_server(name, [STREAMED[how], Turn(Say("Done.")), STREAMED[how], Turn(Say("Done."))])
     assert await run_two_asks(server) == (["a", "a", "b", "b", "c", "c"], ["complete"] * 6)
 

@@ -264,7 +264,7 @@ async def test_without_tools_a_call_written_as_text_counts_as_an_answer() -> Non
     assert (result.status, result.incomplete, result.text, result.rounds) == ("complete", None, raw, 1)
 
 
-async def test_a_structured_call_runs_although_another_call_is_written_as_text() -> None:
+async def test_a_structured_call_runs_even_if_another_call_is_written_as_text() -> None:
     reader = ReadTool()
     turns = Turn(Say(RAW_CALLS["qwen"]), Call("read")), Turn(Say("Done."))
     async with scripted("vllm", *turns, tools=[reader.tool]) as (_, runtime, session):

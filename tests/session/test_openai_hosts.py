@@ -70,7 +70,7 @@ class PathTransport:
         ("https://gateway.example/api.openai.com/v1", "openai_chat"),
     ],
 )
-def test_the_openai_provider_uses_responses_at_official_hosts_and_chat_elsewhere(
+def test_the_openai_provider_uses_responses_at_official_hosts_and_chat_at_other_hosts(
     url: str, spoken: str
 ) -> None:
     config = load(None, KEY | {"OPENAI_BASE_URL": url})

@@ -75,7 +75,7 @@ def settings(name: str, **more: Any) -> Settings:  # Any: as `Settings` takes th
 
 
 @pytest.mark.parametrize("name", PROFILES)
-def test_each_dialect_requests_an_output_type_in_the_strictest_way_it_supports(name: str) -> None:
+def test_each_dialect_requests_an_output_type_in_its_strictest_way(name: str) -> None:
     read = ToolSpec("read", "", Json(b'{"type":"object"}'))
     assert output_means(settings(name), dialect(name)) == BEST.get(name, "prompt")
     assert output_means(settings(name, tools=(read,)), dialect(name)) == BESIDE_TOOLS.get(name, "prompt")

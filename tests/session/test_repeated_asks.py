@@ -397,7 +397,9 @@ async def test_a_shared_ask_continues_for_the_other_callers_if_one_is_cancelled(
 
 
 @pytest.mark.parametrize("checkpoints", range(6))
-async def test_a_shared_ask_continues_if_a_caller_is_cancelled_while_submitting_it(checkpoints: int) -> None:
+async def test_a_shared_ask_continues_if_a_caller_is_cancelled_during_its_submission(
+    checkpoints: int,
+) -> None:
     async with scripted("openai_chat", Turn(Say("Done."))) as (server, _, session):
         texts: list[str] = []
 

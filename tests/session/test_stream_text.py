@@ -73,7 +73,7 @@ async def test_a_slow_reader_of_a_text_stream_misses_no_text(monkeypatch: pytest
     assert "".join(pieces) == "word " * 200
 
 
-async def test_a_failed_ask_raises_after_the_text_that_preceded_it() -> None:
+async def test_a_failed_ask_yields_its_earlier_text_before_it_raises() -> None:
     server = OpenAIServer([WORK], faults={1: Status(401, message="Incorrect API key provided.")})
     gate, pieces = Gate(), list[str]()
     gate.open("a")

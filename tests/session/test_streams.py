@@ -211,7 +211,7 @@ async def test_an_ask_continues_after_its_caller_is_cancelled() -> None:
 
 
 @pytest.mark.requirement("PROMISE-9")
-async def test_an_ask_beyond_the_queue_limit_is_rejected_and_no_queued_ask_is_lost() -> None:
+async def test_asks_beyond_the_queue_limit_are_rejected_and_queued_asks_are_not_lost() -> None:
     gate = Gate()
     async with scripted("openai_chat", TURNS[0], tools=[gate.tool]) as (_, _, session):
         ends: list[str] = []

@@ -95,7 +95,7 @@ def test_a_tool_is_forced_by_the_name_that_the_provider_accepts(name: str) -> No
         ("bedrock", {"model": "arn:aws:bedrock:us-east-1::x/y"}, {"any": {}}, True),
     ],
 )
-def test_an_unsupported_tool_choice_is_replaced_by_the_nearest_and_reported_as_a_loss(
+def test_an_unsupported_tool_choice_is_replaced_by_the_nearest_choice_and_reported_as_a_loss(
     name: str,
     more: dict[str, Any],
     said: object,

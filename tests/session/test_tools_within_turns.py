@@ -138,7 +138,7 @@ async def test_changed_tools_are_declared_by_the_next_ask_if_within_turn_is_fals
     assert declared_names(server) == [["debug"], ["debug"], ["step", "stop"]]
 
 
-async def test_the_within_turn_setting_of_one_toolset_does_not_apply_to_another() -> None:
+async def test_the_within_turn_setting_of_one_toolset_does_not_apply_to_another_toolset() -> None:
     other = Debugger()
     other.offers = [other.control("print")]
     tools = [other.source(), Debugger().source(within_turn=False)]

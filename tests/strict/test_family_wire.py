@@ -188,7 +188,7 @@ def test_openrouter_reasoning_fragments_join_to_the_signed_text() -> None:
 
 
 @pytest.mark.parametrize("vendor", COMPATIBLE_RULES)
-def test_a_stream_reports_usage_once_where_its_vendor_reports_it(vendor: str) -> None:
+def test_a_stream_reports_usage_once_and_at_the_position_that_its_vendor_uses(vendor: str) -> None:
     request = {**REQUEST, "stream": True, "stream_options": {"include_usage": True}}
     found = events(vendor, request=request)
     last = found[-1]

@@ -115,7 +115,7 @@ def test_moving_a_cache_mark_does_not_change_the_prompt() -> None:
     assert host.read(plain, model_message(text("a")), user(text("b", MARK))) >= 2000
 
 
-def test_a_cache_mark_on_the_request_applies_to_the_last_block_that_may_have_one() -> None:
+def test_a_cache_mark_on_the_request_applies_to_the_last_block_that_may_have_a_mark() -> None:
     host = Host()
     host.read(ASKED, cache_control=MARK)
     assert host.read(ASKED, model_message(text("a")), user(text("b")), cache_control=MARK) >= 2000

@@ -221,7 +221,7 @@ def test_openrouter_accepts_its_own_answers_in_requests() -> None:
         ("xai", {"type": "web_search"}),
     ],
 )
-def test_a_vendor_accepts_the_tools_that_it_runs_itself(vendor: str, tool: Json) -> None:
+def test_each_vendor_accepts_tools_that_the_vendor_runs_itself(vendor: str, tool: Json) -> None:
     assert rejection_of(USER, vendor=vendor, tools=[tool]) is None
     assert rejection_of(USER, tools=[tool]) is not None
 

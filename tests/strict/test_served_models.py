@@ -135,7 +135,7 @@ def test_a_model_rejects_a_setting_in_its_providers_wording(
     assert (refusal.rule, refusal.message) == (rule, message)
 
 
-def test_sampling_is_accepted_with_the_effort_none_where_real_hosts_accept_it() -> None:
+def test_sampling_with_the_effort_none_is_accepted_where_real_hosts_accept_the_combination() -> None:
     said = [{"role": "user", "content": "u"}]
     for more in ({"model": "gpt-5.2"}, {"model": "gpt-5.6", "reasoning": {"effort": "none"}}):
         body = json.dumps({**more, "input": said, "temperature": 0.2}).encode()

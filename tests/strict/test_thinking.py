@@ -111,7 +111,7 @@ def drop_middle(request: Json) -> None:
         (drop_middle, "an earlier thinking block"),
     ],
 )
-def test_bound_thinking_is_rejected_after_any_change_before_it(change: Any, what: str) -> None:
+def test_bound_thinking_is_rejected_after_any_change_of_earlier_content(change: Any, what: str) -> None:
     request = conversation()
     change(request)
     refusal = validate_request(request)

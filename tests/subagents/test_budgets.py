@@ -193,7 +193,7 @@ async def test_a_request_in_flight_counts_against_the_budget_with_its_estimated_
         assert (told is None) is (budget.rounds is not None)
 
 
-async def test_budget_used_by_one_subagent_is_not_available_to_another() -> None:
+async def test_budget_used_by_one_subagent_is_not_available_to_another_subagent() -> None:
     account = shared_budget(
         Budget(rounds=4, tokens=1000, seconds=60.0), SessionUsage(1, 5.0, ((A, Usage(90, 10)),))
     )

@@ -33,7 +33,7 @@ def stored_ids(runtime: Runtime) -> list[str]:
     return sorted(each.id for each in runtime._storage.sessions())
 
 
-async def test_deleting_a_session_removes_the_logs_of_its_subagents_and_no_others() -> None:
+async def test_deleting_a_session_removes_the_logs_of_its_subagents_and_no_other_logs() -> None:
     above, middle = openai(*ASKS_HELPER * 2), openai(*ASKS_TWICE * 2)
     async with runtime_with(a=above, b=middle, c=openai(*[ANSWER] * 4)) as runtime:
         for id_ in ("trip", "other"):

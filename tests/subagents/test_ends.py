@@ -48,7 +48,7 @@ def assert_ended_in_order(runtime: Runtime, session: str) -> None:
 
 
 @pytest.mark.parametrize("is_deep", [False, True])
-async def test_cancelling_the_parent_cancels_the_subagent_and_waits_for_it(is_deep: bool) -> None:
+async def test_cancelling_the_parent_cancels_the_subagent_and_waits_for_its_end(is_deep: bool) -> None:
     gate = Gate()
     innermost = "trip-c1-c1" if is_deep else "trip-c1"
     made = subagent("helper", "Helps.", target="b", tools=[gate.tool])

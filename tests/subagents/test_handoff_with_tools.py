@@ -122,7 +122,7 @@ async def test_two_handoffs_can_pass_the_conversation_back_and_forth() -> None:
     assert declared_tools(other) == [["find", "to_a"]]
 
 
-async def test_a_handoff_opens_the_toolsets_of_its_target_and_closes_the_old_ones() -> None:
+async def test_a_handoff_opens_its_own_toolsets_and_closes_the_previous_toolsets() -> None:
     notes: list[str] = []
     old, new = Bench("old", notes=notes), Bench("new", notes=notes)
     other = openai(Turn(Call("work", {})), GO_ON)

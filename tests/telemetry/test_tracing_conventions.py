@@ -153,7 +153,7 @@ async def test_a_tool_error_has_its_exception_class_or_completion() -> None:
     }
 
 
-async def test_messages_in_spans_are_json_as_the_conventions_require() -> None:
+async def test_messages_in_spans_are_json_in_the_form_that_the_conventions_require() -> None:
     seen = RecordedTelemetry(content=True)
     await ask_once(
         seen, OpenAIServer([Turn(Say("I look."), Call("look", {"name": "x"})), Turn(Say("Here."))]), "Look."

@@ -159,7 +159,7 @@ def test_structured_content_is_appended_unless_a_text_repeats_it() -> None:
 
 @ERAS
 @pytest.mark.usefixtures("protocol_mode")
-async def test_a_tool_added_by_a_server_is_appended_to_the_others() -> None:
+async def test_a_tool_added_by_a_server_is_appended_to_the_other_tools() -> None:
     name = f"learnt_{id(object())}"
     async with open_tools(in_process_source()) as offer:
         before = offer.tools.names
@@ -441,7 +441,7 @@ HANG_THEN_ADD = (
 )
 
 
-async def test_a_call_whose_server_process_is_killed_has_an_unknown_outcome() -> None:
+async def test_a_call_has_an_unknown_outcome_if_its_server_process_is_killed() -> None:
     server = openai(*HANG_THEN_ADD)
     async with collect_notes() as notes, scripted(server, tools=[child_source(notes)]) as (_, _, session):
         async with anyio.create_task_group() as tasks:

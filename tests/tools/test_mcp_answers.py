@@ -110,7 +110,7 @@ def fail(tool: str, why: str) -> None:
     raise AssertionError(tool, why)
 
 
-def test_a_distorted_tool_list_offers_each_valid_tool_and_reports_the_others() -> None:
+def test_a_distorted_tool_list_offers_each_valid_tool_and_reports_the_invalid_tools() -> None:
     for seed in range(share(9600)):
         draw, listing = Random(seed), dict(TOOLS)
         tools: list[Json] = list(TOOLS["tools"])

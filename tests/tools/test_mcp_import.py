@@ -53,7 +53,7 @@ def test_the_thread_of_the_event_loop_never_imports_the_mcp_sdk(backend: str) ->
 
 
 @pytest.mark.anyio
-async def test_the_event_loop_runs_during_the_import_of_the_mcp_sdk_and_concurrent_uses_share_it() -> None:
+async def test_an_import_of_the_mcp_sdk_does_not_block_the_event_loop_and_is_shared_by_all_users() -> None:
     loading, done = HeldImport(), 0
 
     async def use() -> None:

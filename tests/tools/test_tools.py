@@ -157,7 +157,7 @@ def test_an_error_names_every_invalid_argument_and_binds_none(
     assert weather.bind(arguments) == (error,)
 
 
-def test_arguments_that_only_the_python_type_rejects_raise_an_argument_error() -> None:
+def test_arguments_rejected_only_by_the_python_type_raise_an_argument_error() -> None:
     @tool
     def on(day: datetime.date) -> None: ...
 

@@ -437,9 +437,7 @@ async def test_a_toolset_that_corrupts_its_own_task_is_reopened_and_harms_no_ses
         assert not other.busy
 
 
-async def test_delays_between_attempts_to_reopen_a_toolset_grow_and_a_call_triggers_the_next_attempt() -> (
-    None
-):
+async def test_attempts_to_reopen_a_toolset_have_growing_delays_and_a_call_triggers_an_attempt() -> None:
     bench = Bench()
     async with runtime_with(a=openai(), seconds=15) as runtime:
         await runtime.open("a", tools=[bench.source()])

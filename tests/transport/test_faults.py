@@ -240,7 +240,7 @@ async def hold_silently(peer: Peer) -> None:
 
 
 @pytest.mark.parametrize("after", [hold_silently, Peer.wait_closed], ids=["stops reading", "keeps reading"])
-async def test_an_answer_that_arrives_before_a_long_request_is_completely_sent_is_read(
+async def test_an_early_answer_is_read_before_a_long_request_is_completely_sent(
     after: Callable[[Peer], object],
 ) -> None:
     transport = HttpTransport(connections=1)

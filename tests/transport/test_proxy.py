@@ -111,7 +111,7 @@ async def test_https_uses_a_tunnel_in_which_the_proxy_sees_only_the_host(
 
 
 @EVERYWHERE
-async def test_a_certificate_must_name_the_host_behind_the_proxy(authority: trustme.CA) -> None:
+async def test_the_certificate_of_a_host_behind_a_proxy_must_name_the_host(authority: trustme.CA) -> None:
     tls = context(authority.issue_cert("127.0.0.1"))
     async with raw(answer_correctly, tls) as server, run_forwarding_proxy() as proxy:
         transport = HttpTransport(environ={"https_proxy": proxy.url})

@@ -213,7 +213,7 @@ async def test_data_after_an_answer_in_a_separate_record_is_not_read_as_the_next
     assert len(server.peers) == 2
 
 
-async def test_an_answer_inside_tls_that_arrives_before_a_long_request_is_completely_sent_is_read(
+async def test_an_early_answer_inside_tls_is_read_before_a_long_request_is_completely_sent(
     authority: trustme.CA,
 ) -> None:
     async def answer(peer: Peer) -> None:

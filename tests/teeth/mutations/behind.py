@@ -50,7 +50,7 @@ MUTATIONS = (
         "actors/runtime/claims.py:read_events",
         "read_log(journal, session, throttle=throttle)",
         "read_log(journal, session, as_writer=True, throttle=throttle)",
-        (f"{FAILOVER}::test_a_fork_after_a_rollback_does_not_record_the_loss_itself",),
+        (f"{FAILOVER}::test_a_fork_after_a_rollback_leaves_recording_the_loss_to_the_writer",),
     ),
     Mutation(
         "behind: a close retries forever",

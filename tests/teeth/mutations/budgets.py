@@ -7,7 +7,7 @@ ESTIMATE, CORE = "actors/core/history/compaction.py", "tests/core/test_compactio
 SAME_TIME = f"{TESTS}::test_requests_wait_while_requests_in_flight_have_reserved_the_budget"
 REPORTED = f"{CORE}::test_token_counts_use_the_reported_usage_and_estimate_only_newer_messages"
 USED_UP = f"{TESTS}::test_a_used_up_shared_budget_ends_a_turn_and_rejects_its_sessions"
-SUMMARY = f"{TESTS}::test_a_turn_ends_if_the_summary_before_it_used_up_the_budget"
+SUMMARY = f"{TESTS}::test_a_turn_ends_if_the_summary_before_the_turn_used_up_the_budget"
 
 MUTATIONS = (
     Mutation(
@@ -127,7 +127,7 @@ MUTATIONS = (
         "actors/provider/resolver.py:check_prices",
         "is_counted or any((each.counts_money for each in resolver.budgets(tenant, target)))",
         "is_counted or False",
-        (f"{TESTS}::test_a_budget_of_money_requires_prices_and_counts_by_them",),
+        (f"{TESTS}::test_a_budget_of_money_requires_prices_and_is_counted_by_prices",),
     ),
     Mutation(
         "estimate: another binding's report is used for this one",

@@ -185,7 +185,7 @@ MUTATIONS = (
         'color == "auto" and target.isatty() and (not plain)',
         "target.isatty() and (not plain)",
         (
-            "tests/cli/test_screen.py::test_colour_is_printed_only_on_terminals_and_the_variable_NO_COLOR_turns_it_off",
+            "tests/cli/test_screen.py::test_colour_is_printed_only_on_terminals_and_only_without_the_variable_NO_COLOR",
         ),
     ),
     Mutation(

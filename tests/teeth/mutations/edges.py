@@ -149,7 +149,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/runtime/lifecycle.py:SessionLifecycle.end_if_unused",
         "self._submitting or self.pending_calls or not self.passivate() or self.is_over or self.runs_tools",
         "self._submitting or self.pending_calls or not self.passivate() or self._state not in ('stored', 'folded')",
-        (f"{OPENING}::test_a_session_interrupted_by_an_outage_makes_room_for_another",),
+        (f"{OPENING}::test_a_session_interrupted_by_an_outage_makes_room_for_another_session",),
     ),
     Mutation(
         "host tasks: a cancelled close appears complete",
@@ -170,7 +170,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/runtime/lifecycle.py:SessionLifecycle._hibernate_if_unused",
         "self.handles or self.is_over",
         "self.handles or self.is_over or self._closing is not None",
-        (f"{OPENING}::test_a_session_released_during_a_failed_close_makes_room_for_another",),
+        (f"{OPENING}::test_a_session_released_during_a_failed_close_makes_room_for_another_session",),
     ),
     Mutation(
         "host tasks: an error that cannot be copied is replaced",

@@ -15,7 +15,7 @@ MUTATIONS = (
         f"{STREAM}.__anext__",
         "self._checked(event.result)",
         "event.result",
-        (f"{TEXTS}::test_a_failed_ask_raises_after_the_text_that_preceded_it",),
+        (f"{TEXTS}::test_a_failed_ask_yields_its_earlier_text_before_it_raises",),
     ),
     Mutation(
         "everyday: a slow reader misses a part of the text",
@@ -64,7 +64,7 @@ MUTATIONS = (
         f"{LOOP}:LoopThread._check_caller",
         "threading.current_thread() is self._thread",
         "False",
-        (f"{SYNC}::test_a_sync_runtime_rejects_a_call_from_a_function_that_it_runs",),
+        (f"{SYNC}::test_a_sync_runtime_rejects_calls_from_functions_that_the_runtime_itself_runs",),
     ),
     Mutation(
         "everyday: a call runs without its caller's context",

@@ -43,14 +43,14 @@ MUTATIONS = (
         "actors/runtime/registry.py:SessionRegistry.ensure_room",
         "not host.residency.release_one()",
         "True",
-        (f"{HANDLES}::test_a_released_session_makes_room_for_another",),
+        (f"{HANDLES}::test_a_released_session_makes_room_for_another_session",),
     ),
     Mutation(
         "edges: a referenced session is evicted",
         "actors/runtime/lifecycle.py:SessionLifecycle.end_if_unused",
         "self.handles",
         "False",
-        (f"{HANDLES}::test_a_released_session_makes_room_for_another",),
+        (f"{HANDLES}::test_a_released_session_makes_room_for_another_session",),
     ),
     Mutation(
         "edges: a session being read is evicted",

@@ -65,14 +65,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{DELETION}:_claim_unused",
         "claim.last == sessions[each] and (not failures)",
         "not failures",
-        (f"{SWEEPS}::test_a_session_used_after_the_sweep_listed_it_is_kept_and_released",),
+        (f"{SWEEPS}::test_a_session_that_was_used_after_the_listing_of_the_sweep_is_kept_and_released",),
     ),
     Mutation(
         "sweeps: a kept session is never released",
         f"{DELETION}:_claim_unused",
         "await _release_claims(journal, ...)",
         "pass",
-        (f"{SWEEPS}::test_a_session_used_after_the_sweep_listed_it_is_kept_and_released",),
+        (f"{SWEEPS}::test_a_session_that_was_used_after_the_listing_of_the_sweep_is_kept_and_released",),
     ),
     Mutation(
         "sweeps: leaving the runtime crashes a sweep",

@@ -15,7 +15,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/config/providers.py:OwnHost.serves",
         'host.endswith(f".{self.domain}")',
         "host.endswith(self.domain)",
-        (f"{OWN}::test_the_openai_provider_uses_responses_at_official_hosts_and_chat_elsewhere",),
+        (f"{OWN}::test_the_openai_provider_uses_responses_at_official_hosts_and_chat_at_other_hosts",),
     ),
     Mutation(
         "hosts: an open turn continues in the current dialect",
@@ -50,7 +50,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/provider/resolver.py:Resolver.pool",
         "not reasons[name]",
         "True",
-        (f"{TOOLS}::test_a_pool_skips_members_that_do_not_support_tools_and_reports_them",),
+        (f"{TOOLS}::test_a_pool_skips_and_reports_members_that_do_not_support_tools",),
     ),
     Mutation(
         "hosts: a pool without a member with tool support is accepted",
@@ -64,7 +64,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/inflight.py:AskTotals.unreported_skips",
         "self.skipped[self._reported_skips:]",
         "()",
-        (f"{TOOLS}::test_a_pool_skips_members_that_do_not_support_tools_and_reports_them",),
+        (f"{TOOLS}::test_a_pool_skips_and_reports_members_that_do_not_support_tools",),
     ),
     Mutation(
         "hosts: a query replaces the one of the path",
@@ -106,7 +106,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/adapters/framing.py:ChunkParser.feed",
         "not events",
         "True",
-        (f"{CLAUDE}::test_a_frame_without_a_chunk_is_reported_as_a_fault_and_the_text_before_it_is_kept",),
+        (f"{CLAUDE}::test_a_frame_without_a_chunk_is_reported_as_a_fault_and_earlier_text_is_kept",),
     ),
     Mutation(
         "hosts: a cloud may receive any version",

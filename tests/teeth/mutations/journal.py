@@ -222,7 +222,7 @@ self._apply_to_state(event)
             context.hold_messages()
         """,
         "",
-        (f"{_SLOW}::test_a_flood_of_writes_from_one_session_does_not_delay_others",),
+        (f"{_SLOW}::test_a_flood_of_writes_from_one_session_does_not_delay_other_sessions",),
     ),
     Mutation(
         "journal: a session that waited for the journal stays stopped",
@@ -232,7 +232,7 @@ self._apply_to_state(event)
             context.release_messages()
         """,
         "",
-        (f"{_SLOW}::test_a_flood_of_writes_from_one_session_does_not_delay_others",),
+        (f"{_SLOW}::test_a_flood_of_writes_from_one_session_does_not_delay_other_sessions",),
     ),
     Mutation(
         "journal: new work is accepted while the journal is too slow",

@@ -4,7 +4,7 @@ from tests.teeth.mutations.mutation import Mutation
 
 ROTATION, MACHINE = "tests/runtime/test_rotation.py", "tests/core/test_machine.py"
 HOST, ACTIVATION = "actors/runtime/session_host.py", "actors/runtime/lifecycle.py"
-THRASHES = f"{ROTATION}::test_a_runtime_with_too_little_memory_logs_it_once"
+THRASHES = f"{ROTATION}::test_a_runtime_with_too_little_memory_logs_the_shortage_once"
 FITS = f"{MACHINE}::test_available_memory_is_the_smallest_limit_of_machine_and_containers"
 COUNTED = f"{ROTATION}::test_reuse_and_rebuilds_of_sessions_are_counted"
 LAG, GATE = "tests/runtime/test_loop_lag.py", "tests/kernel/test_turnstile.py"
@@ -31,7 +31,7 @@ for oldest in ...:
         for oldest in ...:
             ...
         """,
-        (f"{ROTATION}::test_passivated_sessions_are_evicted_before_active_ones",),
+        (f"{ROTATION}::test_passivated_sessions_are_evicted_before_active_sessions",),
     ),
     Mutation(
         "many sessions: the first use of a session counts as one in memory",

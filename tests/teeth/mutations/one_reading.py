@@ -143,7 +143,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "len(self._waiting) == 1",
         "True",
         (
-            f"{IMPORT}::test_the_event_loop_runs_during_the_import_of_the_mcp_sdk_and_concurrent_uses_share_it",
+            f"{IMPORT}::test_an_import_of_the_mcp_sdk_does_not_block_the_event_loop_and_is_shared_by_all_users",
         ),
     ),
     Mutation(

@@ -78,7 +78,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/runtime/runtime.py:Runtime._release_resources",
         "self._has_ended = True",
         "self._has_ended = self._was_left",
-        (f"{TESTS}::test_a_runtime_whose_event_loop_has_cancelled_all_tasks_is_shutting_down",),
+        (f"{TESTS}::test_a_runtime_has_exited_once_its_event_loop_has_cancelled_all_tasks",),
     ),
     Mutation(
         "get or create: a caller during an open is refused",

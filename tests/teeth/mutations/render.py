@@ -669,7 +669,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/lanes/lane.py:begin_epoch",
         'dialect.reasoning.carrier == "reasoning_content" and event.reason != "thinking"',
         "False",
-        ("tests/core/test_state.py::test_plain_reasoning_after_an_import_survives_a_compaction_before_it",),
+        (
+            "tests/core/test_state.py::test_plain_reasoning_after_an_import_survives_a_compaction_of_earlier_messages",
+        ),
     ),
     Mutation(
         "flat: the judge reads a request from its beginning",

@@ -51,7 +51,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/rulebook/rule.py:Rule.is_checked",
         "not self.unseen",
         "True",
-        (f"{_TESTS}test_every_rule_that_the_checker_enforces_has_a_row_that_breaks_it",),
+        (f"{_TESTS}test_every_rule_that_the_checker_enforces_has_a_row_that_breaks_the_rule",),
     ),
     Mutation(
         "rules: a refused attachment is read as a broken transcript",

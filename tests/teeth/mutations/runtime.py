@@ -92,7 +92,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/session_actor.py:SessionActor.idle",
         "rests and self._log.is_settled",
         "rests",
-        (f"{ACTIVATION}::test_a_session_whose_event_is_being_written_keeps_its_actors",),
+        (f"{ACTIVATION}::test_a_session_keeps_its_actors_while_its_event_is_written",),
     ),
     Mutation(
         "session: passivated while a tool still runs",

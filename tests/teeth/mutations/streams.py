@@ -250,7 +250,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "case ToolCall(): ...",
         "",
         (
-            "tests/telemetry/test_tracing_conventions.py::test_messages_in_spans_are_json_as_the_conventions_require",
+            "tests/telemetry/test_tracing_conventions.py::test_messages_in_spans_are_json_in_the_form_that_the_conventions_require",
         ),
     ),
     Mutation(

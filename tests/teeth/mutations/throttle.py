@@ -21,7 +21,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{THROTTLE}.pause",
         "here.now() + MAX_PAUSE",
         "float('inf')",
-        (f"{TESTS}::test_a_client_finishes_although_writes_are_always_pending",),
+        (f"{TESTS}::test_a_reading_client_finishes_even_if_writes_are_always_pending",),
     ),
     Mutation(
         "throttle: a pause ends between two writes of one writer",

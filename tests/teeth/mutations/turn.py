@@ -254,7 +254,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/core/turn/batch.py:_plan_call",
         'approval == "deny"',
         'approval == "deny" and (not approved)',
-        ("tests/session/test_call_tool.py::test_a_denied_tool_is_denied_to_the_program_too",),
+        ("tests/session/test_call_tool.py::test_a_denied_tool_is_also_denied_if_the_program_calls_the_tool",),
     ),
     Mutation(
         "call_tool: its call counts as a request of an unpriced model",
