@@ -205,7 +205,7 @@ def pytest_runtest_setup() -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Generate fewer examples in a quick run, unless a profile is given.
 
-    A run of the whole suite writes bytecode, whatever the environment says. Otherwise hundreds of child
+    A run of the whole suite writes bytecode, even if the environment forbids it. Otherwise hundreds of child
     processes would each compile their imports, and each worker every test file.
     """
     if config.args_source is not pytest.Config.ArgsSource.ARGS:

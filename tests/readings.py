@@ -1,4 +1,4 @@
-"""Compare the judge's two ways of reading, the quick and the strict one, on each fragment that a test judges."""
+"""Compare the fast and the strict parser of the judge on each fragment that a test passes to the judge."""
 
 import pytest
 

@@ -1,7 +1,7 @@
-"""Check that chat templates accept valid transcripts and that the listed ones reject or lose broken ones.
+"""Check that chat templates render valid transcripts, and reject or truncate the broken transcripts listed for them.
 
-A second opinion on the strict rules of self-hosted vendors, by the models' own authors. See
-`tests/adapters/chat_templates.py` for where the templates come from.
+The authors of the models wrote the templates, so they check the strict rules of self-hosted vendors independently.
+`tests/adapters/chat_templates.py` describes their origin.
 """
 
 import os

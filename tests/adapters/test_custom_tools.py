@@ -1,7 +1,7 @@
 """Check that calls of free-text and namespaced tools keep their text and names in every dialect.
 
-Responses has both, Chat Completions has the first where the host is OpenAI's own. Everywhere else a free text is an
-argument, and a namespace stands in front of the name.
+OpenAI Responses supports both kinds. Chat Completions supports free-text tools at OpenAI's own host. In all other
+dialects, the free text is sent as an argument, and the namespace as a prefix of the tool's name.
 """
 
 import json

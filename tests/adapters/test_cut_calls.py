@@ -1,7 +1,8 @@
 """Check that a call in a cut answer is complete or omitted, in every dialect.
 
-Servers end the block of a call that they cut, so an answer can look as if the model had called with no arguments. Each
-dialect says so below in its own words, streamed and not: a text, calls with the argument texts given, why it stopped.
+A server that cuts a call also ends its block, so the call can look like a complete call without arguments. The
+functions below build such answers in each dialect, streamed and not: a text, calls with the given argument texts, and
+the stop reason.
 """
 
 import json

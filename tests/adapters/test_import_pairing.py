@@ -39,9 +39,9 @@ Step: TypeAlias = str | list[Called] | list[Answered]
 def steps(seed: int, *, has_names: bool, width: int = 2) -> list[Step]:
     """Return a conversation of user texts, model messages with calls, and results.
 
-    Results stand directly behind their calls, or late: behind words of the user. A call may be answered twice, with the
-    same content or with another one, or not at all. Without names, calls of one message that share an id are answered
-    once and in order, and a second content stands directly behind the first: no protocol has more evidence than that.
+    Results follow their calls directly, or late, after a user text. A call may be answered twice, with the same or with
+    other content, or not at all. If results have no names, calls of one message that share an id are answered once and
+    in order, and a second result directly follows the first, because no protocol can express more.
     """
     draw, numbers, late = Random(seed), iter(range(1, 100)), list[Answered]()
     said: list[Step] = ["go"]

@@ -1,8 +1,8 @@
 """Validate requests to vendors of Chat Completions with external checkers.
 
-mistral-common is the validator that Mistral's own servers run: each generation of it, in the mode for serving, reads
-whole transcripts. Request types of vendors' SDKs know every field; turnsafe knows pairing. What a vendor adds to
-OpenAI's messages is taken off before OpenAI's type reads them.
+mistral-common is the validator of Mistral's own servers. Each of its generations validates complete transcripts, in
+the mode for serving. Request types of vendors' SDKs know every field; turnsafe knows pairing. The fields that a vendor
+adds to OpenAI's messages are removed before OpenAI's request type validates them.
 """
 
 from collections.abc import Iterator

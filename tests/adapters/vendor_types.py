@@ -1,8 +1,8 @@
 """Check JSON values against the request types of vendors' SDKs.
 
-The SDKs describe requests as typed dicts. pydantic reads those leniently: an `Iterable` is checked lazily, that is
-not at all, unknown keys pass, and response models stand in the unions. This reads the declarations strictly:
-every item, no unknown key, no response model.
+The SDKs describe requests as typed dicts. pydantic validates these leniently: it does not check the items of an
+`Iterable`, and it accepts unknown keys and the response models in the unions. This module checks every item, and
+rejects unknown keys and response models.
 """
 
 import types

@@ -1,6 +1,6 @@
 """Other libraries in the benchmarks: pinned, each in a separate process, and measured only with complete turns.
 
-None is installed here. A program of the standard library that talks to the same server replaces them.
+These tests install no library. A program that needs only the standard library talks to the same server instead.
 """
 
 import ast

@@ -206,7 +206,7 @@ async def play(kind: str | None, sessions: int) -> Seen:
 async def _ask_all(
     opened: list[Session], spoilt: Session, seen: Seen, *, lasts: bool, lasting: Lasting
 ) -> None:
-    """Let the others ask while the bad tool runs: first alone, and then beside tools in quarantine."""
+    """Let the good sessions ask while the bad tool runs: first alone, then together with tools in quarantine."""
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_misbehave, spoilt, seen)
         for number in range(ASKS):

@@ -40,7 +40,7 @@ _MODELS = {
 class CacheWalk(Walk):
     """A random walk without changes of tools inside a turn, which no runtime makes.
 
-    Hosts with cache marks are more frequent, because the others can hardly miss.
+    Hosts with cache marks are more frequent, because hosts with automatic caches hardly ever miss.
     """
 
     dialects: ClassVar[tuple[str, ...]] = (*MARKED, *CACHED)

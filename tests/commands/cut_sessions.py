@@ -93,7 +93,7 @@ async def cut_answers(name: str, how: How, step: int = 1) -> tuple[Counter[str],
 
 
 async def ask_once(session: Session, runs: list[str]) -> tuple[str, list[str]]:
-    """Ask a session that receives a cut answer; return the outcome of the ask and the problems with it."""
+    """Ask a session that receives a cut answer; return the outcome and the problems of the ask."""
     events = await gather_events(session, "Do both.")
     terminal = [event for event in events if event.type in ("complete", "error")]
     last = terminal[-1]

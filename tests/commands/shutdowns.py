@@ -208,7 +208,7 @@ async def a_timeout_around(program: Program) -> None:
 
 
 async def a_timeout_of_asyncio(program: Program) -> None:
-    """The block is cancelled natively, as by `asyncio.timeout`, and again while it is being left."""
+    """The block is cancelled natively, as by `asyncio.timeout`, and again while it exits."""
     task = asyncio.create_task(program.hold())
     program.told = task.cancel
     while not program.all_running:
@@ -241,7 +241,7 @@ async def every_task_cancelled(program: Program) -> None:
 
 
 async def every_task_cancelled_twice(program: Program) -> None:
-    """A shutdown cancels every task, and once more while the runtime is being left."""
+    """A shutdown cancels every task, and again while the runtime exits."""
 
     def cancel() -> None:
         for other in asyncio.all_tasks() - {main}:
@@ -260,13 +260,13 @@ async def an_interrupt(program: Program) -> None:
 
 
 async def two_interrupts(program: Program) -> None:
-    """Ctrl-C, twice; the second while the runtime is being left."""
+    """Ctrl-C, twice; the second time while the runtime exits."""
     program.told = _interrupt
     await an_interrupt(program)
 
 
 async def never_left(program: Program) -> None:
-    """The runtime is entered and never left."""
+    """The runtime is entered and never exits."""
     for kind in program.kinds:
         runtime = await program.runtime().__aenter__()
         session = await runtime.open("openai:m", tools=[getattr(program, kind)()])

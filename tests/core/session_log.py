@@ -337,9 +337,9 @@ def _item(block: dict[str, Any]) -> tuple[str, str]:  # Any: a block of a body u
 def owed_results(messages: Sequence[Message], ledger: Ledger) -> list[ToolResult]:
     """Return the real results that a transcript must contain, each once, for histories without repeated call ids.
 
-    For a call: what came after its seal, else what the ledger recorded, else the first real block. For a
-    result without its call: what the ledger recorded if it knows the call, else each different one. A late
-    result is owed even where the history does not hold its call any more.
+    For a call, this is the result after its seal, else the result in the ledger, else the first real result block.
+    For a result without its call, this is the result in the ledger if the ledger knows the call, else each different
+    result. A late result is owed even if its call is no longer in the history.
     """
     made = {call.id for message in messages for call in message.calls}
     blocks: dict[CallId, list[ToolResult]] = {call_id: [] for call_id in made}

@@ -1,7 +1,7 @@
 """Check that the judge is a fold: the verdict does not depend on the pieces, and states can be extended twice.
 
-The conversations here are drawn from a small stock of right and wrong messages with few ids, so that every
-kind of mispairing comes up, across the cuts too.
+The conversations consist of a few valid and invalid messages with few ids, so every kind of wrong pairing occurs, also
+across the boundaries of pieces.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Check that each message is encoded once and decoded once per lane.
 
-Counted from an ask's text to the requests and the log: each message is encoded once in its life, each lane that sends
-it decodes it once, and the history and the log hold the bytes that were made.
+Between the text of an ask and the requests and the log, each message is encoded only once, and each lane that sends
+the message decodes it once. The history and the log share the encoded bytes.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Check that optimised code paths agree with the plain ones."""
+"""Check that optimised code paths give the same results as simple code."""
 
 import gc
 import json

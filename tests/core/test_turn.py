@@ -184,7 +184,7 @@ def has_completed_a_batch(taken: tuple[Outcome, ...]) -> bool:
 
 
 def assert_one_retry_of_empty_answers(taken: tuple[Outcome, ...], steps: list[Step]) -> None:
-    """The second of two running ends the turn; what follows the first says by which of them it is."""
+    """A second consecutive answer without content ends the turn. Only an empty answer causes a new render."""
     answers = [(outcome, steps[at + 1]) for at, outcome in enumerate(taken) if isinstance(outcome, Answered)]
     was_lacking = False
     for at, (answer, after) in enumerate(answers):

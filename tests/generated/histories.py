@@ -15,7 +15,7 @@ The corruptions:
     thinking    sealed by the reader, by another model or account, by a stranger; unsealed, alone, last
     content     empty and blank texts, code, malformed arguments, values of any kind
     media       anywhere and in results, by the dozen, the same documents again and again
-    ledger      that knows nothing, less, more, otherwise; seals, and results that came after them
+    ledger      empty, incomplete, with additional calls, contradictory; seals, and results that arrived after them
 
 The content of a result contains a unique ASCII mark `R<n>.`, unless its type is too unusual, so tests can count results
 in encoded bytes. The bytes of an image in a result are `I<n>.` for the same purpose.

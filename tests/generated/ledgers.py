@@ -1,7 +1,7 @@
 """Generate the ledger of a conversation: empty, correct, incomplete, with additional calls, or contradictory.
 
-It knows calls that the conversation does not hold, seals, results that came after their seal, and others than the
-conversation shows.
+A ledger may also have calls that are missing in the conversation, seals, results that arrived after their seal, and
+results that differ from the results in the conversation.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

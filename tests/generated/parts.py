@@ -1,6 +1,7 @@
 """List the parts of generated conversations: the simplest value first, then every unusual value ever observed.
 
-`tests.generated.histories` picks from these. The first of each is the plainest, so shrinking ends there.
+`tests.generated.histories` picks from these lists. The first value of each list is the simplest, so shrinking ends
+there.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""A remembered owner is followed only while it is a live host, as far as the journal can be read."""
+"""A router sends a request to a remembered owner only while the journal, if it can be read, lists the owner as live."""
 
 from collections.abc import Sequence
 

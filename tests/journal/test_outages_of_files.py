@@ -1,4 +1,4 @@
-"""Sessions on a file during a fault of its disk or lock: while idle, during a turn, and when the runtime is left."""
+"""Sessions on a file during a fault of its disk or lock: while idle, during a turn, and while the runtime exits."""
 
 from contextlib import ExitStack, suppress
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Clock notes in a Postgres journal: concurrent notes and broken connections lose none."""
+"""The clock of a Postgres journal: concurrent updates and broken connections lose no update."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""Rights and versions of a journal's tables: rights are checked on opening, the version with every write."""
+"""Rights and versions of a journal's tables: the rights are checked on opening, and the version on every write."""
 
 from collections.abc import Callable
 from typing import Any

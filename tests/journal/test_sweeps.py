@@ -1,4 +1,4 @@
-"""Sweeps: many sessions are deleted in one transaction, and a runtime can be left during a sweep."""
+"""Sweeps: many sessions are deleted in one transaction, and a runtime can exit during a sweep."""
 
 import logging
 import threading

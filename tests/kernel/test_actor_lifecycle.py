@@ -395,7 +395,7 @@ async def test_a_base_exception_propagates_out_of_the_actor_system() -> None:
 
 
 def test_an_interrupt_is_raised_between_handlers() -> None:
-    """A25: trio would raise it in whatever code is running, which may be a handler."""
+    """A25: trio would raise the interrupt in the running code, which may be a handler."""
     notes: list[str] = []
 
     def interrupt(_probe: Probe) -> None:

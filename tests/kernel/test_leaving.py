@@ -1,4 +1,4 @@
-"""Entering and leaving a system under cancellation, and the containment of foreign code."""
+"""Entering and exiting an actor system under cancellation, and the containment of host code."""
 
 import asyncio
 import contextvars
@@ -229,7 +229,7 @@ async def test_damage_that_host_code_does_to_its_task_affects_no_other_task(work
 @pytest.mark.parametrize("work", [leaves_a_group_open, exits, anyio.lowlevel.checkpoint])
 @pytest.mark.requirement("PROMISE-12")
 async def test_damage_that_host_code_does_to_its_task_does_not_affect_later_host_code(work: Work) -> None:
-    """A40: whatever the earlier code did to its task."""
+    """A40: no matter how the earlier code damaged its task."""
     with anyio.fail_after(60):
         async with System() as system:
             for piece in (work, anyio.lowlevel.checkpoint, work, anyio.lowlevel.checkpoint):

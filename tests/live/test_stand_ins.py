@@ -1,4 +1,4 @@
-"""The conversation for real models, held with strict servers: this always tests the checks themselves."""
+"""Hold the conversation for real models with strict servers, which tests the checks of the live tests in every run."""
 
 from collections.abc import Callable
 

@@ -189,7 +189,7 @@ def _of_class(where: str, module: str, kind: ast.ClassDef) -> Iterator[Mention]:
 
 
 def _of_base(where: str, module: str, base: ast.expr) -> Iterator[Mention]:
-    """Yield the types in what a class inherits: the arguments of a base, and the members of an internal base."""
+    """Yield the types that a class inherits: from the arguments of a base and the members of an internal base."""
     if isinstance(base, ast.Subscript):
         yield from _of_annotation(where, module, base.slice)
         base = base.value

@@ -1,4 +1,4 @@
-"""Resolve the names in a module's source to their definitions, whatever the module calls them.
+"""Resolve the names in a module's source to their definitions, under any name that the module gives them.
 
 A reference is the dotted name of the definition, such as `actors.core.log.call_events.Returned`, even if a module
 imports it under another name, through its package, or from a module that re-exports it, or assigns it to another name.

@@ -1,4 +1,4 @@
-"""Queues of a backend: requests of turns that have begun go before those of new turns."""
+"""Queues of a backend: requests of turns that have begun take precedence over requests of new turns."""
 
 import json
 from collections.abc import AsyncIterator, Callable, Sequence

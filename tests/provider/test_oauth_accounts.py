@@ -1,7 +1,7 @@
 """OAuth accounts: a token command, extra headers, and no secret in any output.
 
 The strict servers run in OAuth mode, so a request without the token, the beta header or the project never reaches the
-rules. Tool conversations were first refused on such accounts.
+rules. The first reports of refused tool conversations came from users of such accounts.
 """
 
 import logging

@@ -35,7 +35,7 @@ def at(body: Json, path: str) -> Any:  # Any: a value of a body under test
 
 
 def refusing(path: str, refusal: Status, value: object = ...) -> Callable[[int, Json], Status | None]:
-    """Return faults that refuse what a body has at a path: any value, or one."""
+    """Return faults that refuse a body with any value, or one particular value, at a path."""
 
     def fault(_: int, request: Json) -> Status | None:
         found = at(request, path)

@@ -1,4 +1,4 @@
-"""Reset times of rate limits, in any form: short ones are waited for, long ones are not."""
+"""Reset times of rate limits, in any form: the runtime waits for a short time, but not for a long one."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""Hold the rules of OpenAI Responses: a request that breaks each rule, and the nearest valid request."""
+"""Rules of OpenAI Responses: a request that breaks each rule, and the nearest valid request."""
 
 from typing import Any
 

@@ -43,7 +43,7 @@ class Row:
 
     Args:
         rule: Id of the broken rule, in the rulebook or in the tables of the strict servers.
-        words: The provider's error message; "…" stands for any text. Empty where another row has the words of the
+        words: The provider's error message; "…" stands for any text. Empty if another row has the words of the
             same rule.
         judge: Ids of the rules that the judge finds in `broken`, separated by spaces; by default `rule`.
         server: Id of the rule that the strict server names; by default `rule`.

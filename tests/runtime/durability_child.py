@@ -1,4 +1,4 @@
-"""Hold one conversation on a durable journal, write down each durable event seen, and die at a given crossing.
+"""Run one conversation on a durable journal, record each durable event that the client sees, and die at a crossing.
 
 A crossing is a step of an append (before the write, before the fsync, after it), counted from 1; with 0 the process
 survives. The log is `CROSSING.log` in a folder, and the sequence numbers of the events seen are in `CROSSING.seen`.

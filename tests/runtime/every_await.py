@@ -1,4 +1,4 @@
-"""Cancels a function at each of its awaits in turn, in every way in which a caller can be cancelled.
+"""Cancel a function at each of its awaits in turn, in every way in which a caller can be cancelled.
 
 A cancel scope and a native cancellation on asyncio take effect while the function waits. On asyncio, a native
 cancellation may also arrive after the awaited future has completed and before the task runs, so that the result is

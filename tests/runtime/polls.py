@@ -1,4 +1,4 @@
-"""Counts the iterations of the event loop, and the calls between two iterations."""
+"""Count the iterations of the event loop, and the calls between two iterations."""
 
 from collections import Counter
 from collections.abc import Iterator

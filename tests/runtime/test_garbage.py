@@ -1,6 +1,6 @@
 """Objects of a turn, a session and its actors are freed at once, without the garbage collector.
 
-Its pauses grow with the number of live objects, so it should find nothing to do.
+The pauses of the collector grow with the number of live objects, so the collector should find nothing to do.
 """
 
 import gc

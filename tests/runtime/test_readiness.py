@@ -1,4 +1,4 @@
-"""Readiness of a runtime whose journal is damaged, that is draining, or that is being left."""
+"""Readiness of a runtime: not with a damaged journal, during a drain, or while the runtime exits."""
 
 from pathlib import Path
 

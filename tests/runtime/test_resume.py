@@ -1,4 +1,4 @@
-"""Resuming a session from its log: after its runtime was left, while another host owns it, or after a kill.
+"""Resuming a session from its log: after its runtime exited, while another host owns it, or after a kill.
 
 A kill is simulated: the log is copied at that moment, and another runtime resumes it. `tests/commands/killing` kills
 real processes.

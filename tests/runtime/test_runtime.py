@@ -1,4 +1,4 @@
-"""The life of a runtime: sessions open and close, and leaving it takes bounded time whatever is running."""
+"""The life of a runtime: sessions open and close, and its exit takes bounded time no matter what is running."""
 
 import asyncio
 import threading

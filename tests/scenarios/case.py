@@ -23,10 +23,10 @@ class Case:
         naive: The script that a naive client sends, if it differs.
         calls: Details of calls.
         remembered: Calls that only the ledger still knows.
-        forms: Where results may be known from, for the shape to be this one.
-        hosts: Settings of a dialect's strict server, where the fault is one that only such a host sees.
-        own: The model's own reasoning is in it, which is another thing for another dialect: the shape is for those it
-            concerns alone. Any other shape is for every dialect.
+        forms: The sources from which results may be known, if the shape holds only for these.
+        hosts: Settings of a dialect's strict server, if only a host with these settings detects the fault.
+        own: Whether the conversation has the model's own reasoning, which other dialects treat differently. The shape
+            then holds only for the dialects in `rules`; otherwise it holds for every dialect.
         tools, manual: How the request is asked (`naive.request.Asked`).
     """
 

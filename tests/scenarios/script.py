@@ -4,14 +4,14 @@
 
     U, U"words", U[...]         the human; without words it is `u`
     A, A"words", A[...]         the model; without words it is `a`
-    A@kimi[...]                 the model of another provider than the one that is asked now
+    A@kimi[...]                 the model of another provider than the one that receives the request
     [...]                       a message of the tools
     R1, S1                      a message of the tools with one result: the real one of call 1; a synthetic one that was
                                 sent for it
 
-Inside the brackets stand the parts, in order: `"words"`, calls `c1`, results `R1`, thinking `T` (of the message's
-own provider, `T@kimi` of another, `T!` cut off before its seal came), a picture `I`. What a call is named, its
-native id and its argument text are in `Details`, where they matter.
+The brackets contain the parts of a message in order: `"words"`, calls `c1`, results `R1`, thinking `T` (of the
+message's own provider; `T@kimi` of another provider; `T!` cut off before its seal), an image `I`. If the tool name,
+the native id or the argument text of a call matters, `Details` has it.
 """
 
 import re
@@ -68,7 +68,7 @@ class Thought:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """An image; behind a result it belongs to it."""
+    """An image. After a result, it belongs to the result."""
 
 
 Part: TypeAlias = Words | Call | Result | Thought | Picture
@@ -76,7 +76,7 @@ Part: TypeAlias = Words | Call | Result | Thought | Picture
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """One message. `origin` is the provider whose model said it, None for the one that is asked now."""
+    """One message. `origin` is the provider whose model wrote it, None for the provider that receives the request."""
 
     role: Role
     parts: tuple[Part, ...]

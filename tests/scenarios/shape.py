@@ -2,10 +2,10 @@
 
     shape(body, "anthropic")     'U A[T+ c1 c2] R1 S2 U"go"'
 
-Runs of one side are one word, however many messages they are. The default texts are left out; `+` is a text or a
-thought that we put there ourselves, `N1` a note that holds the result of call 1, `c{}` a call without arguments.
-A result is named by the call it answers: `R1` contains the value that the tool of call 1 returned, `S1` does not,
-and `R2!1` contains the value of call 2.
+Consecutive messages of one role are one word. The default texts are omitted; `+` is a text or a thought that the
+renderer added, `N1` a note with the result of call 1, and `c{}` a call without arguments. A result has the number of
+the call that it answers: `R1` contains the value that the tool of call 1 returned, `S1` does not, and `R2!1` contains
+the value of call 2.
 """
 
 import json
@@ -26,9 +26,9 @@ class Item:
 
     Args:
         text: The text of a message, of arguments or of a result.
-        id: The id that pairs a call with its result, or the position where the wire format pairs by position.
+        id: The id that pairs a call with its result, or the position if the wire format pairs by position.
         name: A call's name.
-        wire_id: A call's id as it stands in the body, empty where it has none.
+        wire_id: A call's id in the body, empty if the body has none.
     """
 
     side: Literal["user", "assistant"]

@@ -1,4 +1,4 @@
-"""Edge cases of a waiting turn: timers, leaving the runtime, crashed actors, a missing key."""
+"""Edge cases of a waiting turn: timers, exiting the runtime, crashed actors, a missing key."""
 
 from collections.abc import Sequence
 from functools import partial

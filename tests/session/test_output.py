@@ -1,4 +1,4 @@
-"""`output=`: the answer is a value of the given type, whatever means the provider has for it."""
+"""`output=`: the answer is a value of the given type, with the means that each provider supports."""
 
 import json
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """Histories read while tools run: their calls are `running`, neither cancelled nor lost.
 
-A session opened on such a history closes those calls, because it will never learn how they ended. The original
-session is not affected.
+A session opened with a copy of the history closes the running calls, because it never learns how they end. The
+original session is not affected.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Samples of the typed dictionaries with which the vendors' SDKs describe a request.
 
 `least` makes the smallest value of a type, `variants` one value for each key and each arm of a union. The SDK itself
-says of every sample whether it is valid, so a test that sends samples cannot misread the vendor's API.
+validates every sample, so a test that sends samples cannot misread the vendor's API.
 """
 
 import types

@@ -1,7 +1,7 @@
 """Check that signatures of a strict host are sent back unchanged across switches.
 
-No network: the host's wire writes the answer, our decoder reads it, our encoder sends the next request, and the
-host's rules open every signature in it.
+The tests need no network: the strict server writes an answer, our decoder reads it, our encoder writes the next
+request, and the rules of the strict server verify every signature in the request.
 """
 
 import json

@@ -1,7 +1,8 @@
 """The strict Mistral rules and the vendor's own validator give the same verdict on the same transcripts.
 
-The validator knows five generations of tokenizers. Where it is laxer than the hosted API (a user message behind a
-tool message, a tool message at the head) the transcripts here keep away from it; those have cases of their own.
+The validator knows five generations of tokenizers. The transcripts here contain nothing for which the validator is
+less strict than the hosted API (a user message after a tool message, a tool message at the beginning); other tests
+cover these cases.
 """
 
 import itertools

@@ -457,7 +457,7 @@ async def test_attempts_to_reopen_a_toolset_have_growing_delays_and_a_call_trigg
 
 
 async def wait_for_close(bench: Bench) -> None:
-    """Wait until a loss has reached the owner and the block was left."""
+    """Wait until a loss has reached the owner and the block has exited."""
     with anyio.fail_after(5):
         while bench.notes[-1] != f"{bench.name} closed":
             await anyio.lowlevel.checkpoint()

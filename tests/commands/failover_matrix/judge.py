@@ -1,8 +1,9 @@
 """Judge the losses of a failover and their reports.
 
-The log has every event that a reader received and every answered message. Any other is reported as lost to the reader
-and the caller, before a later event or answer. The log records each loss at its place. `actors sessions fsck` finds the
-recorded losses and no other damage. Where nothing may be lost, nothing is lost, and no loss is reported.
+The log has every event that a reader received and every message that was answered. If an event or message is missing,
+its loss was reported to the reader or caller before any later event or answer. The log records each loss at its place.
+`actors sessions fsck` finds the recorded losses and no other damage. If the replication allows no loss, no event is
+lost, and no loss is reported.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence

@@ -112,7 +112,7 @@ def _row(
 
 
 def _key(number: int) -> int:
-    """Return the key of a session: as if drawn at random, so that the keys of neighbours are far apart."""
+    """Return a pseudo-random key for a session, so that the keys of neighbouring sessions are far apart."""
     return number * 0x9E3779B97F4A7C15 % 2**62
 
 
@@ -126,7 +126,7 @@ def _copy_rows(connection: psycopg.Connection[Any], rows: Sequence[SessionRow]) 
 def _copy_records(
     connection: psycopg.Connection[Any], rows: Sequence[SessionRow], logs: Sequence[Sequence[bytes]]
 ) -> int:
-    """Write records: first those of the first turns, then the others. Return their number."""
+    """Write the records of the first turns and then all other records. Return their number."""
     half = len(max(logs, key=len)) // 2
     lines = 0
     with connection.cursor().copy("COPY actors_record FROM STDIN") as copy:

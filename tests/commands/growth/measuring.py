@@ -1,6 +1,6 @@
 """Time the storage and a runtime on a journal with many sessions.
 
-Each figure is the median of several calls, or their 99th percentile, and stands beside its goal, if it has one.
+Each figure is the median or the 99th percentile of several calls. It is printed next to its goal, if it has a goal.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -201,7 +201,7 @@ def turns(
     at_once: int,
     count: int = 60,
 ) -> Iterator[Growth]:
-    """Measure the events of turns of `at_once` sessions, of which each event is written with those of the others.
+    """Measure the events of turns of `at_once` sessions, whose events are written together.
 
     A minute passes between two turns of a session.
     """

@@ -40,7 +40,7 @@ class AskRecord(Struct, frozen=True):
 def take_over_times(records: Sequence[AskRecord], address: str, at: float) -> list[float]:
     """Return the seconds from the end of a host to the first answer of each session that the host owned.
 
-    A session is left out if its client had sent a request to that host itself before, and received the answer after.
+    A session is left out if its client sent a request to that host before its end, and received the answer later.
 
     Args:
         records: The records in the order of their answers.
