@@ -82,7 +82,7 @@ def test_each_failure_is_classified_with_its_kind_its_rule_and_its_retry_delay(
     assert (failure.kind, failure.rule, failure.retry_after) == (kind, rule, wait)
 
 
-def test_the_code_of_a_failure_is_the_providers_status() -> None:
+def test_the_code_of_a_failure_is_the_status_of_the_provider() -> None:
     assert (
         answer_failure(404, "NOT_FOUND", "models/x is not found for API version v1beta").code == "NOT_FOUND"
     )

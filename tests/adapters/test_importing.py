@@ -439,7 +439,7 @@ class Returned:
         return self._plain
 
 
-def test_message_objects_of_a_vendors_client_are_imported_like_dicts() -> None:
+def test_message_objects_of_a_vendor_client_are_imported_like_dicts() -> None:
     imported = openai(
         user("u"), Returned({**calling_message("a"), "function_call": None, "audio": None}), tool_message("a")
     )

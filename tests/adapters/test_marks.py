@@ -69,7 +69,9 @@ def request(name: str, sent: Rendered, lane: str = "", **settings: Any) -> Reque
 
 @pytest.mark.requirement("PROMISE-14")
 @pytest.mark.parametrize("name", MARKED)
-def test_cache_marks_end_the_tools_the_system_prompt_and_the_last_two_requests(name: str) -> None:
+def test_the_tools_the_system_prompt_and_the_last_two_requests_end_with_cache_marks(
+    name: str,
+) -> None:
     first = render_conversation(name, *ASKED)
     second = render_conversation(name, *ASKED, *WENT_ON, after=first)
     assert marks(request(name, first).body) == FIRST[name]

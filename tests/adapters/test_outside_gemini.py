@@ -52,7 +52,7 @@ def validate_body(body: dict[str, Any]) -> list[types.Content]:  # Any: JSON
 
 @pytest.mark.requirement("PROMISE-1", "REQ-915-036")
 @pytest.mark.parametrize("name", NAMES)
-def test_every_request_body_validates_against_the_vendors_types(name: str) -> None:
+def test_every_request_body_validates_against_the_google_types(name: str) -> None:
     signed = calls = 0
     said = set[str]()
     for seed, body in bodies(name, share(600)):
@@ -77,7 +77,7 @@ def test_every_request_body_validates_against_the_vendors_types(name: str) -> No
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_vendors_types_reject_an_unknown_key(name: str) -> None:
+def test_the_google_types_reject_an_unknown_key(name: str) -> None:
     _, body = next(bodies(name, 1))
     for spoilt in (
         {**body, "contents": [{**body["contents"][0], "content": "x"}]},
@@ -88,7 +88,7 @@ def test_the_vendors_types_reject_an_unknown_key(name: str) -> None:
             validate_body(spoilt)
 
 
-def test_message_objects_of_the_vendors_sdk_can_be_imported() -> None:
+def test_message_objects_of_the_google_sdk_can_be_imported() -> None:
     said = types.Content(
         role="model",
         parts=[

@@ -68,7 +68,7 @@ def _with_item_ids(body: dict[str, Any]) -> None:  # Any: JSON
 
 @pytest.mark.requirement("PROMISE-1", "REQ-915-036")
 @pytest.mark.parametrize("name", list(REQUESTS))
-def test_every_request_body_validates_against_the_vendors_request_type(name: str) -> None:
+def test_every_request_body_validates_against_the_request_type_of_its_vendor(name: str) -> None:
     judged, named, said = 0, 0, set[str]()
     for seed, body in _bodies(name, COUNT):
         _with_item_ids(body)
@@ -82,7 +82,7 @@ def test_every_request_body_validates_against_the_vendors_request_type(name: str
 
 
 @pytest.mark.parametrize("name", list(REQUESTS))
-def test_the_vendors_type_rejects_an_unknown_key_and_a_wrong_type(name: str) -> None:
+def test_the_request_type_of_a_vendor_rejects_an_unknown_key_and_a_wrong_type(name: str) -> None:
     _, body = next(_bodies(name, 1))
     assert nonconformity({**body, "zzz": 1}, REQUESTS[name]) is not None
     key = "input" if "input" in body else "messages"

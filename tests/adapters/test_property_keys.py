@@ -300,7 +300,7 @@ def test_renaming_keys_leaves_all_remaining_bytes_unchanged(text: Any) -> None: 
     assert there.startswith(b'{\n "a_b_1": ')
 
 
-def test_a_call_with_a_duplicate_key_is_sent_back_with_the_models_own_arguments() -> None:
+def test_a_call_with_a_duplicate_key_is_sent_back_with_the_original_arguments_of_the_model() -> None:
     me = Binding("b", "anthropic", "https://a.example", "", "m")
     decoder = decode(dialect("anthropic"), me, stream=False, keys={"list": {"a_b_1": "a b"}})
     call = {"type": "tool_use", "id": "toolu_1", "name": "list", "input": {"a_b_1": 1, "a b": 2}}

@@ -222,7 +222,7 @@ def test_the_input_of_a_custom_tool_is_kept_verbatim() -> None:
     assert not message.calls[0].is_malformed
 
 
-def test_items_of_the_providers_own_tools_keep_their_position() -> None:
+def test_items_of_tools_that_the_provider_runs_keep_their_position() -> None:
     search = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
     message = decode_stream(
         item_added(0, **search), item_done(0, **search), item_done(1, **words("Hi.")), completed_event()

@@ -173,7 +173,7 @@ def test_an_option_that_belongs_to_another_action_is_an_error_and_deletes_nothin
         (("--resume", "a", "--id", "b"), "a continued conversation keeps its id"),
     ],
 )
-def test_options_that_a_stored_conversation_cannot_change_are_errors(
+def test_options_that_cannot_change_in_a_stored_conversation_are_errors(
     line: tuple[str, ...], says: str, tmp_path: Path
 ) -> None:
     done = actors_now("run", "x", "--offline", "--journal", str(tmp_path / "kept.db"), *line)

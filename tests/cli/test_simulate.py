@@ -300,7 +300,7 @@ async def test_a_runtime_calls_tools_with_the_simulated_model(name: str, anyio_b
     assert all(line.endswith(" 200 accepted") for line in lines)
 
 
-async def test_the_vendors_sdk_calls_tools_with_the_simulated_model() -> None:
+async def test_the_openai_sdk_calls_tools_with_the_simulated_model() -> None:
     async with run_simulate("--dialect", "openai", "--requests", "2") as running:
         assert running.told.keys() == {"dialect", "base_url", "endpoint", "mode"}
         async with AsyncOpenAI(base_url=running.told["base_url"], api_key="k") as client:
@@ -317,7 +317,7 @@ async def test_the_vendors_sdk_calls_tools_with_the_simulated_model() -> None:
         assert (await running.wait_for_end())[0] == 0
 
 
-async def test_a_second_vendors_sdk_streams_from_the_server() -> None:
+async def test_the_sdk_of_a_second_vendor_streams_from_the_server() -> None:
     async with (
         run_simulate("--dialect", "anthropic", "--mode", "hosted", "--requests", "1") as running,
         AsyncAnthropic(base_url=running.told["base_url"], api_key="k") as client,

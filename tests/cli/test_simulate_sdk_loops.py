@@ -22,7 +22,7 @@ pytestmark = [
 
 @pytest.mark.alternating
 @pytest.mark.parametrize("dialect", LOOPS)
-async def test_a_vendors_sdk_works_with_the_simulate_command(
+async def test_each_vendor_sdk_works_with_the_simulate_command(
     dialect: str, tmp_path: Path, anyio_backend_name: str
 ) -> None:
     script = tmp_path / "script.json"

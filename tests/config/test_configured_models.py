@@ -25,14 +25,14 @@ NOVA = Binding("gpt", "openai_chat", model="gpt-6-nova")
 
 
 @pytest.mark.parametrize("provider", ["gpt", "openai", "*"])
-def test_a_models_table_applies_to_one_backend_or_one_kind_or_every_provider(
+def test_a_table_of_models_applies_to_one_backend_or_one_kind_or_every_provider(
     tmp_path: Path, provider: str
 ) -> None:
     found = facts(tmp_path, f'[models."{provider}:gpt-6*"]\nchat_tools = "effort_none"\n', NOVA)
     assert (found.chat_tools, found.sampling) == ("effort_none", "never")
 
 
-def test_each_field_has_the_value_of_the_most_specific_models_table(tmp_path: Path) -> None:
+def test_each_field_has_the_value_of_the_most_specific_table_of_models(tmp_path: Path) -> None:
     tables = """
 [models."openai:gpt-6-nova"]
 chat_tools = "always"
@@ -49,7 +49,7 @@ sampling = "without_thinking"
     assert (found.chat_tools, found.sampling, found.stops) == ("always", "without_thinking", True)
 
 
-def test_a_models_table_of_another_provider_or_model_has_no_effect(tmp_path: Path) -> None:
+def test_a_table_of_models_for_another_provider_or_model_has_no_effect(tmp_path: Path) -> None:
     plain = facts(tmp_path, "", NOVA)
     tables = '[models."anthropic:gpt-6*"]\nstops = true\n[models."openai:gpt-5*"]\nstops = true\n'
     assert facts(tmp_path, tables, NOVA) == plain
@@ -80,7 +80,7 @@ def test_a_models_table_of_another_provider_or_model_has_no_effect(tmp_path: Pat
         ('[models."openai:*"]\nefforts = ["hihg"]', "efforts: 'hihg' is not a level; did you mean 'high'?"),
     ],
 )
-def test_an_invalid_models_table_is_rejected_with_a_one_line_error(
+def test_an_invalid_table_of_models_is_rejected_with_a_one_line_error(
     tmp_path: Path, table: str, message: str
 ) -> None:
     path = tmp_path / "actors.toml"
@@ -92,7 +92,7 @@ def test_an_invalid_models_table_is_rejected_with_a_one_line_error(
 
 
 @pytest.mark.anyio
-async def test_requests_follow_the_models_table_of_the_configuration_file(tmp_path: Path) -> None:
+async def test_requests_follow_the_table_of_models_in_the_configuration_file(tmp_path: Path) -> None:
     def read() -> str:
         """Read."""
         return "read"

@@ -63,7 +63,7 @@ def forgetful_family(real: Encoder) -> Encoder:
 
 @pytest.mark.requirement("REQ-915-039", "REQ-915-040")
 @pytest.mark.parametrize("name", sorted(PROFILES))
-def test_a_reported_fault_contains_the_sessions_own_call_ids(name: str) -> None:
+def test_a_reported_fault_contains_the_call_ids_of_the_session(name: str) -> None:
     dialect = PROFILES[name]
     rendered = advance(
         empty_lane(dialect),

@@ -114,7 +114,7 @@ def test_checking_response_items_in_pieces_or_at_once_gives_the_same_faults() ->
             assert {fault.rule for fault in faults} == {fault.rule for fault in whole}
 
 
-def test_a_late_call_output_is_one_fault_and_later_calls_and_outputs_are_accepted() -> None:
+def test_a_late_call_output_is_one_fault_and_does_not_affect_later_calls_and_outputs() -> None:
     request = body(
         say(),
         call(),

@@ -154,7 +154,7 @@ def test_compaction_starts_an_epoch_in_every_lane_and_drops_bound_thinking(
 
 
 @pytest.mark.requirement("REQ-915-026", "PROMISE-2")
-def test_a_summary_lists_the_calls_that_the_models_text_omits(session: Simulated) -> None:
+def test_a_summary_lists_the_calls_that_the_text_of_the_model_omits(session: Simulated) -> None:
     stands_for = summary_scope(session.state.history, session.state.ledger, 6)
     said = unpack(summary_message(WORDS, stands_for, Compaction())).text
     assert "read: hist_tool_1." in said

@@ -197,7 +197,7 @@ def test_error_messages_contain_no_control_characters_of_the_input() -> None:
         ('{"a":' * 33 + "1" + "}" * 33, None),
     ],
 )
-def test_a_models_arguments_text_is_parsed_to_an_object_or_to_none(
+def test_the_arguments_text_of_a_model_is_parsed_to_an_object_or_to_none(
     raw: str, arguments: dict[str, JsonValue] | None
 ) -> None:
     assert parse_object(raw) == arguments

@@ -220,7 +220,7 @@ def test_requested_thinking_is_sent_in_the_form_that_the_model_accepts(
         ("my-model", "ultra", "ultra", ()),
     ],
 )
-def test_an_effort_that_the_model_does_not_support_is_replaced_by_the_nearest(
+def test_an_unsupported_effort_is_replaced_by_the_nearest_supported_effort(
     model: str, asked: str, sent_effort: str | None, losses: tuple[str, ...]
 ) -> None:
     made = sent_body("openai_responses", model=model, effort=asked)

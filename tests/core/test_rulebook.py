@@ -49,7 +49,7 @@ def test_the_settings_page_is_up_to_date() -> None:
     assert page == generator["page"](), "run python .ci/settings.py"
 
 
-def test_the_models_page_has_every_field_and_every_row_of_the_model_table() -> None:
+def test_the_page_about_models_has_every_field_and_every_row_of_the_model_table() -> None:
     generator = runpy.run_path(str(ROOT / ".ci" / "models.py"))
     page = (ROOT / "docs" / "reference" / "models.md").read_text(encoding="utf-8")
     assert page == generator["page"](), "run python .ci/models.py"

@@ -179,7 +179,7 @@ async def test_a_request_to_an_unreachable_host_is_rejected(address: str) -> Non
         assert found.messages == []
 
 
-async def test_a_host_at_whose_address_no_router_answers_counts_as_unreachable() -> None:
+async def test_a_host_counts_as_unreachable_if_no_router_answers_at_its_address() -> None:
     async with neighbour(streaming(HEADERS, breaks=True), is_router=False) as found:
         rejection = await found.forward()
         assert isinstance(rejection, Rejection)

@@ -153,7 +153,7 @@ async def test_repeated_requests_with_one_key_at_all_hosts_are_one_ask(cluster: 
 
 
 @pytest.mark.parametrize("is_forwarded", [False, True])
-async def test_an_ask_that_its_host_cancels_continues_at_another_host(
+async def test_an_ask_cancelled_by_its_host_continues_at_another_host(
     cluster: RoutedCluster, is_forwarded: bool
 ) -> None:
     owner, other = await host_of(cluster, "one")

@@ -378,7 +378,7 @@ def test_a_claim_checks_the_owner_again_if_another_claim_came_first(
 
 
 @pytest.mark.parametrize("release", [PostgresStorage.release_all, PostgresStorage.close])
-def test_all_pages_of_a_hosts_sessions_are_released(
+def test_all_pages_of_the_sessions_of_a_host_are_released(
     storage: PostgresStorage,
     other: PostgresStorage,
     release: Callable[[PostgresStorage], None],

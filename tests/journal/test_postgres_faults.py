@@ -268,7 +268,7 @@ def test_connections_closed_by_the_server_are_reopened_silently(postgres: Server
     storage.close()
 
 
-def test_commits_are_synchronous_regardless_of_the_servers_default(postgres: Server) -> None:
+def test_commits_are_synchronous_regardless_of_the_default_of_the_server(postgres: Server) -> None:
     role = postgres.role()
     with postgres.connect() as owner:
         owner.execute(f"ALTER ROLE {role} SET synchronous_commit = off")

@@ -102,7 +102,9 @@ def test_hosts_count_their_sessions_by_an_index(directory: Directory) -> None:
 
 
 @pytest.mark.parametrize("host", ["host-1", "unknown"])
-def test_a_host_that_the_statistics_do_not_know_is_released_by_key(host: str, directory: Directory) -> None:
+def test_the_sessions_of_a_host_missing_in_the_statistics_are_released_by_key(
+    host: str, directory: Directory
+) -> None:
     plan = plan_of(directory, sql.RELEASE_PAGE, (host, "", 1000, host))
     assert "actors_session_owner_name_idx" in plan
     assert "Index Cond: (key = ANY" in plan

@@ -63,7 +63,7 @@ async def test_an_actor_crash_fails_the_pending_ask_and_keeps_queued_messages() 
         assert system.account.dead == {"poison": 2}
 
 
-async def test_an_actor_crash_fails_the_queries_whose_replies_the_actor_had_kept() -> None:
+async def test_an_actor_crash_fails_queries_that_the_actor_has_not_answered() -> None:
     """A19."""
     async with checked_system() as system:
         ref = system.spawn(Probe, "probe", restart=AT_ONCE)

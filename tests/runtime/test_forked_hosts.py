@@ -130,7 +130,9 @@ async def test_a_runtime_killed_with_a_process_pool_is_taken_over_at_once(
     assert sorted(file.read_text().split()) == ["note", "pay"]
 
 
-def test_a_forked_child_can_neither_use_nor_close_its_parents_journal(path: Path, host: ForkingHost) -> None:
+def test_a_forked_child_can_neither_use_nor_close_the_journal_of_its_parent(
+    path: Path, host: ForkingHost
+) -> None:
     assert host.ask("claim", "one") == ["claimed", "1", "0"]
     *refusals, closed = host.use_in_fork(path)
     assert [method for method, *_ in refusals] == ["open", "sessions", "vacuum", "open"]

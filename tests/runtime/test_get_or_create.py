@@ -314,7 +314,7 @@ async def test_a_released_session_makes_room_for_another_session(tmp_path: Path)
         )
 
 
-async def test_a_waiting_or_subscribed_session_is_not_closed_to_make_room(tmp_path: Path) -> None:
+async def test_a_waiting_or_subscribed_session_is_never_closed_to_make_room(tmp_path: Path) -> None:
     server = openai(Turn(Call("look", {})), Turn(Say("Hi.")))
     storage, limits = FILES["sqlite-process"](tmp_path), RuntimeLimits(sessions=1)
     async with runtime_with(a=server, storage=storage, limits=limits) as runtime:
@@ -352,7 +352,7 @@ async def test_a_subscribed_session_does_not_prevent_eviction_of_released_sessio
             assert list(runtime.sessions) == ["one", "three"]
 
 
-async def test_a_session_whose_ask_begins_is_not_closed_to_make_room(
+async def test_a_session_that_begins_an_ask_is_not_closed_to_make_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, begins, answers = anyio.Event(), anyio.Event(), list[str]()

@@ -178,7 +178,7 @@ def _look() -> str:
     ],
     ids=["function", "tool", "text", "mapping", "none", "listed none", "listed mapping"],
 )
-async def test_a_tools_argument_that_is_not_a_list_of_tools_is_rejected(
+async def test_the_argument_named_tools_must_be_a_list_of_tools(
     tools: Any, says: str
 ) -> None:  # Any: as above
     async with runtime_with(a=openai()) as runtime:

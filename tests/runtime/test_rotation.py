@@ -139,7 +139,7 @@ async def test_a_runtime_that_seldom_rebuilds_a_session_logs_nothing(
     assert "memory_short" not in caplog.text
 
 
-async def test_the_memory_limit_defaults_to_half_of_the_machines_memory() -> None:
+async def test_the_memory_limit_defaults_to_half_of_the_memory_of_the_machine() -> None:
     async with open_runtime() as runtime:
         assert runtime.stats().memory_limit == (usable_memory() or 0) // 2
     async with open_runtime(RuntimeLimits(memory=100_000)) as runtime:

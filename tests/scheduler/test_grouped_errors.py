@@ -81,7 +81,7 @@ def test_the_text_of_a_group_is_bounded_and_marks_omissions() -> None:
     assert describe_for_model(deep).endswith("- ValueError: at the bottom")
 
 
-def test_errors_for_the_tools_author_are_redacted_inside_a_group() -> None:
+def test_errors_for_the_author_of_a_tool_are_redacted_inside_a_group() -> None:
     told = describe_for_model(
         ExceptionGroup("two", [ReentrantCall("secrets of the host"), ValueError("mine")])
     )

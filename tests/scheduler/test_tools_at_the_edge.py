@@ -190,7 +190,7 @@ def reads_in_a_thread() -> str:
     return VARIABLE.get()
 
 
-async def test_tools_see_the_context_variables_of_the_asks_caller() -> None:
+async def test_tools_see_the_context_variables_of_the_caller_of_their_ask() -> None:
     seen: list[list[str]] = []
     server = OpenAIServer(_both_then_done)
     async with scripted(server, tools=[reads, reads_in_a_thread]) as (_, _, session):

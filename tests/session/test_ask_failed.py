@@ -149,7 +149,7 @@ async def test_a_rejected_ask_does_not_raise_ask_failed() -> None:
             await session.ask("And now?")
 
 
-async def test_the_caller_of_a_failed_subagent_sees_the_subagents_error() -> None:
+async def test_the_caller_of_a_failed_subagent_sees_the_error_of_the_subagent() -> None:
     helper = actors.subagent("helper", "Helps.", target="b")
     server = openai(Turn(Call("helper", {"task": "Find out."})), Turn(Say("No luck.")))
     async with runtime_with(a=server, b=failing_server()) as runtime:

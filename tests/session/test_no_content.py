@@ -281,7 +281,7 @@ async def test_a_truncated_answer_without_text_is_not_retried(name: str) -> None
     assert (result.status, result.incomplete, result.rounds) == ("complete", "length", 1)
 
 
-async def test_output_of_a_providers_builtin_tool_counts_as_content() -> None:
+async def test_output_of_a_builtin_provider_tool_counts_as_content() -> None:
     search: dict[str, Any] = {
         "type": "server_tool_use",
         "id": "srvtoolu_1",

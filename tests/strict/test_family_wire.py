@@ -127,7 +127,7 @@ def test_openrouter_wraps_errors_of_upstreams_but_not_its_own_errors() -> None:
 
 @pytest.mark.parametrize("vendor", COMPATIBLE_RULES)
 @pytest.mark.parametrize("status", [400, 401, 402, 404, 413, 418, 429, 500, 503])
-def test_every_failure_has_a_body_in_the_vendors_form(vendor: str, status: int) -> None:
+def test_every_failure_has_a_body_in_the_form_of_its_vendor(vendor: str, status: int) -> None:
     failure = wire(vendor).status_error(status)
     assert failure.status == status
     body = json.loads(wire(vendor).encode_error(failure, 0))

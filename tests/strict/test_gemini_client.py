@@ -138,7 +138,7 @@ async def asked(server: GeminiServer, vertex: bool, streamed: bool, is_async: bo
 @pytest.mark.parametrize("vertex", [False, True], ids=["api", "vertex"])
 @pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
-async def test_the_vendors_client_completes_a_tool_conversation(
+async def test_the_google_client_completes_a_tool_conversation(
     vertex: bool, streamed: bool, is_async: bool, anyio_backend_name: str
 ) -> None:
     if is_async and anyio_backend_name == "trio":
@@ -175,7 +175,7 @@ async def test_vertex_rejects_its_own_call_ids_before_gemini_3() -> None:
     assert [refusal.rule for refusal in server.refusals] == ["GEM-09"]
 
 
-async def test_the_vendors_client_raises_its_own_errors() -> None:
+async def test_the_google_client_raises_its_own_errors() -> None:
     user = [types.Content(role="user", parts=[types.Part(text="Weather?")])]
     faults = {1: Status(429), 2: Status(503)}
     server = GeminiServer(Script(SCRIPT), faults=faults, api_key="key")
@@ -213,7 +213,7 @@ AUTOMATIC = (
 @pytest.mark.alternating
 @pytest.mark.parametrize("vertex", [False, True], ids=["api", "vertex"])
 @pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
-async def test_the_vendors_client_calls_functions_automatically(vertex: bool, streamed: bool) -> None:
+async def test_the_google_client_calls_functions_automatically(vertex: bool, streamed: bool) -> None:
     server = GeminiServer(Script(AUTOMATIC), vertex=vertex)
 
     def talk() -> list[str]:
@@ -237,7 +237,7 @@ async def test_the_vendors_client_calls_functions_automatically(vertex: bool, st
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
-async def test_the_vendors_asynchronous_client_calls_functions_automatically(
+async def test_the_asynchronous_google_client_calls_functions_automatically(
     streamed: bool, anyio_backend_name: str
 ) -> None:
     if anyio_backend_name == "trio":
@@ -261,7 +261,7 @@ async def test_the_vendors_asynchronous_client_calls_functions_automatically(
 
 
 @pytest.mark.parametrize("vertex", [False, True], ids=["api", "vertex"])
-async def test_the_vendors_client_counts_tokens(vertex: bool) -> None:
+async def test_the_google_client_counts_tokens(vertex: bool) -> None:
     server = GeminiServer(vertex=vertex)
     contents = [types.Content(role="user", parts=[types.Part(text="Weather?")])]
     config = types.CountTokensConfig(system_instruction="Be brief.", tools=[TOOL]) if vertex else None

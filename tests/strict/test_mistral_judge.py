@@ -115,7 +115,7 @@ def ours(messages: list[Json], generation: int) -> str | None:
 
 @pytest.mark.parametrize("generation", GENERATIONS)
 @pytest.mark.parametrize("transcript", TABLE)
-def test_the_vendors_validator_gives_the_same_verdict_and_message(transcript: str, generation: int) -> None:
+def test_mistrals_own_validator_gives_the_same_verdict_and_message(transcript: str, generation: int) -> None:
     assert ours(TABLE[transcript], generation) == validator_error(TABLE[transcript], generation)
 
 

@@ -17,7 +17,7 @@ from tests.rules.row import Json, encode_request
         ({"model": "m", "messages": [{"role": "bogus"}], "tools": []}, "OAC-04"),
     ],
 )
-def test_the_first_fault_in_the_providers_order_is_reported(wrong: Json, rule: str) -> None:
+def test_the_first_fault_in_the_order_of_the_provider_is_reported(wrong: Json, rule: str) -> None:
     refusal = validate(encode_request(wrong), "openai_chat")
     assert refusal is not None
     assert refusal.rule == rule

@@ -187,7 +187,7 @@ async def test_the_turn_of_a_stream_that_was_cut_is_served_again_to_the_next_req
         assert (await output(client, ask, streamed=True))[0]["content"][0]["text"] == "Rome is warmer."
 
 
-def test_every_event_and_response_validates_against_the_vendors_types() -> None:
+def test_every_event_and_response_validates_against_the_types_of_the_vendor() -> None:
     event_type: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)  # Any: a union of all events
     wire = ResponsesWire(BOUND)
     for turn in (*TURNS, Turn(Say("a"), stop="max_output_tokens"), Turn(Say("a"), stop="failed")):

@@ -77,7 +77,7 @@ def test_the_encoders_know_the_same_model_facts_as_the_servers_or_are_more_cauti
         assert all(is_cautious(field, *pairs[field]) for field in different)
 
 
-def test_every_model_row_of_the_servers_matches_a_sample_of_the_encoders_table() -> None:
+def test_every_model_row_of_the_servers_matches_a_sample_of_the_table_of_the_encoders() -> None:
     described = [served_model(name) for row in ROWS for name in row.sample]
     assert [row.names for row in SERVED if row not in described] == []
 
@@ -125,7 +125,7 @@ def test_a_generic_or_custom_model_name_has_no_row_in_the_strict_servers_table(n
         ),
     ],
 )
-def test_a_model_rejects_a_setting_in_its_providers_wording(
+def test_a_model_rejects_a_setting_in_the_wording_of_its_provider(
     host: str, body: dict[str, Any], rule: str, message: str
 ) -> None:
     said = [{"role": "user", "content": "u"}]

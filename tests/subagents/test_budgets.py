@@ -60,7 +60,7 @@ async def test_usage_of_a_subagent_counts_in_the_budget_but_not_in_the_result_of
     assert getattr(below, "tenant", None) == "x"
 
 
-async def test_a_subagent_stops_when_the_parents_budget_is_used_up() -> None:
+async def test_a_subagent_stops_when_the_budget_of_its_parent_is_used_up() -> None:
     """The budget is two rounds. One is used when the subagent begins, but the subagent needs two."""
     async with runtime_with(a=openai(DELEGATES, DONE), b=openai(WORKS, FOUND)) as runtime:
         session = await open_parent(runtime, Budget(rounds=2))

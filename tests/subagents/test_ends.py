@@ -90,7 +90,7 @@ class ShieldedHelper:
 
 
 @pytest.mark.usefixtures("short_graces")
-async def test_a_subagent_ends_even_if_its_parents_tool_ignores_cancellation() -> None:
+async def test_a_subagent_ends_even_if_the_tool_of_its_parent_ignores_cancellation() -> None:
     gate = Gate()
     stubborn = ShieldedHelper(gate)
     async with runtime_with(a=parent_server(), b=child_server()) as runtime:

@@ -165,7 +165,7 @@ async def test_a_subagent_does_not_reuse_the_id_of_an_earlier_log() -> None:
 # --- limits
 
 
-def test_an_external_tool_is_rejected_at_the_subagents_definition() -> None:
+def test_an_external_tool_is_rejected_when_its_subagent_is_defined() -> None:
     click = Tool.external("click", "Click.", {"type": "object"})
     with pytest.raises(ToolDefinitionError, match="'helper' has the external tool 'click'"):
         helper(click)
@@ -185,7 +185,7 @@ def test_an_external_tool_is_rejected_at_the_subagents_definition() -> None:
     ],
     ids=["none", "tool", "text", "system", "target"],
 )
-def test_invalid_options_are_rejected_at_the_subagents_definition(
+def test_invalid_options_are_rejected_when_a_subagent_is_defined(
     options: Any, says: str
 ) -> None:  # Any: any value that a program may pass
     with pytest.raises(ConfigError) as refused:
@@ -199,7 +199,7 @@ async def test_a_context_without_a_session_opens_no_subagent() -> None:
 
 
 @pytest.mark.parametrize("approves", [True, False, None])
-async def test_calls_of_a_subagent_use_the_parents_approval(
+async def test_calls_of_a_subagent_use_the_approval_of_its_parent(
     approves: bool | None,
 ) -> None:
     asked: list[ToolCall] = []
@@ -248,7 +248,7 @@ async def test_the_depth_of_subagents_is_limited(depth: int) -> None:
     assert f"{depth + 1} levels deep; limits.max_subagent_depth is {depth}" in text
 
 
-async def test_a_subagents_tool_may_not_ask_the_parent() -> None:
+async def test_a_tool_of_a_subagent_may_not_ask_the_parent() -> None:
     found: list[BaseException] = []
 
     async def work(name: str) -> str:
@@ -268,7 +268,7 @@ async def test_a_subagents_tool_may_not_ask_the_parent() -> None:
 # --- its events
 
 
-async def test_the_parents_stream_shows_events_of_a_subagent_with_their_path() -> None:
+async def test_the_stream_of_the_parent_shows_events_of_a_subagent_with_their_path() -> None:
     gate = Gate()
     gate.open("a")
     async with runtime_with(a=openai(DELEGATES, DONE), b=openai(WORKS, Turn(Say("120.")))) as runtime:
@@ -305,7 +305,7 @@ async def test_a_nested_subagent_has_the_complete_path() -> None:
     }
 
 
-async def test_a_late_subscriber_of_the_parent_reads_the_subagents_own_log() -> None:
+async def test_a_late_subscriber_of_the_parent_reads_the_log_of_the_subagent() -> None:
     async with runtime_with(a=openai(DELEGATES, DONE), b=openai(Turn(Say("120.")))) as runtime:
         session = await runtime.open("a", tools=[helper()], id="trip")
         await gather_events(session, "Go.")

@@ -305,7 +305,7 @@ async def test_a_failed_ask_is_logged_with_the_context_bound_by_its_caller() -> 
 
 
 @pytest.mark.anyio
-async def test_a_learned_refusal_is_logged_without_the_providers_message() -> None:
+async def test_a_learned_refusal_is_logged_without_the_message_of_the_provider() -> None:
     words = f"Unsupported parameter: 'temperature' is not supported with this model. You said: {CONTENT}"
     refusal = Status(400, message=words)
     with configure_structlog() as seen:

@@ -347,7 +347,7 @@ async def test_the_error_of_a_program_that_dies_contains_its_last_output(
     assert (tmp_path / "log").read_text() == words
 
 
-async def test_secrets_in_a_programs_standard_error_are_redacted() -> None:
+async def test_secrets_in_the_standard_error_of_a_program_are_redacted() -> None:
     words = "env s3cret-value arg 4bcdef-token option hunter22, module no_such_module\n"
     env = {"TOKEN": "s3cret-value"}
     source = child_source(

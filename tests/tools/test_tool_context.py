@@ -249,7 +249,7 @@ async def _progress(made: Tool[..., Any]) -> list[ToolProgressEvent]:  # Any: an
 
 
 @pytest.mark.anyio
-async def test_progress_is_an_ephemeral_event_of_the_asks_stream() -> None:
+async def test_progress_is_an_ephemeral_event_in_the_stream_of_an_ask() -> None:
     @tool
     async def work(name: str, context: ToolContext[None]) -> str:
         """Work."""

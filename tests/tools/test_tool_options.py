@@ -79,7 +79,7 @@ def test_resources_are_named_or_derived_from_the_arguments(
         ({"effects": "pure", "resources": "disk"}, "resources and effects='pure'"),
     ],
 )
-def test_an_invalid_option_is_rejected_at_the_tools_definition(
+def test_an_invalid_option_is_rejected_when_its_tool_is_defined(
     options: dict[str, Any], reason: str
 ) -> None:  # Any: invalid options
     with pytest.raises(ToolDefinitionError) as caught:

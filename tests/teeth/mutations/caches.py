@@ -4,9 +4,7 @@ from tests.teeth.mutations.mutation import Mutation
 
 WALKS = "tests/renderer/test_prompt_caches.py::test_random_conversations_read_nearly_the_ideal_number_of_cached_tokens"
 SESSION = "tests/renderer/test_prompt_caches.py::test_a_session_reads_its_earlier_requests_from_the_cache"
-PLACES = (
-    "tests/adapters/test_marks.py::test_cache_marks_end_the_tools_the_system_prompt_and_the_last_two_requests"
-)
+PLACES = "tests/adapters/test_marks.py::test_the_tools_the_system_prompt_and_the_last_two_requests_end_with_cache_marks"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(

@@ -65,7 +65,7 @@ MUTATIONS = (
         "actors/cli/conversation.py:_is_continuation",
         "options.max_cost is not None",
         "options.max_cost is ...",
-        ("tests/cli/test_sessions.py::test_options_that_a_stored_conversation_cannot_change_are_errors",),
+        ("tests/cli/test_sessions.py::test_options_that_cannot_change_in_a_stored_conversation_are_errors",),
     ),
     Mutation(
         "run: a conversation that waits for a result counts as answered",

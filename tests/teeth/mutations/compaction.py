@@ -56,7 +56,7 @@ MUTATIONS = (
         f"{RULES}:summary_message",
         "each not in mentioned",
         "each in mentioned",
-        (f"{CORE}::test_a_summary_lists_the_calls_that_the_models_text_omits",),
+        (f"{CORE}::test_a_summary_lists_the_calls_that_the_text_of_the_model_omits",),
     ),
     Mutation(
         "compaction: a second summary forgets the results of the first",

@@ -135,7 +135,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/runtime/residency.py:Residency.release_one",
         "self.unused[candidate.name] = candidate",
         "pass",
-        (f"{OPENING}::test_a_waiting_or_subscribed_session_is_not_closed_to_make_room",),
+        (f"{OPENING}::test_a_waiting_or_subscribed_session_is_never_closed_to_make_room",),
     ),
     Mutation(
         "open: the same sessions are examined each time",
@@ -191,6 +191,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/runtime/lifecycle.py:SessionLifecycle.end_if_unused",
         "self._submitting",
         "False",
-        (f"{OPENING}::test_a_session_whose_ask_begins_is_not_closed_to_make_room",),
+        (f"{OPENING}::test_a_session_that_begins_an_ask_is_not_closed_to_make_room",),
     ),
 )

@@ -57,14 +57,14 @@ MUTATIONS = (
         "actors/runtime/lifecycle.py:SessionLifecycle.end_if_unused",
         "self.name in self.host.readers.following",
         "False",
-        (f"{HANDLES}::test_a_waiting_or_subscribed_session_is_not_closed_to_make_room",),
+        (f"{HANDLES}::test_a_waiting_or_subscribed_session_is_never_closed_to_make_room",),
     ),
     Mutation(
         "edges: a waiting session is evicted",
         "actors/runtime/lifecycle.py:SessionLifecycle.end_if_unused",
         "self.pending_calls",
         "False",
-        (f"{HANDLES}::test_a_waiting_or_subscribed_session_is_not_closed_to_make_room",),
+        (f"{HANDLES}::test_a_waiting_or_subscribed_session_is_never_closed_to_make_room",),
     ),
     Mutation(
         "edges: a session's metadata cannot be copied",

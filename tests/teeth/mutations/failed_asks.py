@@ -39,7 +39,7 @@ MUTATIONS = (
         "actors/runtime/subagents.py:subagent",
         "child.ask(task, output=output, check=False)",
         "child.ask(task, output=output)",
-        (f"{ASKS}::test_the_caller_of_a_failed_subagent_sees_the_subagents_error",),
+        (f"{ASKS}::test_the_caller_of_a_failed_subagent_sees_the_error_of_the_subagent",),
     ),
     Mutation(
         "failed asks: a temporary failure is reported like a permanent one",

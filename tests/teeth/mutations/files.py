@@ -26,7 +26,7 @@ MUTATIONS = (
         f"{FORKS}:Database.check_own",
         "self.is_inherited",
         "False",
-        (f"{FORKED}::test_a_forked_child_can_neither_use_nor_close_its_parents_journal",),
+        (f"{FORKED}::test_a_forked_child_can_neither_use_nor_close_the_journal_of_its_parent",),
     ),
     Mutation(
         "files: a damaged log is not checked where a power loss may cost events",

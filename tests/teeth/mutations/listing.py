@@ -68,14 +68,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{TABLES}/statements.py:RELEASE_PAGE",
         'f"...owner IS NOT DISTINCT FROM %s...{_IS_OURS}..."',
         'f"...owner = %s...{_IS_OURS}..."',
-        (f"{PLANS}::test_a_host_that_the_statistics_do_not_know_is_released_by_key",),
+        (f"{PLANS}::test_the_sessions_of_a_host_missing_in_the_statistics_are_released_by_key",),
     ),
     Mutation(
         "hosts: only the first page of a host's sessions is released",
         f"{TABLES}/storage.py:PostgresStorage._release_claims",
         "while ...:\n    ...",
         "if ...:\n    ...",
-        ("tests/journal/test_postgres.py::test_all_pages_of_a_hosts_sessions_are_released",),
+        ("tests/journal/test_postgres.py::test_all_pages_of_the_sessions_of_a_host_are_released",),
     ),
     Mutation(
         "titles: searches are case-sensitive",

@@ -80,7 +80,7 @@ for oldest in ...:
         "actors/runtime/residency.py:machine_limits",
         "usable_memory()",
         "None",
-        (f"{ROTATION}::test_the_memory_limit_defaults_to_half_of_the_machines_memory",),
+        (f"{ROTATION}::test_the_memory_limit_defaults_to_half_of_the_memory_of_the_machine",),
     ),
     Mutation(
         "many sessions: every runtime tunes the collector of its host program",

@@ -156,7 +156,7 @@ MUTATIONS: tuple[Mutation, ...] = (
             toolset_source(each)
         """,
         "",
-        ("tests/subagents/test_subagents.py::test_invalid_options_are_rejected_at_the_subagents_definition",),
+        ("tests/subagents/test_subagents.py::test_invalid_options_are_rejected_when_a_subagent_is_defined",),
     ),
     Mutation(
         "misuse: a pool routes to the cheapest member although prices are unknown",

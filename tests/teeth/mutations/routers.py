@@ -257,7 +257,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{FORWARDER}._exchange",
         "all((name != ANSWERED for name, _ in answer.raw_headers))",
         "False",
-        (f"{FORWARDING}::test_a_host_at_whose_address_no_router_answers_counts_as_unreachable",),
+        (f"{FORWARDING}::test_a_host_counts_as_unreachable_if_no_router_answers_at_its_address",),
     ),
     Mutation(
         "host router: a request that a server refuses is repeated at other hosts",
@@ -422,7 +422,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{LOCAL}:ensure_answered",
         "result.status == 'interrupted' or (result.status == 'cancelled' and is_leaving)",
         "result.status == 'interrupted'",
-        (f"{ROUTED}::test_an_ask_that_its_host_cancels_continues_at_another_host[asyncio-sqlite-False]",),
+        (f"{ROUTED}::test_an_ask_cancelled_by_its_host_continues_at_another_host[asyncio-sqlite-False]",),
     ),
     Mutation(
         "host router: a cancelled ask is no answer after a departure that failed",

@@ -265,7 +265,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/steps.py:TurnSteps._run_batch",
         "RunBatch(step.calls, self._ask.variables, *..., counts=self.backend.counts)",
         "RunBatch(step.calls, type(self._ask.variables)(), *..., counts=self.backend.counts)",
-        (f"{EDGE}::test_tools_see_the_context_variables_of_the_asks_caller",),
+        (f"{EDGE}::test_tools_see_the_context_variables_of_the_caller_of_their_ask",),
     ),
     Mutation(
         "tools: only the model sees an exception of a tool",

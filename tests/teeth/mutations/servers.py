@@ -75,7 +75,7 @@ MUTATIONS = (
         f"{_GOOGLE}:_merge_turns",
         'turns and content.get("role") == turns[last].get("role") == "model"',
         "False",
-        (f"{GOOGLE}::test_the_vendors_client_calls_functions_automatically",),
+        (f"{GOOGLE}::test_the_google_client_calls_functions_automatically",),
     ),
     Mutation(
         "gemini: a response needs the id of its call",
