@@ -542,7 +542,7 @@ def test_a_custom_dialect_can_change_any_field_of_its_base(tmp_path: Path) -> No
     )
 
 
-def test_prompt_caching_is_a_field_of_a_dialect() -> None:
+def test_prompt_caching_is_configured_in_a_field_of_the_dialect() -> None:
     made = custom_dialect("x", {"base": "bedrock", "caching": {"marks": "none", "long_lifetime": "none"}})
     assert made.caching == ConverseCaching()
     assert (
@@ -559,7 +559,7 @@ def test_every_profile_can_be_the_base_of_a_custom_dialect(base: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["openai", "anthropic", "converse"])
-def test_a_custom_dialect_needs_its_own_name(tmp_path: Path, name: str) -> None:
+def test_a_custom_dialect_may_not_have_the_name_of_a_built_in_profile(tmp_path: Path, name: str) -> None:
     path = tmp_path / "actors.toml"
     path.write_text(f'[dialects.{name}]\nbase = "openai"\n')
     with pytest.raises(ConfigError, match="is the name of a built-in profile"):

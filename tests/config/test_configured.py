@@ -140,7 +140,9 @@ async def test_every_provider_gives_the_same_events_and_history_with_and_without
 
 @pytest.mark.requirement("REQ-915-043")
 @pytest.mark.parametrize("after_output", [False, True])
-async def test_failover_after_output_is_a_setting_of_the_pool(tmp_path: Path, after_output: bool) -> None:
+async def test_the_setting_failover_after_output_belongs_to_the_pool(
+    tmp_path: Path, after_output: bool
+) -> None:
     broken = OpenAIServer([Turn(Say("The answer is " * 40))], faults={0: Disconnect(after_bytes=900)})
     spare = AnthropicServer([Turn(Say("42."))])
     path = tmp_path / "actors.toml"

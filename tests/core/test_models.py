@@ -175,7 +175,7 @@ def test_reasoning_models_are_sent_no_temperature(name: str, model: str, expecte
         ),
     ],
 )
-def test_thinking_off_is_sent_in_the_form_that_the_model_accepts(
+def test_disabled_thinking_is_sent_in_the_form_that_the_model_accepts(
     name: str, model: str, expected: dict[str, Any], losses: tuple[str, ...]
 ) -> None:
     made = sent_body(name, model=model, thinking="off")

@@ -168,7 +168,7 @@ def test_a_numbered_id_skips_ids_already_in_use() -> None:
 
 
 @pytest.mark.requirement("REQ-915-022")
-def test_empty_ids_pair_by_position_if_calls_and_results_are_equally_many() -> None:
+def test_empty_ids_pair_by_position_if_there_are_as_many_calls_as_results() -> None:
     calls = [ToolCall("", "read", {"n": number}) for number in range(3)]
     results = [ToolResult("", f"R{number}.") for number in range(3)]
     together = History([model(*calls), tool(*results)])

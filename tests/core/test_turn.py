@@ -235,7 +235,7 @@ def endless_calls(refused: int) -> Iterator[Outcome]:
 
 @pytest.mark.requirement("U-13")
 @pytest.mark.parametrize("rounds", [1, 2, 5, 25])
-def test_rounds_are_bounded_and_the_last_round_has_tools_disabled(rounds: int) -> None:
+def test_the_number_of_rounds_is_bounded_and_the_last_round_has_tools_disabled(rounds: int) -> None:
     steps, ended = play(turn(Bounds(rounds)), endless_calls(0))
     renders = [step for step in steps if isinstance(step, RenderStep)]
     assert [step.tools_off for step in renders] == [False] * (rounds - 1) + [True]
@@ -247,7 +247,7 @@ def test_rounds_are_bounded_and_the_last_round_has_tools_disabled(rounds: int) -
 
 @pytest.mark.requirement("U-06")
 @pytest.mark.parametrize("corrections", [1, 2, 3])
-def test_rounds_in_which_every_call_is_denied_are_bounded(corrections: int) -> None:
+def test_the_number_of_rounds_in_which_every_call_is_denied_is_bounded(corrections: int) -> None:
     steps, _ = play(turn(Bounds(25, corrections)), endless_calls(len(CALLS.calls)))
     assert sum(isinstance(step, BatchStep) for step in steps) == corrections
     assert [step.tools_off for step in steps if isinstance(step, RenderStep)] == [False] * corrections + [

@@ -216,7 +216,7 @@ async def test_a_request_refused_by_the_server_of_a_host_is_not_repeated(status:
         assert found.messages == []
 
 
-async def test_a_header_that_http_does_not_allow_is_the_fault_of_the_client() -> None:
+async def test_a_header_that_http_does_not_allow_is_reported_as_an_error_of_the_client() -> None:
     async with neighbour(streaming(HEADERS)) as found:
         answer = await found.forward(headers=[(b"x-bad", b"a\x00b")])
         assert isinstance(answer, UnroutedAnswer)

@@ -271,7 +271,7 @@ def test_a_host_that_does_not_answer_one_request_still_receives_other_requests()
     assert next_attempt(RequestRoute("mine", B, table, 0.0), 0.0) == A
 
 
-def test_only_time_without_a_working_host_counts_toward_the_deadline() -> None:
+def test_only_the_time_without_a_working_host_counts_toward_the_deadline() -> None:
     table = RoutingTable(LIMITS)
     route = RequestRoute("s", A, table, 0.0)
     first = next_attempt(route, 0.0)

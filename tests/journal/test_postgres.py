@@ -205,7 +205,7 @@ def test_a_fenced_writer_leaves_no_blob(
         assert direct.execute(f"SELECT count(*) FROM {table}").fetchall() == [(0,)]
 
 
-def test_a_writer_that_has_read_the_events_of_the_next_host_is_fenced(
+def test_a_writer_is_fenced_even_if_it_has_read_the_events_of_the_next_host(
     storage: PostgresStorage, other: PostgresStorage, direct: psycopg.Connection[Any]
 ) -> None:
     """The events are not lost, although this host has not written them."""
@@ -392,7 +392,7 @@ def test_all_pages_of_the_sessions_of_a_host_are_released(
     assert [session.owner for session in other.sessions()] == [*[None] * 5, other.host][::-1]
 
 
-def test_sessions_after_a_page_claimed_by_other_hosts_are_released(
+def test_sessions_are_released_even_after_a_page_that_other_hosts_claimed(
     storage: PostgresStorage, direct: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("actors.journal.storage.postgres.hosts.RELEASED", 1)

@@ -241,7 +241,7 @@ def _end_all(owner: psycopg.Connection[Any], role: str) -> None:
     owner.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = %s", (role,))
 
 
-def test_a_password_changed_at_run_time_is_an_outage(postgres: Server) -> None:
+def test_a_password_that_changes_at_run_time_counts_as_an_outage(postgres: Server) -> None:
     role = postgres.role()
     storage = PostgresStorage(postgres.url(role, user=role), patience=0.1)
     claim = begin(storage, "one")

@@ -482,7 +482,7 @@ async def test_no_file_contains_a_byte_of_deleted_sessions(tmp_path: Path, seed:
     ("text", "seconds"),
     [("90 days", 90 * DAY), ("1 day", DAY), ("12h", 43_200), ("2 weeks", 14 * DAY), ("5 minutes", 300)],
 )
-def test_a_duration_is_a_number_and_its_unit(text: str, seconds: int) -> None:
+def test_a_duration_is_written_as_a_number_and_a_unit(text: str, seconds: int) -> None:
     assert parse_duration(text) == seconds
 
 

@@ -105,7 +105,7 @@ async def test_only_errors_that_do_not_end_an_actor_are_counted_as_crashes() -> 
         assert (crashes, dict(system.cells)) == (["probe"], {})
 
 
-async def test_an_error_of_an_ending_type_in_a_child_task_ends_its_actor() -> None:
+async def test_an_error_type_that_ends_an_actor_also_ends_the_actor_if_a_child_task_raises_it() -> None:
     """A42: also if it is raised in a child."""
     crashes, errors = list[str](), list[Exception]()
     async with reporting_system(crashes) as system:

@@ -115,7 +115,7 @@ async def test_closing_the_sending_end_ends_the_stream_after_its_items() -> None
     assert await read_to_end(stream) == []
 
 
-async def test_closing_either_end_wakes_the_waiting_readers() -> None:
+async def test_closing_either_end_of_a_subscription_wakes_the_waiting_readers() -> None:
     """A36."""
     stream = subscription(1)
     with anyio.fail_after(60):

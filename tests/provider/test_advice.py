@@ -65,7 +65,7 @@ def test_the_likely_fix_of_a_base_url_is_suggested(
 
 
 @pytest.mark.parametrize("status", [400, 429, 500, 529])
-def test_other_failures_get_no_advice_on_the_base_url(status: int) -> None:
+def test_failures_with_other_causes_get_no_advice_on_the_base_url(status: int) -> None:
     assert advice_for_url("openai_chat", "http://h", "whatever it says", status) == ""
 
 

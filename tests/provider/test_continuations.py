@@ -74,7 +74,7 @@ async def test_a_call_after_a_pause_runs_once() -> None:
     assert host.refusals == []
 
 
-async def test_an_answer_that_stays_paused_ends_and_is_reported() -> None:
+async def test_an_answer_that_is_paused_too_often_ends_and_is_reported() -> None:
     host = strict_host("gemini", Script(lambda request: Turn(Say("More. "), stop=PAUSED)))
     result = await ask_once(host)
     assert host.received == CONTINUATIONS + 1

@@ -60,7 +60,7 @@ async def test_a_rate_limit_that_names_its_reset_as_a_time_delays_no_request_for
 
 
 @pytest.mark.trio
-async def test_a_quota_used_up_for_hours_delays_no_request(autojump_clock: MockClock) -> None:
+async def test_a_quota_that_is_used_up_for_hours_delays_no_request(autojump_clock: MockClock) -> None:
     headers = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "5h"}
     backend = Backend(latency=0, headers=headers)
     async with provider_for(backend, Pace()) as provider:

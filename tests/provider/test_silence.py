@@ -157,7 +157,7 @@ async def test_a_pool_continues_after_an_endless_error_body(monkeypatch: pytest.
 
 
 @pytest.mark.anyio
-async def test_a_server_that_only_pings_is_abandoned() -> None:
+async def test_a_request_is_abandoned_if_its_server_sends_only_pings() -> None:
     server = openai(Turn(Say("Never.")), faults={0: Flood(1, COMMENT)})
     limits = BackendLimits(attempts=1, silence_timeout=0.1)
     async with scripted(server, backend=limits) as (_, _, session):

@@ -234,7 +234,7 @@ async def test_tenants_share_a_backend_by_weight_regardless_of_their_number_of_s
 
 
 @pytest.mark.trio
-async def test_a_tenant_with_one_session_gets_half_next_to_a_tenant_with_hundreds(
+async def test_a_tenant_with_one_session_gets_the_same_share_as_a_tenant_with_hundreds(
     autojump_clock: MockClock,
 ) -> None:
     served = await tenant_order({"many": 300, "one": 1}, requests=400, pace=Pace(concurrency=1))

@@ -144,7 +144,7 @@ async def test_a_turn_that_waits_for_its_caller_keeps_its_tools() -> None:
     assert declared_tools(server) == [["outside"], ["outside"], ["look"]]
 
 
-async def test_too_many_tools_are_rejected_and_nothing_changes() -> None:
+async def test_a_configure_call_with_too_many_tools_is_rejected_and_changes_nothing() -> None:
     bench = Bench()
     server = openai(DONE)
     async with runtime_with(here=server) as runtime:

@@ -352,7 +352,7 @@ async def test_a_subscribed_session_does_not_prevent_eviction_of_released_sessio
             assert list(runtime.sessions) == ["one", "three"]
 
 
-async def test_a_session_that_begins_an_ask_is_not_closed_to_make_room(
+async def test_a_session_in_which_an_ask_begins_is_not_closed_to_make_room(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, begins, answers = anyio.Event(), anyio.Event(), list[str]()

@@ -135,7 +135,7 @@ async def test_a_resource_stays_locked_while_an_abandoned_tool_still_runs() -> N
     assert {type(failure.error) for failure in failures} == {TimeoutError, ResourceBusy}
 
 
-async def test_a_call_cancelled_while_it_waits_for_its_resource_never_starts() -> None:
+async def test_a_call_that_is_cancelled_while_it_waits_for_its_resource_never_starts() -> None:
     gate = Gate()
     async with scripted(
         "openai_chat", batch("a1", "a2"), batch("a3"), Turn(Say("Done.")), tools=[with_resource(gate.tool)]

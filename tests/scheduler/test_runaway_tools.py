@@ -114,7 +114,7 @@ async def test_no_watchdog_runs_while_a_toolset_is_open_without_calls() -> None:
 @pytest.mark.parametrize(
     ("age", "wait", "count"), [(None, STALL, 0), (0.0, STALL, 0), (0.75, STALL - 0.75, 0), (STALL, LOOK, 1)]
 )
-async def test_the_watchdog_checks_again_when_the_running_step_would_count_as_stalled(
+async def test_the_next_check_of_the_watchdog_is_when_the_running_step_would_count_as_stalled(
     age: float | None, wait: float, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with System() as system:

@@ -91,7 +91,7 @@ def test_no_generated_history_with_item_ids_is_refused() -> None:
     assert with_ids > share(1500) // 150
 
 
-def test_items_after_reasoning_without_an_id_have_no_id() -> None:
+def test_items_after_reasoning_without_an_id_are_sent_without_ids() -> None:
     search = '{"type":"web_search_call","status":"completed","action":{"type":"search","query":"x"}}'
     own = ProviderBlock("web_search_call", ProviderState("part", quote(search), ME))
     assert _sent_items([_reasoning("rs_1"), own, _item_id("msg_1"), Text("Found.")]) == [
@@ -120,7 +120,7 @@ def test_reasoning_after_an_id_that_cannot_be_sent_is_still_sent(item_id: str, r
     assert _sent_items(said, without_ids=refused) == list(zip(kinds, ids, strict=True))
 
 
-def test_items_after_an_item_without_an_id_have_no_id() -> None:
+def test_items_after_an_item_without_an_id_are_sent_without_ids() -> None:
     said: list[Block] = [
         _reasoning("rs_1"),
         _item_id("msg_1"),
@@ -156,7 +156,7 @@ def _sent_items(said: list[Block], *, without_ids: bool = False) -> list[tuple[s
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("setting", ["all", "none"])
-async def test_items_are_sent_back_with_all_ids_or_none(tmp_path: Path, setting: str) -> None:
+async def test_items_are_sent_back_with_all_of_their_ids_or_without_any(tmp_path: Path, setting: str) -> None:
     server = ResponsesServer(list(TURNS), settings=ResponsesSettings(ResponsesProfile(prefix_bound=True)))
     await _talk(server, tmp_path, setting)
     assert server.refusals == []

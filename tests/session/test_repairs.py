@@ -135,7 +135,7 @@ async def test_an_unknown_repair_mode_raises_a_config_error() -> None:
             await session.ask("Hi.", repair="loose")  # type: ignore[call-overload]  # the mistake under test
 
 
-async def test_a_string_that_a_union_accepts_is_not_repaired() -> None:
+async def test_a_string_is_not_repaired_if_a_union_accepts_it() -> None:
     seen: list[object] = []
 
     @tool

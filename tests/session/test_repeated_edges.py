@@ -83,7 +83,7 @@ async def test_asks_that_joined_a_cancelled_ask_are_answered_after_a_crash() -> 
         assert (await session.ask("Go.", key="k1")).status == "cancelled"
 
 
-async def test_a_handoff_before_a_kill_is_kept() -> None:
+async def test_a_handoff_that_happened_before_a_kill_is_kept() -> None:
     first, second = (
         openai(Turn(Call("to_b")), Turn(Say("A answers."))),
         openai(*[Turn(Say("B answers."))] * 2),

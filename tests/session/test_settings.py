@@ -222,7 +222,7 @@ async def test_tool_choice_none_declares_the_tools_and_runs_none() -> None:
 
 
 @pytest.mark.anyio
-async def test_max_rounds_limits_the_rounds_of_an_ask() -> None:
+async def test_the_setting_max_rounds_limits_the_rounds_of_an_ask() -> None:
     server, gate = openai(Turn(Call("work", {"name": "a"})), Turn(Say("final"))), Gate()
     gate.open("a")
     async with scripted(server, tools=[gate.tool]) as (_, _, session):

@@ -28,7 +28,7 @@ def test_the_cost_of_an_ask_is_unknown_if_a_price_is_missing() -> None:
     assert PRICES["gpt*"].of(Usage(10, 10, 0, 5)) is None
 
 
-def test_an_exact_price_takes_precedence_over_a_pattern() -> None:
+def test_an_exact_price_takes_precedence_over_a_price_pattern() -> None:
     assert price_of(PRICES, GPT) == PRICES["gpt-5"]
     assert price_of(PRICES, Binding("a", "openai_chat", model="gpt-6")) == PRICES["gpt*"]
     assert price_of(PRICES, Binding("a", "openai_chat", model="claude")) is None
@@ -151,7 +151,7 @@ async def test_an_ask_that_exceeds_a_budget_of_seconds_ends() -> None:
 
 
 @pytest.mark.anyio
-async def test_token_limit_limits_the_tokens_of_an_ask() -> None:
+async def test_the_setting_token_limit_limits_the_tokens_of_an_ask() -> None:
     server, gate = openai(Turn(Call("work", {"name": "a"}), usage=(11, 7)), Turn(Say("next"))), Gate()
     gate.open("a")
     async with scripted(server, tools=[gate.tool]) as (_, _, session):

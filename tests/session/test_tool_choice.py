@@ -218,7 +218,7 @@ async def test_a_forced_tool_is_looked_up_in_the_tools_of_its_own_ask() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_forced_tool_removed_while_the_ask_is_queued_is_a_loss() -> None:
+async def test_a_forced_tool_that_is_removed_while_its_ask_is_queued_is_reported_as_a_loss() -> None:
     gate, answers = Gate(), []
     server = openai(Turn(Call("work", {"name": "a"})), Turn(Say("Done.")), Turn(Say("Cannot.")))
 

@@ -308,7 +308,7 @@ def test_two_tools_with_the_same_name_are_rejected() -> None:
         Toolset([weather, tool(name="weather")(plain)])
 
 
-def test_an_unknown_tool_name_suggests_the_nearest() -> None:
+def test_the_error_for_an_unknown_tool_name_suggests_the_nearest_name() -> None:
     with pytest.raises(ConfigError, match=r"No tool 'wether' in this set; did you mean 'weather'\?"):
         Toolset([weather])["wether"]
     with pytest.raises(ConfigError, match="there are: none"):

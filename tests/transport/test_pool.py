@@ -76,7 +76,7 @@ async def test_waiting_requests_are_served_in_order() -> None:
     assert served == list(range(8))
 
 
-async def test_concurrent_connects_are_limited() -> None:
+async def test_the_number_of_concurrent_connects_is_limited() -> None:
     under_way = most = 0
     go = anyio.Event()
 

@@ -287,7 +287,7 @@ def test_each_scheme_has_its_proxy_and_lower_case_variables_take_precedence() ->
     assert proxy_for(http, {}) is None
 
 
-def test_a_cgi_client_cannot_choose_the_proxy() -> None:
+def test_a_client_of_a_cgi_program_cannot_choose_the_proxy() -> None:
     http = parse_target("http://a.test/").origin
     assert proxy_for(http, {"HTTP_PROXY": "http://evil:1", "REQUEST_METHOD": "POST"}) is None
 

@@ -36,7 +36,7 @@ MUTATIONS = (
         f"{CACHE}:_begins_at_end",
         "entry.session in rows and entry.after > row.last",
         "entry.after > row.last",
-        (f"{TABLES}::test_a_writer_that_has_read_the_events_of_the_next_host_is_fenced",),
+        (f"{TABLES}::test_a_writer_is_fenced_even_if_it_has_read_the_events_of_the_next_host",),
     ),
     Mutation(
         "behind: a row is read for each further entry of a batch",

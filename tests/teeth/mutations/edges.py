@@ -191,6 +191,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/runtime/lifecycle.py:SessionLifecycle.end_if_unused",
         "self._submitting",
         "False",
-        (f"{OPENING}::test_a_session_that_begins_an_ask_is_not_closed_to_make_room",),
+        (f"{OPENING}::test_a_session_in_which_an_ask_begins_is_not_closed_to_make_room",),
     ),
 )

@@ -126,7 +126,7 @@ MUTATIONS = (
         f"{STATEMENTS}:RELEASE_PAGE",
         'f"...{_IS_OURS}...FROM page..."',
         'f"...{_IS_OURS}...FROM released..."',
-        (f"{TABLES}::test_sessions_after_a_page_claimed_by_other_hosts_are_released",),
+        (f"{TABLES}::test_sessions_are_released_even_after_a_page_that_other_hosts_claimed",),
     ),
     Mutation(
         "postgres: two hosts that saw the same number both claim it",

@@ -89,7 +89,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/session/driver.py:TurnDriver.continue_ask",
         "await self._handing.requested_handover()",
         "None",
-        (f"{EDGES}::test_a_handoff_before_a_kill_is_kept",),
+        (f"{EDGES}::test_a_handoff_that_happened_before_a_kill_is_kept",),
     ),
     Mutation(
         "repeats: a crash leaves the asks that joined a cancelled one waiting",

@@ -96,14 +96,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         f"{ROUTE}._is_exhausted",
         "self._attempts >= limits.max_attempts or self._idle >= limits.deadline or self._ended >= ENDED",
         "self._attempts >= limits.max_attempts or self._ended >= ENDED",
-        (f"{ROUTING}::test_only_time_without_a_working_host_counts_toward_the_deadline",),
+        (f"{ROUTING}::test_only_the_time_without_a_working_host_counts_toward_the_deadline",),
     ),
     Mutation(
         "host router: work of a host counts toward the deadline",
         f"{ROUTE}.record",
         "self._count_idle(now, self._limits.connect_timeout)",
         "self._count_idle(now)",
-        (f"{ROUTING}::test_only_time_without_a_working_host_counts_toward_the_deadline",),
+        (f"{ROUTING}::test_only_the_time_without_a_working_host_counts_toward_the_deadline",),
     ),
     Mutation(
         "host router: a closed session is tried until the deadline",

@@ -131,7 +131,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/provider/admission.py:Admission.pause",
         "if seconds <= self._pace.max_pause:\n    self._paused_until = max(self._paused_until, self._now() + seconds)",
         "self._paused_until = max(self._paused_until, self._now() + min(seconds, self._pace.max_pause))",
-        (f"{RESETS}::test_a_quota_used_up_for_hours_delays_no_request",),
+        (f"{RESETS}::test_a_quota_that_is_used_up_for_hours_delays_no_request",),
     ),
     Mutation(
         "resets: the wait is not reported",
