@@ -5,7 +5,7 @@ Out: JSON within its size limits, and codes of the lossy conversions. No later s
 
 First, `PlainConversion` turns the value into plain data within a budget: strings stay complete, containers are
 shortened. Then `truncate` cuts strings. `PlainConversion` calls as little foreign code as possible and trusts none of
-it. Removed content and values without a JSON form are replaced by a text in brackets. The result depends on neither
+it. Removed content and values without a JSON form are replaced by text in brackets. The result depends on neither
 hash seeds nor memory addresses: the members of a set are sorted by their JSON, and a set is converted completely or not
 at all.
 
@@ -34,10 +34,10 @@ from actors.core.data.truncate import Gap, SizeLimits, truncate, unused_name
 
 Mark: TypeAlias = Literal[
     "bytes",  # binary data, converted to text or base64
-    "cycle",  # a reference to an enclosing value, replaced by a text
+    "cycle",  # a reference to an enclosing value, replaced by text
     "depth",  # a container that was nested too deeply
     "key",  # a key that was not a string, or contained NUL
-    "not_finite",  # NaN or an infinity, replaced by a text
+    "not_finite",  # NaN or an infinity, replaced by text
     "object",  # a value without a JSON form, replaced by its description
     "repr_failed",  # a value that raised an error when it was read
     "surrogate",  # text with lone surrogates, which were replaced
@@ -82,10 +82,10 @@ def ingest(value: object, limits: SizeLimits = DEFAULT_LIMITS, *, plain_only: bo
     """Convert any Python value to at most `limits.max_bytes` of JSON.
 
     `parse` always accepts the result. Iterators are never consumed. Ingesting the parsed result again changes nothing.
+    If the value's own code raises an error, a description of the value takes its place in the result.
 
     Raises:
-        ForeignValue: `plain_only` is True and the value is not plain data. Errors that the value raises are not
-            propagated.
+        ForeignValue: `plain_only` is True and the value is not plain data.
         KeyboardInterrupt: A signal handler raised this or another exception during the conversion.
     """
     marks: set[str] = set()
@@ -254,7 +254,7 @@ class PlainConversion:
     def _first_items(
         self, items: Iterable[Any], size: int, noun: str
     ) -> Iterator[Any]:  # Any: their types are known only at run time
-        """Yield the first items, then a `Gap` with the number of omitted items.
+        """Yield the first items and, if others were omitted, a `Gap` with their number.
 
         `items` may be endless, and `size` may be wrong.
         """

@@ -69,8 +69,8 @@ def unused_name(name: str, used: Mapping[str, object], repeats: dict[str, int]) 
 def truncate(value: JsonValue, is_long: bool, limits: SizeLimits, marks: set[str]) -> Json:
     """Return the JSON of `value` within the limits. Long strings are cut evenly first, then containers are shortened.
 
-    `is_long` is True if a string exceeds its share of the budget. If so, its strings are cut at once, because encoding
-    the complete value first would probably be wasted.
+    `is_long` is True if a string exceeds its share of the budget. If so, strings are cut at once, because encoding the
+    complete value first would probably be wasted work.
     """
     # without long strings, the budget of `PlainConversion` limits the value, so encoding it is cheap
     if not is_long:
