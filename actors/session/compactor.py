@@ -20,7 +20,7 @@ from actors.core.history.compaction import CompactionResult, result_tokens
 from actors.core.history.history import History, extend
 from actors.core.lanes.lane import Rendered
 from actors.core.ledger import Ledger
-from actors.core.log.events import Compacted, EpochBegan, ResultsTrimmed, RoundEnded, Short
+from actors.core.log.events import Compacted, EpochBegan, ResultsTrimmed, RoundEnded, TrimReason
 from actors.core.settings.values import ToolChoiceSetting
 from actors.core.turn.answers import content_cut
 from actors.core.turn.turn import PARAMETER_REFUSALS
@@ -154,7 +154,7 @@ class Compactor:
 
     async def _find_shortenable(
         self, ledger: Ledger, *, include_small: bool, before_index: int
-    ) -> dict[CallId, Short]:
+    ) -> dict[CallId, TrimReason]:
         """Return the results before message index `before_index` that can be shortened.
 
         With `include_small`, small results are included.
@@ -170,7 +170,7 @@ class Compactor:
         )
         return await compute(work, is_long=history.length > LONG)
 
-    def _tokens_after_shortening(self, ledger: Ledger, results: dict[CallId, Short]) -> int:
+    def _tokens_after_shortening(self, ledger: Ledger, results: dict[CallId, TrimReason]) -> int:
         """Return the estimated tokens of the next request if these results are shortened."""
         ratio = self._ask.resolver.calibrations[self._requests.backend.binding].ratio
         return self._next_request_tokens(ledger) - round(result_tokens(results, ledger, ratio))
@@ -178,7 +178,7 @@ class Compactor:
     def _next_request_tokens(self, ledger: Ledger) -> int:
         return expected_tokens(self._ask.resolver, self._log.state, ledger, self._requests.backend.binding)
 
-    async def _log_shortened(self, results: dict[CallId, Short]) -> CompactionResult:
+    async def _log_shortened(self, results: dict[CallId, TrimReason]) -> CompactionResult:
         """Log that these results are shortened, and return their number as a `CompactionResult`."""
         await self._log_and_begin_epochs(ResultsTrimmed(tuple(results.items())))
         return CompactionResult(results=len(results))

@@ -36,7 +36,7 @@ from actors.core.log.events import (
     ResultsTrimmed,
     Rewound,
     RoundEnded,
-    Short,
+    TrimReason,
     TurnEnded,
 )
 from actors.core.render import RenderTarget
@@ -63,7 +63,7 @@ TOOLS = tuple(
     ToolSpec(name, "Does it.", Json(b'{"type":"object","properties":{"name":{"type":"string"}}}'))
     for name in ("read", "search", "files.write", "x" * 70)
 )
-SHORT: tuple[Short, ...] = get_args(Short)
+SHORT: tuple[TrimReason, ...] = get_args(TrimReason)
 SYSTEMS = (None, "Be brief.")
 MALFORMED = (
     '{"name": "half',

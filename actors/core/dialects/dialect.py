@@ -21,7 +21,7 @@ from actors.core.models.rules import (
     Role,
     TurnRules,
 )
-from actors.core.values.identity import Binding, content_name
+from actors.core.values.identity import Binding, content_digest
 
 Cache: TypeAlias = Literal["off", "default", "long"]
 """The requested lifetime of cached prefixes: `off`, the provider's default, or the longest lifetime (`long`)."""
@@ -57,7 +57,7 @@ class Caching(KeywordOnlyRecord):
 def lane_key(session: str, binding: Binding) -> str:
     """Return the prompt cache key of a session for a binding: a digest of 32 characters, the same in every process."""
     parts = (session, binding.dialect, binding.endpoint, binding.account, binding.model, binding.upstream)
-    return content_name("\0".join((*parts, binding.backend)))[:32]
+    return content_digest("\0".join((*parts, binding.backend)))[:32]
 
 
 class Profile(KeywordOnlyRecord):

@@ -18,7 +18,7 @@ Reason: TypeAlias = Literal[
 """The reason for a synthetic result. The list is closed."""
 # Reasons that leave it unknown whether the call took effect.
 _UNKNOWN: frozenset[str] = frozenset({"lost", "outcome_unknown"})
-Gap: TypeAlias = Reason | Literal["running"]
+MissingReason: TypeAlias = Reason | Literal["running"]
 """The reason why a call has no result. `running` is derived from the ledger and occurs in no event."""
 Effects: TypeAlias = Literal["pure", "idempotent", "once"]
 """The side effects of a tool. A `pure` tool has none. With an `idempotent` tool, repeating a call with the same
@@ -187,7 +187,7 @@ class ToolCallRecord(StoredRecord, frozen=True):
         return "unknown" if self.reason in _UNKNOWN else "cancelled"
 
     @property
-    def reason(self) -> Gap | None:
+    def reason(self) -> MissingReason | None:
         """The reason why the call has no result from its tool; None if the tool completed the call.
 
         The reason of a sent synthetic result takes precedence over `denied`, and `denied` over the reason of a

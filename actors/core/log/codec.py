@@ -38,7 +38,7 @@ def encode_event(event: LogEvent) -> bytes:
 
 _RECORD, _MESSAGE = msgpack.Decoder(LogRecord), msgpack.Decoder(Message)
 _ENCODER, _RAW = msgpack.Encoder(), json.Decoder(Raw)
-_BEGINS: Mapping[object, bytes] = {
+_FIRST_BYTES: Mapping[object, bytes] = {
     Quoted: b'"',
     Quoted | None: b'"',
     JsonObject: b"{",
@@ -48,8 +48,8 @@ _BEGINS: Mapping[object, bytes] = {
 }
 """The first byte that the JSON in a field must have, by the field's type; empty if any JSON is valid."""
 _PACKED = (Packed, Packed | None)
-_HOLDS_MORE = (
-    *(*_BEGINS, *_PACKED, Binding, ProviderState | None, End | None),
+_CHECKED_TYPES = (
+    *(*_FIRST_BYTES, *_PACKED, Binding, ProviderState | None, End | None),
     *(AskProgress, tuple[Attempt, ...], tuple[RefusedRequest, ...]),
     *(tuple[Packed, ...], tuple[Block, ...], tuple[ToolCallRecord, ...], tuple[ToolResult, ...]),
 )
@@ -91,14 +91,14 @@ def _check_record(record: F) -> F:
 @lru_cache(maxsize=256)
 def _field_checks(cls: type[StoredRecord]) -> tuple[tuple[str, Check], ...]:
     """Return the name and the check of each field that needs a check in addition to those of msgspec."""
-    return tuple((item.name, _type_check(item.type)) for item in fields(cls) if item.type in _HOLDS_MORE)
+    return tuple((item.name, _type_check(item.type)) for item in fields(cls) if item.type in _CHECKED_TYPES)
 
 
 def _type_check(hint: Any) -> Check:  # Any: no type covers all annotations
     if hint is Binding:
         return intern_binding
-    if hint in _BEGINS:
-        return partial(_check_json, prefix=_BEGINS[hint])
+    if hint in _FIRST_BYTES:
+        return partial(_check_json, prefix=_FIRST_BYTES[hint])
     if hint in _PACKED:
         return _check_packed
     if get_origin(hint) is tuple:
@@ -164,8 +164,8 @@ def _find_invalid_value(
             return f"{path}{below[len(items)][0]}: missing".removeprefix(".")
     try:
         typed: Any = msgpack.decode(msgpack.encode(value), type=hint)
-        if hint in _BEGINS and typed is not None:
-            _check_json(typed, _BEGINS[hint])
+        if hint in _FIRST_BYTES and typed is not None:
+            _check_json(typed, _FIRST_BYTES[hint])
         elif hint in _PACKED and typed is not None:
             decoded = msgpack.decode(typed if isinstance(typed, bytes) else typed[0])
             if (found := _find_invalid_value(Message, decoded, path)) is not None:

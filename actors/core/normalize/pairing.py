@@ -39,7 +39,7 @@ class TranscriptCall(NamedTuple):
 class TranscriptResult(NamedTuple):
     """A result in a transcript: its id, its tool name (`""` if unknown), its content and the number of its message.
 
-    `follows` is the number of the message that precedes the result, with only results between them.
+    `follows` is the number of the last message before the result that is not itself a result.
     """
 
     id: str
@@ -79,7 +79,7 @@ _BY_TOOL, _BY_POSITION = 1, 2  # a result without a usable id is paired by its t
 
 
 def _pairing_evidence(result: TranscriptResult, calls_by_id: dict[str, list[int]]) -> str | int:
-    """Return how the call of a result is found: `_BY_TOOL`, `_BY_POSITION`, or the id of the result."""
+    """Return the evidence that identifies the call of a result: the result's id, `_BY_TOOL` or `_BY_POSITION`."""
     if result.id and (result.id in calls_by_id or not result.tool):
         return result.id
     # If no call has the result's id, the result can only answer a call without an id.
@@ -105,8 +105,7 @@ class _Pairing:
     def pair_by_name(self, call_indexes: Sequence[int], result_indexes: Sequence[int]) -> None:
         """Pair results with calls of one id. Results with a tool name are paired first, only with calls of that tool.
 
-        If there is only one call, its id is better evidence than a tool name, because some hosts alter the spelling of
-        names.
+        If only one call has the id, tool names are ignored, because some programs change the spelling of tool names.
         """
         if len(call_indexes) > 1 or (call_indexes and not self._calls[call_indexes[0]].id):
             results = _group_by(result_indexes, lambda at: self._results[at].tool)
@@ -125,7 +124,7 @@ class _Pairing:
             self.pair_by_position(calls.get(tool, []), named)
 
     def pair_by_position(self, call_indexes: Sequence[int], result_indexes: Sequence[int]) -> None:
-        """Pair the results directly after a message with its unanswered calls, if their numbers are equal."""
+        """Pair the results directly after a message with its unanswered calls, if there are as many of both."""
         follows = _group_by(result_indexes, lambda at: self._results[at].follows)
         still = [at for at in call_indexes if not self._contents[at]]
         for message, calls in _group_by(still, lambda at: self._calls[at].message).items():

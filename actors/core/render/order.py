@@ -57,12 +57,12 @@ def move_calls_last(blocks: list[Block]) -> list[Block]:
     return [*words, *calls, *thought]
 
 
-def drop_unbound(
+def drop_stale_reasoning(
     original: Sequence[Block], blocks: list[Block], calls: EmittedCalls, notes: Notes
 ) -> list[Block]:
-    """Drop reasoning from `blocks`, the blocks to send, after their first difference from `original`.
+    """Drop the reasoning in `blocks` (the blocks to send) that follows their first difference from `original`.
 
-    Only reasoning that is bound to the preceding blocks is dropped.
+    Reasoning without a seal is kept, because it is not bound to the preceding blocks.
     """
     altered = {call.id for call, call_id, name in calls if not _is_sent_unchanged(call, call_id, name)}
     if not altered and len(original) == len(blocks) and all(map(is_, original, blocks)):

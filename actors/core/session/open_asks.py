@@ -36,7 +36,7 @@ from actors.core.session.publishing import AskFold, OpenBatch, Publisher, outcom
 from actors.core.session.state import Pause, SessionState
 from actors.core.stream_events.ask_events import AskResult, PendingCall
 from actors.core.values.content import ToolCall
-from actors.core.values.identity import Binding, CallId, content_name
+from actors.core.values.identity import Binding, CallId, content_digest
 from actors.core.values.progress import AskProgress, Attempt
 from actors.core.values.stream import Usage
 
@@ -76,7 +76,7 @@ class AskStart:
 
 def digest(call: ToolCall) -> str:
     """Return a digest of a call's tool name and arguments, as 16 hexadecimal digits."""
-    return content_name(call.name.encode() + b"\0" + call.json)[:16]
+    return content_digest(call.name.encode() + b"\0" + call.json)[:16]
 
 
 def pending_calls(state: SessionState, ledger: Ledger) -> tuple[PendingCall, ...]:

@@ -184,9 +184,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "codec: a message is skipped",
-        "actors/core/log/codec.py:_HOLDS_MORE",
-        "(*_BEGINS, *_PACKED, *...)",
-        "(*_BEGINS, *...)",
+        "actors/core/log/codec.py:_CHECKED_TYPES",
+        "(*_FIRST_BYTES, *_PACKED, *...)",
+        "(*_FIRST_BYTES, *...)",
         ("tests/core/test_codec.py",),
     ),
     Mutation(
