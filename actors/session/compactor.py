@@ -273,7 +273,7 @@ class Compactor:
         media = self._requests.media_to_omit(plan, rendered, failure, length)
         if media is None:
             return False
-        binding, names = self._requests.backend.binding, media.media or media.others
+        binding, names = self._requests.backend.binding, media.media or media.suspects
         event = EpochBegan(binding, state.epoch + 1, "media", state.plain, failure.message, names)
         await self._requests.begin_epoch(event)
         return True

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from actors.core.log.events import AskKey, AskStarted, SwitchApplied, TurnResumed, TurnStarted, TurnStatus
 from actors.core.policy.routing import Pool, resolve_switch
-from actors.core.session.publishing import AskFold
+from actors.core.session.publishing import AskResultBuilder
 from actors.core.session.state import SessionState
 from actors.core.settings.asking import Asked, forced_instruction
 from actors.core.settings.values import ToolChoice, ToolChoiceSetting
@@ -85,7 +85,7 @@ class TurnDriver:
         log.hold(AskStarted(number, message, ask_settings, key))
         await self._run_turns(pool, selector, member)
 
-    async def continue_ask(self, totals: AskFold) -> None:
+    async def continue_ask(self, totals: AskResultBuilder) -> None:
         """Continue the session's last ask after an interruption, in further turns until the ask ends.
 
         The user's message is in the history, and all calls are closed. If the history ends with a part of the answer,

@@ -112,7 +112,7 @@ class TurnSteps:
         self._guard.count_messages(history, self._ask.ledger.latest, history.length)
         return self._guard.is_stuck
 
-    def carry_out(self, step: steps.Asking) -> Awaitable[Outcome]:
+    def carry_out(self, step: steps.ExecutableStep) -> Awaitable[Outcome]:
         """Carry out one step and return its outcome."""
         match step:
             case steps.RenderStep():

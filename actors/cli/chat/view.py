@@ -27,7 +27,7 @@ from actors.core.stream_events.ask_events import AskResult, CompleteEvent, Error
 from actors.core.stream_events.events import SessionEvent
 from actors.core.stream_events.round_events import (
     MessageEvent,
-    RoundText,
+    RoundTextAssembler,
     TextEvent,
     ThinkingEvent,
     ToolCallEvent,
@@ -66,7 +66,7 @@ class ChatView:
         self._clock = clock
         self._shows_thinking = thinking
         self._is_thinking = False
-        self._answer = RoundText()
+        self._answer = RoundTextAssembler()
         self._calls: dict[CallId, _CallLine] = {}
         self._waiting: set[CallId] = set()
 

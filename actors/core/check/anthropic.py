@@ -1,7 +1,7 @@
 """Check the messages and fields of Anthropic Messages requests, block by block.
 
-The provider merges adjacent messages with the same role, but some compatible hosts reject them. This module reports
-such messages as one fault, and then treats them as one merged message. So one mistake causes only one fault.
+The provider merges adjacent messages with the same role, but some compatible hosts reject such messages. This module
+reports the second message as a fault, and then treats both as one message, so that one mistake causes only one fault.
 """
 
 import re

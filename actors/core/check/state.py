@@ -131,14 +131,15 @@ class CheckState:  # noqa: PLW1641  a state has no hash, because reading message
     def usual_messages(self) -> msgspec.json.Decoder[list[Any]] | None:  # Any: each family has its own types
         """A decoder of the messages that are usual in this family, or None.
 
-        It checks the keys and the types of their values, so `check_usual` has less to check than `check_messages`.
+        The decoder checks the keys and the types of their values, so `check_usual` has less to check than
+        `check_messages`.
         """
         return None
 
     def check_usual(self, messages: list[Any]) -> None:  # Any: see `usual_messages`
         """Check messages that `usual_messages` has decoded, and update the state as `check_messages` does.
 
-        The first message or block is 0 if it stands for those that were checked before.
+        If earlier messages or blocks were checked before, the number 0 stands in their place at the beginning.
 
         Raises:
             Unusual: A message must be checked by `check_messages`.

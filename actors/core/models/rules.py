@@ -199,16 +199,16 @@ class RequestRules(KeywordOnlyRecord):
         named_choice: Whether one tool may be forced by its name; otherwise any tool is forced and the loss is reported.
         sampling: Whether sampling settings are accepted; otherwise they are omitted and the loss is reported.
         max_temperature: The maximum temperature; a higher temperature is omitted and the loss is reported.
-        top_p: Whether `top_p` is accepted together with a temperature (`beside`) or only `alone`; otherwise it is
-            omitted and the loss is reported.
+        top_p: `beside` if `top_p` may be sent together with a temperature. `alone` if only one of the two may be sent;
+            `top_p` is then omitted and the loss is reported.
         output: The best way to require an output format: a schema in the request, a forced output tool, or an
             instruction.
         output_beside_tools: Whether a request may combine an output schema with tools; otherwise an instruction is
             used.
         output_schema: Requirements on an output schema. With `closed`, the schema must close every object and may not
             contain bounds, recursion or open objects. With `filled`, each object must also have properties.
-        unsupported_settings: Settings for which the wire family has a field (`actors.core.settings.table`),
-            but which the host does not accept. They are omitted and the loss is reported.
+        unsupported_settings: Settings for which the wire family has a field, but which the host does not accept. They
+            are omitted and the loss is reported.
         max_stops: The maximum number of stop sequences; 0 if the setting does not exist. Further sequences are omitted
             and the loss is reported.
         overflow_patterns: Regular expressions that recognise a context overflow in an error text.

@@ -193,7 +193,7 @@ def tool_error(tool: str, errors: Sequence[ArgumentError], raw: str | None = Non
 def unknown_tool_error(tool: str, known: Iterable[str]) -> dict[str, JsonValue]:
     """Return the `tool_error` value for a call of an unknown tool.
 
-    It suggests a similar name, or lists the known tools.
+    Its message suggests a similar name, or lists the known tools.
     """
     name, names = _clip(tool, _NAMED), list(known)
     close = nearest(name, names)
@@ -381,8 +381,8 @@ def _clip(text: str, size: int) -> str:
     return text if len(text) <= size else text[: size - 1] + "…"
 
 
-# The description of a valid value for each violated keyword, from the details that the validator reports.
-_EXPECTED: Mapping[str, Callable[[Any], str]] = {  # Any: each keyword has its own details
+# For each violated keyword, a function that describes a valid value, given the details that the validator reports.
+_EXPECTED: Mapping[str, Callable[[Any], str]] = {  # Any: the type of the details depends on the keyword
     "maximum": "at most {}".format,
     "minimum": "at least {}".format,
     "exclusiveMaximum": "less than {}".format,

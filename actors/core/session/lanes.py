@@ -55,13 +55,13 @@ class RequestRun(Struct):
         lengths: The length of the history at each request, in messages.
         history: The history at the last request.
         ledger: The ledger at the last request.
-        seals: True if the last request sealed synthetic results (made them final).
+        has_seals: True if the last request sealed synthetic results (made them final).
     """
 
     lengths: list[int]
     history: History
     ledger: Ledger
-    seals: bool
+    has_seals: bool
 
     def try_merge(self, other: "RequestRun") -> bool:
         """Append the requests of `other` if one render can replay all of them. Return True if they were appended.
@@ -70,10 +70,10 @@ class RequestRun(Struct):
         results. After a request that seals nothing, every call has a final result, so a later ledger can differ only in
         late results.
         """
-        if self.seals or len(self.ledger.late) != len(other.ledger.late):
+        if self.has_seals or len(self.ledger.late) != len(other.ledger.late):
             return False
         self.lengths += other.lengths
-        self.history, self.ledger, self.seals = other.history, other.ledger, other.seals
+        self.history, self.ledger, self.has_seals = other.history, other.ledger, other.has_seals
         return True
 
 
@@ -307,7 +307,7 @@ def _remaining_count(count: int, event: events.Compacted) -> int:
     return count if count <= event.start else event.start + 1 + count - min(event.stop, count)
 
 
-class LogFold:
+class LogReplay:
     """The state and the lanes of a session, computed from its log part by part.
 
     Call events are applied to the ledger in groups, before each request, because only requests read the ledger.
@@ -338,6 +338,6 @@ class LogFold:
 
 def rebuild(log: Iterable[LogEvent], rules: Rules) -> tuple[SessionState, Lanes]:
     """Return the state and the lanes of a session, given its complete log."""
-    folding = LogFold(rules)
+    folding = LogReplay(rules)
     folding.add(log)
     return folding.result()

@@ -32,7 +32,7 @@ from actors.core.log.events import (
     TurnEnded,
     TurnStarted,
 )
-from actors.core.session.publishing import AskFold, OpenBatch, Publisher, outcome_of
+from actors.core.session.publishing import AskResultBuilder, OpenBatch, Publisher, outcome_of
 from actors.core.session.state import Pause, SessionState
 from actors.core.stream_events.ask_events import AskResult, PendingCall
 from actors.core.values.content import ToolCall
@@ -48,7 +48,7 @@ STARTS = 3
 """Maximum number of times that a call may start, including its first run."""
 
 
-class AskStart:
+class AskStartSearch:
     """A backward search through a log for the start of an ask. `is_found` becomes True when the search is complete."""
 
     is_found: bool
@@ -70,7 +70,7 @@ class AskStart:
                 return
 
     def publisher(self) -> Publisher:
-        """Return a publisher that begins at the ask found. If no ask was found, it begins at the start of the log."""
+        """Return a publisher that begins at the ask that was found, or at the start of the log if none was found."""
         return Publisher(self._seq, self._turn) if self._has_ask else Publisher()
 
 
@@ -155,7 +155,7 @@ def publisher_at(state: SessionState, ledger: Ledger, round_number: int = 0) -> 
         if item is not None and item.status != "pending":
             batch.ends[item.call_id] = outcome_of(item.end, item.cancelled)
             batch.repeated += is_repeated(item.end)
-    ask = AskFold(state.bound or Binding("none", ""), list(progress.attempts), progress.rounds)
+    ask = AskResultBuilder(state.bound or Binding("none", ""), list(progress.attempts), progress.rounds)
     return Publisher(0, state.turns, round_number, ask, batch)
 
 

@@ -149,9 +149,9 @@ class SessionState(StoredRecord, frozen=True):
 
     @property
     def turn_before(self) -> int | None:
-        """The number of the last turn before the last ask to which the history can be rewound.
+        """The number of the turn to which the history can be rewound in order to undo the last ask.
 
-        `None` means that the history can be rewound to no earlier turn.
+        None if the history cannot be rewound to a turn before the last ask.
         """
         return last_turn_within(self.ends, self.asked_at)
 

@@ -134,10 +134,11 @@ class CloseStep(Struct, frozen=True):
     malformed: int = 0
 
 
-Asking: TypeAlias = (
+ExecutableStep: TypeAlias = (
     RenderStep | RewriteStep | GenerateStep | ShrinkStep | BatchStep | CheckStep | InstructStep
 )
-Step: TypeAlias = Asking | AwaitStep | CloseStep
+"""A step that the turn driver carries out before it returns to the turn."""
+Step: TypeAlias = ExecutableStep | AwaitStep | CloseStep
 
 
 class Ready(Struct, frozen=True):
@@ -174,19 +175,19 @@ class ParameterRefused(Struct, frozen=True):
 
 
 class MediaRefused(Struct, frozen=True):
-    """The provider rejected attachments, which are identified by their names in the log.
+    """The provider rejected attachments. An attachment is identified by its name in the log (`render.media_name`).
 
     Args:
         reason: The error message of the rejection.
         media: The attachments that the provider named.
-        others: Further attachments that may be the cause. These are the attachments that no answered request has
-            contained; if there are none, all attachments.
+        suspects: Further attachments that may be the cause: those that no answered request has contained or, if there
+            are none, all attachments of the request.
         cause: The cause of the rejection.
     """
 
     reason: str
     media: tuple[str, ...] = ()
-    others: tuple[str, ...] = ()
+    suspects: tuple[str, ...] = ()
     cause: Cause | None = None
 
 
@@ -259,12 +260,12 @@ class Checked(Struct, frozen=True):
     Args:
         correction: The message that asks the model to correct the format; None for a valid answer, or if the answer
             cannot be corrected.
-        lacks: A summary of the errors for the caller; empty for a valid answer. Without a `correction`, the turn fails
-            with this summary.
+        error_summary: A summary of the errors for the caller; empty for a valid answer. Without a `correction`, the
+            turn fails with this summary.
     """
 
     correction: str | None = None
-    lacks: str = ""
+    error_summary: str = ""
 
 
 class Stopped(Struct, frozen=True):

@@ -63,7 +63,7 @@ from actors.core.log.events import OmittedParameter, TurnStatus
 from actors.core.schemas.repair import RepairMode
 from actors.core.settings.asking import Asked, forced_instruction
 from actors.core.settings.values import ToolChoice, ToolChoiceSetting
-from actors.core.turn.answers import EMPTY, NUDGE, unparsed_note
+from actors.core.turn.answers import EMPTY, EMPTY_ANSWER_NOTE, unparsed_note
 from actors.core.turn.guards import Repeats, parse_repeats
 from actors.core.turn.steps import (
     Answered,
@@ -197,7 +197,7 @@ class _TurnRules:
             case RenderStep(), HandedOver():
                 return self._hand_over(outcome)
             case CheckStep(), Checked():
-                return self._after_check(outcome.correction, outcome.lacks)
+                return self._after_check(outcome.correction, outcome.error_summary)
             case RewriteStep() | InstructStep(), Ready():
                 return self.render_step()
             case RenderStep() | GenerateStep(), TranscriptRefused():
@@ -288,7 +288,7 @@ class _TurnRules:
             return self._close("failed", refused.reason, elsewhere=True)
         self._media += 1
         is_last = self._media == MEDIA_REFUSALS
-        media = (*refused.media, *refused.others) if is_last or not refused.media else refused.media
+        media = (*refused.media, *refused.suspects) if is_last or not refused.media else refused.media
         return RewriteStep(refused.reason, plain=False, media=media)
 
     def _after_answer(self, answered: Answered) -> Step:
@@ -317,7 +317,7 @@ class _TurnRules:
 
         If a format is required, a tool call written as text counts as an answer with the wrong format.
         """
-        note = unparsed_note(tools_off=self._tools_off) if is_unparsed else NUDGE
+        note = unparsed_note(tools_off=self._tools_off) if is_unparsed else EMPTY_ANSWER_NOTE
         if is_unparsed and self._bounds.has_format:
             return self._after_check(note, "it is a tool call as text")
         if not self._is_lacking:
