@@ -325,7 +325,7 @@ class PlainConversion:
         return name if name.isascii() else self._sanitise_string(name)
 
     def _plain_buffer(self, source: bytes | bytearray | memoryview) -> str:
-        """Return UTF-8 bytes as text and other bytes as base64, shortened to the length limit of a string."""
+        """Return binary data as text if it is UTF-8, else as base64. Data beyond the length limit of strings is cut."""
         view = memoryview(source)
         size, cap = view.nbytes, self._limits.max_string
         data = bytes(view.cast("B")[:cap]) if view.c_contiguous else view.tobytes()[:cap]
@@ -378,7 +378,7 @@ _GENERIC: Mapping[type, _ContainerReader] = {
 
 
 def _container_reader(kind: type[Any]) -> _ContainerReader | None:  # Any: see `PlainConversion.to_plain`
-    """Return the functions that read containers of this type, or None for other types."""
+    """Return the functions that read containers of this type, or None if the type is not a container."""
     for base, shape in _BUILT_IN.items():
         if issubclass(kind, base):
             return shape

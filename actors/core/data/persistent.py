@@ -70,7 +70,7 @@ def from_index(vector: ChunkedVector[T], start: int) -> Iterator[T]:
 
 
 def up_to(vector: ChunkedVector[T], stop: int) -> ChunkedVector[T]:
-    """Return a vector of the items before index `stop`. It shares its full blocks with the original vector."""
+    """Return a vector of the items before index `stop`. The result shares its full blocks with the original vector."""
     blocks, rest = vector
     last = stop // BLOCK
     if last >= len(blocks):
@@ -190,7 +190,7 @@ class Segments(Struct, frozen=True, gc=False):
         return sum(map(len, self.pages)) + len(self.recent)
 
     def append(self, pieces: Sequence[bytes]) -> "Segments":
-        """Return the text with `pieces` appended. Each of them is a long JSON string, or the text between two of them.
+        """Return the text with `pieces` appended. Each is a long JSON string, or the text between two long strings.
 
         The first piece is joined with the last pieces of this text if these are short. A long JSON string stays a
         separate piece.

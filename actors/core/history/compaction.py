@@ -159,7 +159,7 @@ def message_tokens(history: History, ledger: Ledger, ratio: float, start: int = 
 
 
 def result_tokens(calls: Iterable[CallId], ledger: Ledger, ratio: float) -> float:
-    """Return the estimated tokens of these calls' results, before any of them is shortened."""
+    """Return the estimated tokens of these calls' results at full length, even if some of them are shortened."""
     size, media = 0, 0
     for call_id in calls:
         if (answer := ledger._answer(call_id)) is not None:
@@ -238,7 +238,10 @@ def turn_starts(messages: Sequence[Message]) -> list[int]:
 
 
 def _is_added_within_turn(messages: Sequence[Message], answer_index: int, index: int) -> bool:
-    """Return True if the turn of the answer at `answer_index` continues after the message at `index`."""
+    """Return True if the message at `index` is inside the turn of the answer at `answer_index`.
+
+    This is the case if the next answer belongs to the same turn.
+    """
     if answer_index < 0 or not messages[answer_index].turn:
         return False
     later = next((each for each in messages[index:] if each.role == "assistant"), None)
@@ -303,7 +306,9 @@ def long_results(
 def results_to_trim(
     history: History, ledger: Ledger, settings: Compaction, *, include_small: bool, before: int
 ) -> dict[CallId, TrimReason]:
-    """Return the results to replace by placeholders: the calls in the first `before` messages, each with the reason.
+    """Choose the results to replace by placeholders, among the calls in the first `before` messages.
+
+    Return the id of each call with the reason for its placeholder.
 
     Long and repeated results are always included. With `include_small`, every result of at least `MIN_TRIM_BYTES` bytes
     is included.
@@ -361,7 +366,12 @@ no tool, and answer with the summary alone.]"""
 
 
 class SummaryScope(Struct, frozen=True):
-    """The content that a summary replaces: tool names of real results, by call id, and the user's attachments."""
+    """The results and attachments that a summary replaces.
+
+    Args:
+        results: The name of the tool for each call whose real result is replaced, by call id.
+        media: The images and documents in the replaced user messages, in order.
+    """
 
     results: Mapping[CallId, str]
     media: tuple[Media, ...]
@@ -375,7 +385,7 @@ def summary_instruction() -> Packed:
 def summary_scope(history: History, ledger: Ledger, stop: int) -> SummaryScope:
     """Return the content that a summary of the first `stop` messages replaces.
 
-    If one of these messages is an earlier summary, the scope includes the results that it replaced.
+    If one of these messages is an earlier summary, the scope includes the results that the earlier summary replaced.
     """
     messages = history.since(0)
     visible = {call.id for message in messages[stop:] for call in message.calls}
@@ -393,7 +403,8 @@ def summary_scope(history: History, ledger: Ledger, stop: int) -> SummaryScope:
 def summary_message(text: str, scope: SummaryScope, settings: Compaction) -> Packed:
     """Return the message that replaces the summarised messages in the history.
 
-    It contains the summary, the ids of real results that the summary does not name, and the newest attachments.
+    The message contains the summary, the ids of real results that the summary does not name, and the newest
+    attachments.
     """
     lines = [f"{SUMMARY}\n{text.strip()}"]
     mentioned = mentioned_ids(text)

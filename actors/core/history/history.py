@@ -103,7 +103,7 @@ def _remaining_ends(ends: TurnEnds, start: int, stop: int) -> Iterator[TurnEnd]:
 
 
 def unreachable_reason(ends: TurnEnds, turn: int, turn_count: int) -> str:
-    """Return the reason why a history cannot be rewound to `turn`, and the nearest turns to which it can be rewound.
+    """Return a message about why a history cannot be rewound to `turn`, with the nearest turns that can be reached.
 
     `turn_count` is the number of turns so far.
     """

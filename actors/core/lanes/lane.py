@@ -204,8 +204,8 @@ def _write_in_slices(lane: Lane, walk: RenderWalk, *, strict: bool) -> Slices[tu
 def refusal_report(rendered: Rendered, why: str, rule: str | None) -> Report:
     """Return the report of a request that its provider refused, with the message `why` as the only fault.
 
-    The fault contains the canonical ids of the calls whose wire ids occur in the message. Its class is that of `rule`,
-    or `Fault` itself if the rule is unknown.
+    The fault contains the canonical ids of the calls whose wire ids occur in the message. It has the fault class of
+    `rule`, or is a plain `Fault` if the rule is unknown.
     """
     from actors.core.rulebook import FAULTS, RULES  # imported here, because refusals are rare
 

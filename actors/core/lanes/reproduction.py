@@ -168,7 +168,7 @@ def _minimise(body: JsonValue, is_wrong: Callable[[JsonValue], bool]) -> JsonVal
 
 
 def _smaller_values(value: JsonValue) -> Iterator[JsonValue]:
-    """Yield copies of a value without one of its parts. Copies without large parts come first."""
+    """Yield copies of a value, each without one part of it. Copies that lack large parts come first."""
     if isinstance(value, list):
         size = len(value)
         while size > 0:

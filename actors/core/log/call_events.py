@@ -176,10 +176,11 @@ class ToolCallRecord(StoredRecord, frozen=True):
     def status(self) -> Status:
         """The call's status: `pending`, `complete`, `error`, `cancelled` or `unknown`.
 
-        A real completion determines the status (REQ-915-048). A call without a real completion is `pending` while it
-        may still complete. After that, it is `unknown` if it may have taken effect (its reason is `lost` or
-        `outcome_unknown`), and `cancelled` otherwise.
+        If the call has a real completion, the call has the status of its result. A call without a real completion is
+        `pending` while it may still complete. After that, it is `unknown` if it may have taken effect (its reason is
+        `lost` or `outcome_unknown`), and `cancelled` otherwise.
         """
+        # REQ-915-048 determines the status of a result
         if (completion := self.completion) is not None:
             return completion.status
         if self.cancelled is None and self.sealed is None:

@@ -73,7 +73,7 @@ def decode_event(record: bytes) -> LogEvent:
 
 
 def _decode_strictly(decoder: msgpack.Decoder[F], data: bytes) -> F:
-    """Decode bytes, but reject them if encoding the result again yields different bytes, as with a missing field."""
+    """Decode bytes. Reject them if encoding the result yields other bytes, for example because a field was missing."""
     record = decoder.decode(data)
     if _ENCODER.encode(record) != data:
         raise ValueError(f"its bytes differ from the bytes that version {VERSION} writes for this event")
@@ -177,7 +177,7 @@ def _find_invalid_value(
 
 
 def _record_type(hint: Any, value: Any) -> type[StoredRecord] | None:  # Any: no type covers all annotations
-    """Return the class, among those that `hint` allows, whose tag `value` has; None if there is none."""
+    """Return the record class that `hint` allows and whose tag `value` has; None if there is no such class."""
     items: list[object] = value  # used only if `value` is a list
     tag = items[0] if isinstance(value, list) and items else None
     types = [

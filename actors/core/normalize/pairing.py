@@ -154,7 +154,10 @@ class _Pairing:
             older.add_calls(calls, self._contents)
 
     def _pair_message(self, calls: list[int], result_indexes: list[int], older: "_OlderCalls") -> None:
-        """Pair calls of one message with results that precede the next message with calls of the same id."""
+        """Pair the calls of one message that share an id and a tool name.
+
+        `result_indexes` are the results that precede the next message with such calls.
+        """
         message = self._calls[calls[0]].message
         direct = [at for at in result_indexes if self._results[at].follows == message]
         late = [
@@ -191,8 +194,8 @@ class _Pairing:
     ) -> None:
         """Pair the remaining results with calls that already have a result.
 
-        A result that equals an earlier result answers the same call. A different result is paired only if one call has
-        the id.
+        A result that equals an earlier result answers the same call. A different result is paired only if no other call
+        has the id.
         """
         contents = {content: call for call in calls for content in self._contents[call]}
         is_only = len(calls) == 1 and not older

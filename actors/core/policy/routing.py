@@ -148,9 +148,9 @@ def choose_next(
 
 
 def expected_cost(member: Member, size: int) -> float:
-    """Return a comparable cost of a request of `size` bytes to this member; infinite if its prices are unknown.
+    """Return a cost of a request of `size` bytes to this member, for comparisons; infinite if its prices are unknown.
 
-    The cost counts bytes in place of tokens. It is about four times the real cost, so only comparisons are meaningful.
+    The cost counts bytes in place of tokens, so it is about four times the real cost.
     """
     if member.rates is None:
         return float("inf")

@@ -68,7 +68,10 @@ class Attachments:
         return True
 
     def with_title(self, media: Media) -> TitledMedia:
-        """Return an attachment that is about to be rendered, with its name."""
+        """Return an attachment with its name.
+
+        Call this method only once for an attachment, when it is rendered, because repeated names get a number.
+        """
         if not self._rules.named_documents or not _is_document(media):
             return media, ""
         content = media.data or media.url
@@ -103,7 +106,7 @@ class Attachments:
     ) -> str | None:
         """Return the reason why a result or message that allows `kinds` cannot contain an attachment; None if it can.
 
-        The reason is the end of the note that replaces the attachment.
+        The reason is worded as the end of the note that replaces the attachment.
         """
         if self._is_refused(media):
             return "; the provider refused it"

@@ -112,7 +112,7 @@ class CompletionChooser:
         return trimmed_answer(answer, call.name, why)
 
     def media_of(self, call: ToolCall) -> tuple[Media, ...]:
-        """Return the media of a call's real result; none if the result was trimmed."""
+        """Return the media of a call's real result; an empty tuple if the result was trimmed."""
         if call.id in self._short:
             return ()
         found = self._ledger._answer(call.id) or self._own._answer(call.id)

@@ -60,7 +60,7 @@ def move_calls_last(blocks: list[Block]) -> list[Block]:
 def drop_stale_reasoning(
     original: Sequence[Block], blocks: list[Block], calls: EmittedCalls, notes: Notes
 ) -> list[Block]:
-    """Drop the reasoning in `blocks` (the blocks to send) that follows their first difference from `original`.
+    """Drop reasoning that follows the first difference between `blocks`, the blocks to send, and the `original` answer.
 
     Reasoning without a seal is kept, because it is not bound to the preceding blocks.
     """

@@ -266,7 +266,7 @@ def wire_bytes(block: ProviderBlock) -> bytes:
 def _readable_part(
     block: ProviderBlock, dialect: Dialect, target: Binding | None
 ) -> Mapping[str, JsonValue] | None:
-    """Return the JSON object in a block; None if the target cannot open the seal or the seal contains no object."""
+    """Return the JSON object in a block; None if the target may not receive it or the seal contains no object."""
     if block.seal.kind != "part" or not dialect.can_replay(block.seal.origin, target):
         return None
     try:

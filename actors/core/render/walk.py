@@ -147,9 +147,9 @@ class RenderWalk:
         yield self._writer.take_pieces()
 
     def _expect_images(self, start: int) -> None:
-        """Count the images in the new messages from index `start` on, which the next request contains.
+        """Begin the request that contains the new messages from index `start` on.
 
-        The limits on image sizes depend on this number.
+        The limits on image sizes depend on the number of images in these messages.
         """
         stop = min((end for end in self._ends if end > start), default=len(self._tail))
         self._attachments.expect_images(partial(_image_count, self._tail[start:stop], self._choice))

@@ -3,11 +3,11 @@
 In:  an untrusted schema, and arguments that a model wrote.
 Out: the missing and invalid arguments as a `tool_error` value, with descriptions for the model.
 
-A schema cannot reach the network or a file, because references outside it are rejected. It cannot cause backtracking,
-because only the linear regex engine runs; patterns with a lookaround or a backreference are left to the tool.
-References cannot make it grow without bound: its size, its patterns, and its cost with expanded references are measured
-before it is compiled. The errors under a recursive schema are listed only if the work stays within the limit in
-`json_schema`.
+A schema cannot reach the network or a file, because references outside the schema are rejected. A schema cannot cause
+backtracking, because only the linear regex engine runs; patterns with a lookaround or a backreference are left to the
+tool. References cannot make a schema grow without bound: its size, its patterns, and its cost with expanded references
+are measured before it is compiled. The errors under a recursive schema are listed only if the work stays within the
+limit in `json_schema`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -107,7 +107,7 @@ class _Search:
 
 
 def _string_choices(faults: Sequence["ValidationError"]) -> list[_StringPaths]:
-    """Return the sets of strings that may fix all of these errors together if they are parsed as JSON."""
+    """Return sets of strings. Parsing all strings of one set as JSON may fix all of these errors."""
     choices: list[_StringPaths] = [frozenset()]
     for fault in faults:
         cures = _string_fixes(fault)
@@ -123,7 +123,7 @@ def _string_choices(faults: Sequence["ValidationError"]) -> list[_StringPaths]:
 
 
 def _string_fixes(fault: "ValidationError") -> list[_StringPaths]:
-    """Return the sets of strings that may fix an error if they are parsed as JSON."""
+    """Return sets of strings. Parsing all strings of one set as JSON may fix the error."""
     kind = fault.kind.name
     cures: list[_StringPaths] = []
     if kind in _ANY_BRANCH:

@@ -300,7 +300,7 @@ def _mark_stale(lane: Lane, why: EpochReason) -> Lane:
 
 
 def _remaining_count(count: int, event: events.Compacted) -> int:
-    """Return a count of the history's first messages, adjusted for a compaction.
+    """Return how many of the first `count` messages of the history are left after a compaction.
 
     The summary counts as one message.
     """

@@ -58,7 +58,7 @@ class AskStartSearch:
         self._has_ask = self.is_found = False
 
     def search(self, after: int, events: Sequence[LogEvent]) -> None:
-        """Search one page of the log. Its first event has the number `after` + 1.
+        """Search one page of the log. The first event of the page has the number `after` + 1.
 
         Pass the last page first, then the page before it, and so on.
         """

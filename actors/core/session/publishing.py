@@ -271,7 +271,7 @@ class Publisher:
 
     @property
     def totals(self) -> AskResultBuilder:
-        """The result of the open ask so far. All fields have their defaults if no ask is open."""
+        """The builder of the open ask's result, with the totals so far. If no ask is open, all fields are defaults."""
         return self._ask
 
     @property

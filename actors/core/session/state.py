@@ -275,7 +275,7 @@ class SessionState(StoredRecord, frozen=True):
         return replace(self, ledger=self.ledger.apply(*call_events)) if call_events else self
 
     def _updated_report(self, event: events.RoundEnded) -> ReportedRequest | None:
-        """Return the number of input tokens that an answer reported, with the length of the history that they cover.
+        """Return the number of input tokens that an answer reported, with the length of the history that was sent.
 
         After a failed answer or a summary (round 0), the previous report remains valid.
         """
@@ -285,7 +285,7 @@ class SessionState(StoredRecord, frozen=True):
         return ReportedRequest(self.bound, self.history.length, tokens)
 
     def ledger_with_open_calls(self, ledger: Ledger) -> Ledger:
-        """Return `ledger` with all calls of the turn in flight. Calls that it lacks are added as scheduled calls."""
+        """Return `ledger` with all calls of the turn in flight. Calls that are missing are added as scheduled calls."""
         calls = self.history[-1].calls if self.bound is not None and self.history.length else ()
         coming = [Scheduled(call.id, call.name, call.json) for call in calls if call.id not in ledger]
         return ledger.apply(*coming)

@@ -93,7 +93,7 @@ def _checked_value(key: str, value: object) -> Scalar:
 
 
 def _mismatch(value: object, max_length: int) -> str:
-    """Return a clause about a wrong type or excessive length, for an error message; empty if neither is wrong."""
+    """Return a clause about a wrong type or an excessive length, for an error message; empty if both are valid."""
     if not isinstance(value, str):
         return f"its type is {type(value).__name__}"
     return f"it has {len(value)} characters" if len(value) > max_length else ""

@@ -389,7 +389,7 @@ class ToolRecount(Struct):
         self.backend, self.is_limited, self.is_unanswered = backend, False, False
 
     def count_request(self, *, tools_off: bool) -> None:
-        """Count a request. The turn's first request with `tools_off` is also counted as a turn that reached a limit."""
+        """Count a request. The first request of a turn with `tools_off` also counts as a reached limit of the turn."""
         self.is_unanswered = True
         self.backend_counts.tool_loop_max_iterations += tools_off and not self.is_limited
         self.is_limited |= tools_off

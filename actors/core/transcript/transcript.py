@@ -191,7 +191,7 @@ class Writer(Protocol):
         """Write a provider-specific part verbatim. Called only if the family has such parts (`Encoder.natives`)."""
 
     def write_media(self, media: Media, title: str) -> None:
-        """Write an attachment of a user message."""
+        """Write an attachment of a user message. `title` is its name, as in `TitledMedia`."""
 
     def write_call(self, call_id: str, name: str, call: ToolCall) -> None:
         """Write a tool call with the id and the tool name that the provider sees."""

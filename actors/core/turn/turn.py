@@ -184,7 +184,7 @@ class _TurnRules:
         return RenderStep(self._end.rounds, self._tools_off, omitted=self._omitted)
 
     def next(self, step: Step, outcome: Outcome) -> Step:  # noqa: C901  a case for each row
-        """Return the step after this step and its outcome. Each case is a row of the table above."""
+        """Return the step after this step and its outcome. Each case is a row of the table in the module docstring."""
         match step, outcome:
             case _, Stopped():
                 # the cancellation replaces the cause of an earlier failure

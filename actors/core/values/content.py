@@ -333,11 +333,12 @@ class ToolResult(StoredRecord, frozen=True, tag="r", init=False, metaclass=Const
 
     @property
     def status(self) -> Status:
-        """The result's status, `error`, `complete` or `pending` (REQ-915-048).
+        """The result's status: `error`, `complete` or `pending`.
 
         A result with an error is an `error`. A result without an error is `complete` if it has content or media, or if
         `is_complete` is True. Any other result is `pending`. A result with content is therefore never `pending`.
         """
+        # REQ-915-048 requires this order
         if self.error_json is not None:
             return "error"
         if self.is_complete or self.media:

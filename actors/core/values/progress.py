@@ -96,7 +96,7 @@ class AskProgress(StoredRecord, frozen=True):
         dropped: Items of answers that were dropped so far, including the current turn.
         tried: Pool members that served turns, in order. The last one is the current member.
         cost: Cost of the earlier turns; None if a price is unknown.
-        seconds: Time that counts towards the ask's timeout, without pauses.
+        seconds: Seconds that count towards the ask's timeout, without pauses.
         refusals: The ask's refused requests, in order.
     """
 
