@@ -300,7 +300,7 @@ class TurnSteps:
             visible=broken.visible,
             message=message,
             usage=broken.usage,
-            elsewhere=failure.action != "give_up",
+            can_fail_over=failure.action != "give_up",
             cause=cause,
             too_long=failure.action == "compact" and message is None,
         )

@@ -87,7 +87,8 @@ class AlternatingTurnsState(CheckState):
         model_role: The model's role on the wire.
         may_end_empty: Whether the last message of the model may be empty.
         has_other_blocks: Whether the last user message contains blocks that are not results.
-        follows_unanswered: Whether the last user message follows another user message that left calls without a result.
+        follows_unanswered: Whether the last user message directly follows another user message, after which calls still
+            had no result.
     """
 
     open_blocks_key: ClassVar[str | None] = "content"

@@ -36,11 +36,8 @@ _HEADER_LENGTHS = (128, 64 * 1024, 1024 * 1024)
 """Numbers of leading base64 characters in which the size is searched, one after another. A JPEG may begin with profiles
 and a thumbnail, so its size may be far from the start."""
 _MARKERS_WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD9)})  # JPEG markers without a length field
-_FRAME_MARKERS = frozenset(range(0xC0, 0xD0)) - {
-    0xC4,
-    0xC8,
-    0xCC,
-}  # JPEG markers of frames, which contain the size
+# JPEG markers of frames, which contain the size
+_FRAME_MARKERS = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 
 
 class ImageHeader(NamedTuple):

@@ -304,7 +304,7 @@ class PlainConversion:
         except _BudgetExhausted:
             if not outermost:
                 raise
-            # which members were visited depends on the hash seed, so their marks are dropped
+            # the visited members depend on the hash seed, so their marks are dropped
             self._marks.intersection_update(marks)
             return self._record_mark("truncated", f"[set of {size}, cut]")
         finally:

@@ -93,7 +93,7 @@ def _broken_rules(body: JsonValue, dialect: Dialect) -> set[str]:
 
 
 class _Redactor(Struct):
-    """Redacts content, and remembers it, so that quotations of it in error messages can be redacted too."""
+    """Redacts a request. Redacted texts are remembered, so that error messages that quote them can be redacted too."""
 
     ids: dict[str, str] = {}
     texts: set[str] = field(default_factory=set[str])

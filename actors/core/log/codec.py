@@ -54,7 +54,7 @@ _CHECKED_TYPES = (
     *(tuple[Packed, ...], tuple[Block, ...], tuple[ToolCallRecord, ...], tuple[ToolResult, ...]),
 )
 """Field types that need checks in addition to those of msgspec."""
-Check: TypeAlias = Callable[[Any], Any]  # Any: each check takes another field's type
+Check: TypeAlias = Callable[[Any], Any]  # Any: each check is for one field type
 
 
 def decode_event(record: bytes) -> LogEvent:

@@ -34,7 +34,8 @@ def normalize(
 
     Args:
         messages: Messages of any shape.
-        ledger: The authoritative ledger, if there is one. It restores calls that are missing for a result.
+        ledger: The authoritative ledger, if there is one. If a result has no call in `messages`, the call is restored
+            from this ledger.
         before: Normal messages that precede `messages`.
         known: The results found in `before`; the returned ledger includes them.
     """

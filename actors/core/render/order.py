@@ -99,7 +99,7 @@ def add_required_reasoning(blocks: list[Block], dialect: Dialect, notes: Notes) 
     return [*blocks[:at], placeholder_reasoning(dialect.reasoning.placeholder), *blocks[at:]]
 
 
-@lru_cache(maxsize=32)  # each dialect has one text
+@lru_cache(maxsize=32)  # one entry for the placeholder of each dialect
 def placeholder_reasoning(text: str) -> Thinking:
     """Return the reasoning that is sent if the dialect requires reasoning and the answer has none."""
     return Thinking(text)

@@ -272,8 +272,8 @@ class Lanes:
         history, ledger = sent.history.upto(sent.lengths[-1]), sent.ledger
         for at, length in enumerate(sent.lengths):
             state = lane._state
-            # A render chooses the upstream (provider behind a gateway) of a new lane, and so the reasoning that is
-            # replayed.
+            # The first render of a new lane chooses its upstream (provider behind a gateway), and the upstream decides
+            # which reasoning is replayed.
             is_pinned = dialect.reasoning.binding != "upstream" or state.upstream is not None
             if is_pinned and state.outdated is None and state.late_count == len(ledger.late):
                 lengths = sent.lengths[at:]

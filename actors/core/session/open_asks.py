@@ -1,4 +1,4 @@
-"""Compute what an unfinished ask needs from the log: its start, its pending calls, and the recovery of its turn.
+"""Derive the state of an unfinished ask from the log: its start, its pending calls, and the recovery of its turn.
 
 In:  the events of a log, and the state that results from them.
 Out: a `Publisher` that begins at the first event of the ask; the calls of a paused turn that still wait, the approved

@@ -112,7 +112,7 @@ class CloseStep(Struct, frozen=True):
         rounds: The number of the last round.
         usage: The usage of the turn.
         visible: True if the caller has received part of a failed answer.
-        elsewhere: True if another backend may continue the ask.
+        can_fail_over: True if another backend may continue the ask.
         refused: True if the transcript was still rejected for its structure after every possible rewrite.
         cause: The cause of a failure.
         handover: The target to which the model handed the ask; None without a handoff.
@@ -127,7 +127,7 @@ class CloseStep(Struct, frozen=True):
     rounds: int = 0
     usage: Usage = Usage()
     visible: bool = False
-    elsewhere: bool = False
+    can_fail_over: bool = False
     refused: bool = False
     cause: Cause | None = None
     handover: str | None = None
@@ -208,7 +208,7 @@ class RequestFailed(Struct, frozen=True):
     """
 
     reason: str
-    elsewhere: bool = True
+    can_fail_over: bool = True
     visible: bool = False
     message: Message | None = None
     usage: Usage = Usage()

@@ -221,12 +221,12 @@ class _TurnRules:
             case ShrinkStep(reason=why), CompactionEnded(done=done):
                 self._record_outcome(outcome)
                 failed = f"{why}; {outcome.reason}"
-                return self.render_step() if done else self._close("failed", failed, elsewhere=True)
+                return self.render_step() if done else self._close("failed", failed, can_fail_over=True)
             case GenerateStep(), RequestFailed():
                 self._record_outcome(
                     outcome, visible=self._end.visible or outcome.visible, cause=outcome.cause
                 )
-                return self._close("failed", outcome.reason, outcome.message, outcome.elsewhere)
+                return self._close("failed", outcome.reason, outcome.message, outcome.can_fail_over)
             case BatchStep(approved=True), BatchOutcome(stuck=stuck):
                 return self._next_round(stuck)
             case BatchStep(calls=calls), BatchOutcome():
@@ -246,11 +246,11 @@ class _TurnRules:
         self._end = replace(end, message=message, usage=usage, **fields)
 
     def _close(
-        self, status: TurnStatus, reason: str, unrun: Message | None = None, elsewhere: bool = False
+        self, status: TurnStatus, reason: str, unrun: Message | None = None, can_fail_over: bool = False
     ) -> CloseStep:
         """Return the step that ends the turn. The calls in the message `unrun` will not run."""
         calls = unrun.calls if unrun is not None else ()
-        return replace(self._end, status=status, reason=reason, unrun=calls, elsewhere=elsewhere)
+        return replace(self._end, status=status, reason=reason, unrun=calls, can_fail_over=can_fail_over)
 
     def _hand_over(self, handed: HandedOver) -> CloseStep:
         """Return the step that ends the turn after a handoff.
@@ -274,7 +274,7 @@ class _TurnRules:
         self._end = replace(self._end, cause=refused.cause or self._end.cause)
         if self._rewritten == "plain":
             self._end = replace(self._end, refused=True)
-            return self._close("failed", refused.reason, elsewhere=True)
+            return self._close("failed", refused.reason, can_fail_over=True)
         self._rewritten = "bare" if refused.reasoning and self._rewritten == "no" else "plain"
         return RewriteStep(refused.reason, plain=self._rewritten == "plain")
 
@@ -285,7 +285,7 @@ class _TurnRules:
         """
         self._end = replace(self._end, cause=refused.cause)
         if self._media == MEDIA_REFUSALS:
-            return self._close("failed", refused.reason, elsewhere=True)
+            return self._close("failed", refused.reason, can_fail_over=True)
         self._media += 1
         is_last = self._media == MEDIA_REFUSALS
         media = (*refused.media, *refused.suspects) if is_last or not refused.media else refused.media
@@ -330,7 +330,7 @@ class _TurnRules:
         if is_unparsed or self._has_called:
             return self._close("complete", "")
         self._end = replace(self._end, cause=Cause("model_fault"))
-        return self._close("failed", f"{EMPTY}, twice", elsewhere=True)
+        return self._close("failed", f"{EMPTY}, twice", can_fail_over=True)
 
     def _after_check(self, correction: str | None, error_summary: str) -> Step:
         if correction is None:
