@@ -222,7 +222,7 @@ class AnswerPrinter:
             case TextEvent() | ThinkingEvent():
                 self._write_fragment(self._answer.add_delta(event))
             case MessageEvent(message=message):
-                self._write_fragment(self._answer.end_round(message.text, broken=bool(event.error)))
+                self._write_fragment(self._answer.end_round(message.text, interrupted=bool(event.error)))
                 self._is_in_round = False
             case CompleteEvent() | ErrorEvent() if self._has_text:
                 self._write("\n")

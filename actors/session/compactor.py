@@ -86,14 +86,14 @@ class Compactor:
         """
         return await self._summarise(self._log.state.asked_at, 0)
 
-    async def compact_after_overflow(self, *, again: bool) -> CompactionResult:
+    async def compact_after_overflow(self, *, is_repeated: bool) -> CompactionResult:
         """Compact the history within a turn whose request was too long.
 
         First shorten all results of earlier turns, then summarise these turns. If neither changes anything, shorten the
         results of the current turn that the model has already seen.
 
         Args:
-            again: True if an earlier compaction did not save enough. Then all turns except the current one are
+            is_repeated: True if an earlier compaction did not save enough. Then all turns except the current one are
                 summarised.
         """
         ledger = await self._ask.ledger.query()
@@ -107,7 +107,7 @@ class Compactor:
         made = await self._log_shortened(short) if short else CompactionResult()
         if short and self._next_request_tokens(ledger) <= before * (1 - ENOUGH):
             return made
-        summarised = await self._summarise_in_parts(0 if again else self._settings.keep_turns)
+        summarised = await self._summarise_in_parts(0 if is_repeated else self._settings.keep_turns)
         if short or summarised.messages or self._ask.cancelled:
             return replace(summarised, results=made.results)
         seen = compaction.last_batch_index(self._log.state.history.since(0))

@@ -201,7 +201,7 @@ class TextStream:
             case TextEvent() | ThinkingEvent():
                 return self._with_separator(self._round.add_delta(event), event.turn, event.round)
             case MessageEvent(message=message):
-                text = self._round.end_round(message.text, broken=bool(event.error))
+                text = self._round.end_round(message.text, interrupted=bool(event.error))
                 return self._with_separator(text, event.turn, event.round)
             case _:
                 return ""

@@ -84,7 +84,7 @@ class ChatView:
             case TextEvent():
                 self._show_text(self._answer.add_delta(event))
             case MessageEvent():
-                self._show_text(self._answer.end_round(event.message.text, broken=bool(event.error)))
+                self._show_text(self._answer.end_round(event.message.text, interrupted=bool(event.error)))
                 self._end_round()
             case ToolCallEvent():
                 self._start_call(event)

@@ -60,7 +60,7 @@ CallRanges: TypeAlias = tuple[tuple[int, int], ...]
 """A set of call numbers as sorted, disjoint ranges. A range includes both of its numbers."""
 
 
-def with_end(ends: TurnEnds, end: TurnEnd) -> TurnEnds:
+def with_turn_end(ends: TurnEnds, end: TurnEnd) -> TurnEnds:
     """Return `ends` with the end of a turn appended."""
     return append(ends, (end,))
 

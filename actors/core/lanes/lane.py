@@ -67,7 +67,7 @@ class Rendered(Struct, frozen=True, gc=False):
         report: The decisions of the render.
         dialect: The dialect of the transcript.
         system: The system prompt that was imported with the history; None if no system prompt was imported.
-        begins: The epoch that begins with this request, logged before the request; None if no epoch begins.
+        new_epoch: The epoch that begins with this request, logged before the request; None if no epoch begins.
     """
 
     lane: Lane
@@ -76,7 +76,7 @@ class Rendered(Struct, frozen=True, gc=False):
     _closing: bytes  # the bytes that close the last message
     _before: int  # the number of bytes of the lane that were already sent
     system: str | None = None
-    begins: EpochBegan | None = None
+    new_epoch: EpochBegan | None = None
 
     @property
     def _segments(self) -> Segments:

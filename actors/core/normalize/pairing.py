@@ -32,21 +32,21 @@ class TranscriptCall(NamedTuple):
 
     id: str
     tool: str
-    message: int
+    message_number: int
     contents: tuple[Hashable, ...] = ()
 
 
 class TranscriptResult(NamedTuple):
     """A result in a transcript: its id, its tool name (`""` if unknown), its content and the number of its message.
 
-    `follows` is the number of the last message before the result that is not itself a result.
+    `preceding_message` is the number of the last message before the result that is not itself a result.
     """
 
     id: str
     tool: str
     content: Hashable
-    message: int
-    follows: int
+    message_number: int
+    preceding_message: int
 
 
 def pair_results(
@@ -125,9 +125,9 @@ class _Pairing:
 
     def pair_by_position(self, call_indexes: Sequence[int], result_indexes: Sequence[int]) -> None:
         """Pair the results directly after a message with its unanswered calls, if there are as many of both."""
-        follows = _group_by(result_indexes, lambda at: self._results[at].follows)
+        follows = _group_by(result_indexes, lambda at: self._results[at].preceding_message)
         still = [at for at in call_indexes if not self._contents[at]]
-        for message, calls in _group_by(still, lambda at: self._calls[at].message).items():
+        for message, calls in _group_by(still, lambda at: self._calls[at].message_number).items():
             direct = follows.get(message, [])
             if len(direct) == len(calls):
                 self._record_pairs(calls, direct)
@@ -138,14 +138,14 @@ class _Pairing:
             return
         if len(call_indexes) == len(result_indexes) == 1:  # nearly all calls have a single result
             call, result = self._calls[call_indexes[0]], self._results[result_indexes[0]]
-            if self._allow_early or result.message >= call.message:
+            if self._allow_early or result.message_number >= call.message_number:
                 self._record_pairs(call_indexes, result_indexes)
             return
-        messages = _group_by(call_indexes, lambda at: self._calls[at].message)
+        messages = _group_by(call_indexes, lambda at: self._calls[at].message_number)
         places, may_be_early = list(messages), self._allow_early and len(call_indexes) == 1
         results: dict[int, list[int]] = {}
         for at in result_indexes:
-            before = bisect_right(places, self._results[at].message)
+            before = bisect_right(places, self._results[at].message_number)
             if before or may_be_early:
                 results.setdefault(places[max(before - 1, 0)], []).append(at)
         older = _OlderCalls()
@@ -158,12 +158,12 @@ class _Pairing:
 
         `result_indexes` are the results that precede the next message with such calls.
         """
-        message = self._calls[calls[0]].message
-        direct = [at for at in result_indexes if self._results[at].follows == message]
+        message = self._calls[calls[0]].message_number
+        direct = [at for at in result_indexes if self._results[at].preceding_message == message]
         late = [
             at
             for at in result_indexes
-            if self._results[at].follows != message and not self._is_repetition(at, older)
+            if self._results[at].preceding_message != message and not self._is_repetition(at, older)
         ]
         made = [at for at in calls if not self._contents[at]]
         taken = self._certain_results(len(made), direct)

@@ -180,7 +180,7 @@ class Lanes:
         begins = EpochBegan(binding, lane._state.epoch + 1, why, lane._state.plain, WHY[why])
         lane = begin_epoch(lane, begins, dialect, history.length)
         rendered = yield from advance_in_slices(lane, history, ledger, dialect, encoder, target)
-        return replace(rendered, begins=begins)
+        return replace(rendered, new_epoch=begins)
 
     def adopt(self, binding: Binding, lane: Lane) -> None:
         """Set a binding's lane to the rendered version that was sent."""

@@ -33,7 +33,7 @@ from actors.core.history.history import (
     replace_messages,
     rewind,
     shorten,
-    with_end,
+    with_turn_end,
 )
 from actors.core.ledger import NO_CALLS, Ledger, closed_record
 from actors.core.log import events
@@ -254,7 +254,7 @@ class SessionState(StoredRecord, frozen=True):
 
     def _with_turn_end(self, turn: int) -> TurnEnds:
         """Return the recorded ends of turns, with the end of this turn added."""
-        return with_end(self.ends, TurnEnd(turn, self.history.length, self.calls))
+        return with_turn_end(self.ends, TurnEnd(turn, self.history.length, self.calls))
 
     def _rewind(self, turn: int) -> "SessionState":
         """Return the state with the history cut at the end of a turn.
@@ -333,7 +333,7 @@ def bounded_seconds(state: SessionState, asked: Asked | None, before: float) -> 
     return left, f"the session's budget of {budget.seconds:g} seconds is used up"
 
 
-def opening(session: str, target: str, history: History) -> events.Opened:
+def opening_event(session: str, target: str, history: History) -> events.Opened:
     """Return the first event of a session that continues a history. The event shares the history's messages."""
     known = tuple(
         [

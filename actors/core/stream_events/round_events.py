@@ -290,12 +290,12 @@ class RoundTextAssembler:
         self._returned += event.text
         return event.text
 
-    def end_round(self, text: str, *, broken: bool) -> str:
+    def end_round(self, text: str, *, interrupted: bool) -> str:
         """End the round, and return the part of its text that `add_delta` has not returned.
 
-        `text` is the complete text of the message, and `broken` is True if the answer was interrupted. The result is
-        empty if the answer was interrupted and no delta was missed.
+        `text` is the complete text of the message. If the answer was `interrupted` and no delta was missed, the result
+        is empty.
         """
         returned, gap = self._returned, self._gap
         self._returned, self._next, self._gap = "", 0, False
-        return text[len(returned) :] if text.startswith(returned) and (gap or not broken) else ""
+        return text[len(returned) :] if text.startswith(returned) and (gap or not interrupted) else ""

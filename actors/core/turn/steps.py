@@ -20,7 +20,7 @@ class RenderStep(Struct, frozen=True):
     Args:
         round: The number of the round.
         tools_off: True to declare the tools but forbid calls, so that the model writes a final text.
-        again: The reason for sending the previous request again; empty for a new request.
+        repeat_reason: The reason for sending the previous request again; empty for a new request.
         omitted: Parameters to omit, because the provider rejected them.
         follows_batch: True if the round follows a batch. If a result of the batch is a handoff, it takes effect before
             this round.
@@ -28,7 +28,7 @@ class RenderStep(Struct, frozen=True):
 
     round: int
     tools_off: bool = False
-    again: str = ""
+    repeat_reason: str = ""
     omitted: tuple[OmittedParameter, ...] = ()
     follows_batch: bool = False
 
@@ -58,11 +58,11 @@ class ShrinkStep(Struct, frozen=True):
 
     Args:
         reason: The error message of the rejection.
-        again: True if the history was already compacted for this request.
+        is_repeated: True if the history was already compacted for this request.
     """
 
     reason: str
-    again: bool = False
+    is_repeated: bool = False
 
 
 class BatchStep(Struct, frozen=True):

@@ -217,7 +217,7 @@ class _TurnRules:
             case GenerateStep(), RequestFailed(too_long=True) if self._shrinks < SHRINKS:
                 self._shrinks += 1
                 self._record_outcome(outcome, cause=outcome.cause)
-                return ShrinkStep(outcome.reason, again=self._shrinks > 1)
+                return ShrinkStep(outcome.reason, is_repeated=self._shrinks > 1)
             case ShrinkStep(reason=why), CompactionEnded(done=done):
                 self._record_outcome(outcome)
                 failed = f"{why}; {outcome.reason}"
@@ -324,7 +324,7 @@ class _TurnRules:
             self._is_lacking = True
             self._end = replace(self._end, rounds=self._end.rounds + 1)
             says = is_unparsed or self._has_called
-            return InstructStep(note) if says else replace(self.render_step(), again=EMPTY)
+            return InstructStep(note) if says else replace(self.render_step(), repeat_reason=EMPTY)
         if self._bounds.has_format:
             return CheckStep(answered.message)
         if is_unparsed or self._has_called:

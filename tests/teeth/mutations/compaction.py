@@ -151,7 +151,7 @@ MUTATIONS = (
     Mutation(
         "compaction: kept turns are never trimmed although a request is still too long",
         f"{COMPACTOR}:Compactor.compact_after_overflow",
-        "self._summarise_in_parts(0 if again else self._settings.keep_turns)",
+        "self._summarise_in_parts(0 if is_repeated else self._settings.keep_turns)",
         "self._summarise_in_parts(self._settings.keep_turns)",
         (f"{SESSIONS}::test_a_history_that_is_still_too_long_is_shortened_again",),
     ),

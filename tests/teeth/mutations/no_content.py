@@ -122,7 +122,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "no content: a repeated request is missing from the attempts",
         "actors/session/steps.py:TurnSteps._render",
-        "if step.again: ...",
+        "if step.repeat_reason: ...",
         "",
         (SESSIONS,),
     ),
