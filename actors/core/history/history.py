@@ -150,12 +150,15 @@ class _SequenceMeta(ConstructorMeta, ABCMeta):
 class History(
     Sequence[Message], Struct, frozen=True, gc=False, eq=False, init=False, metaclass=_SequenceMeta
 ):
-    """An immutable sequence of messages, oldest first, in normal form (`actors.core.normalize`).
+    """An immutable sequence of messages in normal form, oldest first.
 
+    In normal form, tool calls are only in assistant messages, each with a unique id and an object as arguments.
     `History(messages, ledger)` normalizes messages of any shape. If a result has no call, but `ledger` knows the call,
-    the call is restored. `append` returns a longer history. The stored messages contain no results; results found in
-    the messages are in the history's own `ledger`. Iteration inserts the results after each group of calls, with a
-    `pending` result for a running call. `since` returns the stored messages without results.
+    the call is restored. `append` returns a longer history.
+
+    The stored messages contain no results; results found in the messages are in the history's own `ledger`. Iteration
+    inserts the results after each group of calls, with a `pending` result for a running call. `since` returns the
+    stored messages without results.
     """
 
     _packed: ChunkedVector[Packed]

@@ -33,8 +33,8 @@ class Ids(KeywordOnlyRecord):
     """The rules for call ids and tool names.
 
     Args:
-        style: The format of generated ids (REQ-915-018 to -021). With `none`, the protocol pairs calls and results by
-            position, and only native ids are sent, if `native_passthrough` allows it.
+        style: The format of generated ids. With `none`, the protocol pairs calls and results by position, and only
+            native ids are sent, if `native_passthrough` allows it.
         pattern: A regular expression that matches every generated id completely.
         max_len: The maximum length of a generated id, in characters.
         accepted: A regular expression for the ids that the host accepts, if it accepts more than `pattern`.
@@ -43,7 +43,7 @@ class Ids(KeywordOnlyRecord):
         tool_name_pattern: A regular expression that matches every tool name completely, in `tools` and in the history.
     """
 
-    style: IdStyle
+    style: IdStyle  # the formats of REQ-915-018 to -021
     pattern: str
     max_len: int
     tool_name_pattern: str
