@@ -90,7 +90,7 @@ class Thinking(StoredRecord, frozen=True, tag="h", init=False, metaclass=Constru
     Args:
         text: The visible reasoning; empty if the provider hides its model's reasoning.
         seal: The provider's signature, or the reasoning in encrypted form; None if the provider sent neither. Only
-            reasoning with a seal is sent back, unchanged and only to the provider that produced it.
+            reasoning with a seal is sent back as reasoning, unchanged and only to the provider that produced it.
         json: The visible reasoning as a JSON string literal in UTF-8; replaces `text`.
     """
 
