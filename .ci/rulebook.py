@@ -179,7 +179,14 @@ def overflow() -> str:
 def rules(chosen: Iterable[Rule]) -> str:
     """Return the table of some rules."""
     rows = [
-        [rule.id, rule.fault_class, rule.demand, rule.evidence, rule.unseen or "yes", _quoted(rule.refusal)]
+        [
+            rule.id,
+            rule.fault_class,
+            rule.demand,
+            rule.evidence,
+            rule.unchecked_reason or "yes",
+            _quoted(rule.refusal),
+        ]
         for rule in chosen
     ]
     return table(["id", "class", "demand", "evidence", "judged", "refusal"], rows)

@@ -45,7 +45,7 @@ from actors.adapters.writing import (
 from actors.core.data.jsonio import Json, is_blank, quote
 from actors.core.dialects.dialect import ConverseDialect
 from actors.core.models.rules import Role
-from actors.core.transcript.transcript import Titled
+from actors.core.transcript.transcript import TitledMedia
 from actors.core.values.content import Media, Thinking, ToolCall
 
 # Other formats have the subtype of their media type as their name.
@@ -83,7 +83,7 @@ class ConverseWriter(BaseWriter):
         self.write_block(opening + call.json + b"}}")
 
     def write_result(
-        self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]
+        self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[TitledMedia]
     ) -> None:
         """Write a `toolResult` block with its text and its media. Empty text is omitted if there are media."""
         opening = b'{"toolResult":{"toolUseId":"%b","content":[' % call_id.encode()

@@ -53,7 +53,7 @@ from actors.adapters.writing import (
 from actors.core.data.jsonio import Json, is_object, quote
 from actors.core.dialects.dialect import GeminiDialect
 from actors.core.models.rules import Role
-from actors.core.transcript.transcript import Titled
+from actors.core.transcript.transcript import TitledMedia
 from actors.core.values.content import Code, Media, MessageRole, Thinking, ToolCall
 
 BLANK = "signed_blank"
@@ -101,7 +101,7 @@ class GeminiWriter(BaseWriter):
         self.write_part(b'{"functionCall":{%b,"args":%b}' % (_id_and_name_fields(call_id, name), call.json))
 
     def write_result(
-        self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]
+        self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[TitledMedia]
     ) -> None:
         key = b"error" if failed else b"output"
         opening = b'{"functionResponse":{%b,"response":{"%b":' % (_id_and_name_fields(call_id, name), key)

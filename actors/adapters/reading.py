@@ -25,7 +25,7 @@ from actors.core.values.content import (
     ToolCall,
     ToolResult,
 )
-from actors.core.values.identity import Binding, result_key
+from actors.core.values.identity import Binding, imported_call_id
 from actors.core.values.intake import ReportBuilder
 
 _WORDS = ("text", "input_text", "output_text")
@@ -281,12 +281,14 @@ class TranscriptReader:
         if held.marks:
             self.note_oddity("result was changed on import: %s", ", ".join(held.marks))
         json, error = (None, held.json) if failed else (held.json, None)
-        self.add_block(from_fields(ToolResult, result_key(call_id, name), json, error, None, tuple(media)))
+        self.add_block(
+            from_fields(ToolResult, imported_call_id(call_id, name), json, error, None, tuple(media))
+        )
 
     def add_pending_result(self, call_id: str, name: str = "") -> None:
         """Add a result block for a call that had started but had no result yet."""
         self.note_oddity("call %s had no result yet when the transcript was made", repr(call_id)[:80])
-        self.add_block(from_fields(ToolResult, result_key(call_id, name), None, None, False, ()))
+        self.add_block(from_fields(ToolResult, imported_call_id(call_id, name), None, None, False, ()))
 
     # ---- reading contents
 

@@ -26,7 +26,7 @@ from actors.adapters.request import Request
 from actors.core.data.jsonio import JsonRefused, JsonValue, parse
 from actors.core.schemas.json_schema import subschema_entries
 from actors.core.settings.table import SETTINGS
-from actors.core.values.identity import content_name
+from actors.core.values.identity import content_digest
 
 _EXTRA_NAMES: Mapping[tuple[str, ...], str] = {
     ("effort",): "effort reasoningeffort reasoning.effort outputconfig.effort thinkinglevel",
@@ -358,7 +358,9 @@ def _find_media(value: JsonValue, indices: tuple[int, ...]) -> Iterator[MediaPar
     elif isinstance(value, dict):
         if content := _attachment_content(value):
             bare = _DATA_URL.sub("", content, count=1)
-            yield MediaPart(indices, content_name(bare), content if bare == content and "://" in bare else "")
+            yield MediaPart(
+                indices, content_digest(bare), content if bare == content and "://" in bare else ""
+            )
             return
         for key, item in value.items():
             if key not in _CALLS:

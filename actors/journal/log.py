@@ -23,7 +23,7 @@ from actors.core.data.record import replace
 from actors.core.lanes.lane import Lane, Rendered
 from actors.core.ledger import NO_CALLS
 from actors.core.log.events import Configured, LogEvent, Opened, SwitchApplied
-from actors.core.session.lanes import Lanes, LogFold, Rules
+from actors.core.session.lanes import Lanes, LogReplay, Rules
 from actors.core.session.open_asks import last_round, repeatable_calls
 from actors.core.session.state import SessionState
 from actors.core.values.content import ToolCall
@@ -245,7 +245,7 @@ async def fold_in_slices(events: Sequence[LogEvent], rules: Rules) -> tuple[Sess
     """Rebuild a session's state and lanes from the events of its log, in slices, so that other tasks can run in
     between.
     """
-    folding = LogFold(rules)
+    folding = LogReplay(rules)
     for first in range(0, len(events), SLICE):
         if first:
             await turnstile().yield_turn()

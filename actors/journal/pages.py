@@ -22,7 +22,7 @@ from typing import Self
 from msgspec import Struct
 
 from actors.core.log.events import AskStarted, LogEvent, TurnEnded, TurnStarted
-from actors.core.session.publishing import AskFold, Publisher
+from actors.core.session.publishing import AskResultBuilder, Publisher
 from actors.core.stream_events.ask_events import CompleteEvent, ErrorEvent, TerminalEvent
 from actors.core.stream_events.events import SessionEvent
 from actors.errors import JournalError
@@ -185,7 +185,7 @@ class AskLog(Struct, frozen=True):
 
     events: Sequence[SessionEvent]
     terminal: TerminalEvent | None
-    totals: AskFold
+    totals: AskResultBuilder
 
 
 def make_ask_log(log: Sequence[LogEvent], earlier_events: int) -> AskLog:

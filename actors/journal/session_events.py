@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from actors.core.data.jsonio import INT_MAX
 from actors.core.log.events import Closed, LogEvent
-from actors.core.session.open_asks import AskStart
+from actors.core.session.open_asks import AskStartSearch
 from actors.core.session.publishing import Publisher
 from actors.core.settings.values import show_value
 from actors.core.stream_events.events import ResyncEvent, SessionEvent
@@ -148,7 +148,7 @@ class SessionEvents:
         If an ask is open after event `seq`, the earlier events of this ask are read first, because the conversion
         depends on them.
         """
-        start, first = AskStart(), seq
+        start, first = AskStartSearch(), seq
         while first and not start.is_found:
             if first < seq:
                 await self._readers.throttle.pause()

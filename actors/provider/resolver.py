@@ -21,7 +21,13 @@ from msgspec.structs import asdict
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings, ToolSpec
 from actors.adapters.settings import tools_rejection_reason
-from actors.core.history.compaction import WORTH, Calibrations, Compaction, estimate_tokens, possible_savings
+from actors.core.history.compaction import (
+    MIN_SAVING,
+    Calibrations,
+    Compaction,
+    estimate_tokens,
+    possible_savings,
+)
 from actors.core.ledger import Ledger
 from actors.core.policy.routing import (
     SPREADING,
@@ -38,7 +44,7 @@ from actors.core.session.state import SessionState
 from actors.core.settings.spending import Budget, exhausted_limit
 from actors.core.stats.stats import ToolCounts
 from actors.core.transcript.diagnostics import Refusal
-from actors.core.values.identity import Binding, content_name
+from actors.core.values.identity import Binding, content_digest
 from actors.core.values.stream import Usage
 from actors.errors import ConfigError, KernelError, ToolDefinitionError
 from actors.kernel import Ref
@@ -163,7 +169,7 @@ class Resolver:
     def config_digest(self) -> str:
         """A digest of the system prompt and the tools, which changes if either of them changes."""
         said = [(tool.name, tool.description, bytes(tool.parameters)) for tool in self._tools]
-        return content_name(repr((self._system, said)))[:16]
+        return content_digest(repr((self._system, said)))[:16]
 
     def pool(self, target: str, *, must_fit: bool = True) -> Pool:
         """Return the pool of a target. A single backend is a pool with one member.
@@ -350,7 +356,7 @@ def compaction_limit(
     ratio = resolver.calibrations[binding].ratio
     return (
         most
-        if possible_savings(state.history, ledger, settings, before_index, ratio) >= most * WORTH
+        if possible_savings(state.history, ledger, settings, before_index, ratio) >= most * MIN_SAVING
         else None
     )
 

@@ -86,7 +86,7 @@ class CallExecution:
     ) -> None:  # Any: tools have functions of any type
         self.call, self.tool, self.batch = planned.call, tool, batch
         self.arguments: Mapping[str, Any] = planned.arguments  # Any: each tool has its own parameter types
-        self._asks = planned.asks
+        self._needs_approval = planned.needs_approval
         self._slot: ThreadSlot | None = None
         self._thread: ThreadSlot | None = None
         self._task: ContainedTask | None = None
@@ -116,7 +116,7 @@ class CallExecution:
 
         Return True if `start` can run the tool immediately. Otherwise, `start` waits for the resources or the approval.
         """
-        if (self.tool.resources and self._enter_resource_order()) or self._asks:
+        if (self.tool.resources and self._enter_resource_order()) or self._needs_approval:
             return False
         if self.batch.executor.quarantine.is_disabled(self.tool):
             return False
@@ -225,7 +225,7 @@ class CallExecution:
         Do not await after a tool raised, because the tool may have left its task in a broken state.
         """
         try:
-            if self._asks and (answer := await self._ask_approval()) is not True:
+            if self._needs_approval and (answer := await self._ask_approval()) is not True:
                 return denial(self.call, answer if isinstance(answer, str) else "")
             if self._fault is not None:
                 raise self._fault

@@ -16,7 +16,7 @@ from weakref import WeakValueDictionary
 
 import anyio
 
-from actors.core.values.identity import content_name
+from actors.core.values.identity import content_digest
 from actors.errors import ShuttingDown, ToolChanged, ToolDefinitionError, ToolsetDown
 from actors.kernel import System
 from actors.kernel.event_loop import Changes
@@ -259,7 +259,7 @@ def valid_name(name: str) -> str:
         usable = f"t_{usable}"
     if len(usable) <= MAX_NAME:
         return usable
-    return f"{usable[: MAX_NAME - 9]}_{content_name(name)[:8]}"
+    return f"{usable[: MAX_NAME - 9]}_{content_digest(name)[:8]}"
 
 
 class Toolsets:

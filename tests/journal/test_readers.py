@@ -14,7 +14,7 @@ import anyio.lowlevel
 import pytest
 
 from actors.core.log.events import AskStarted, LogEvent, Opened, TurnEnded, TurnStarted
-from actors.core.session.publishing import NOBODY
+from actors.core.session.publishing import NO_BINDING
 from actors.core.stream_events.event_json import event_json
 from actors.core.stream_events.events import SessionEvent
 from actors.core.values.content import Message, Text
@@ -48,7 +48,7 @@ SAID = pack(Message("user", (Text("Again."),)))
 
 
 def ask_events(number: int) -> tuple[LogEvent, ...]:
-    return AskStarted(number, SAID), TurnStarted(number, number, NOBODY), TurnEnded(number, "complete")
+    return AskStarted(number, SAID), TurnStarted(number, number, NO_BINDING), TurnEnded(number, "complete")
 
 
 def write_long(storage: Storage, asks: int = 100) -> list[LogEvent]:

@@ -26,7 +26,7 @@ from actors.adapters.writing import (
 from actors.core.data.jsonio import Json, dump, is_blank, parse, quote, quote_json, unquote
 from actors.core.dialects.dialect import ChatDialect
 from actors.core.models.rules import Role
-from actors.core.transcript.transcript import Titled
+from actors.core.transcript.transcript import TitledMedia
 from actors.core.values.content import Media, Thinking, ToolCall
 
 _ABSENT = {"null": b',"content":null', "empty": b',"content":""', "omit": b""}
@@ -93,7 +93,7 @@ class OpenAIChatWriter(BaseWriter):
             self._calls.append(opening % (call_id.encode(), name.encode(), quote_json(call.json), signed))
 
     def write_result(
-        self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]
+        self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[TitledMedia]
     ) -> None:
         assert not media  # a result of this dialect contains only text (rulebook OAC-08)
         opening = b'{"role":"tool","tool_call_id":"%b","content":' % call_id.encode()

@@ -25,7 +25,7 @@ from actors.adapters.writing import (
 from actors.core.data.jsonio import Json, dump, parse, quote, quote_json, unquote
 from actors.core.dialects.dialect import ResponsesDialect
 from actors.core.models.rules import Role
-from actors.core.transcript.transcript import Titled, local_name, tool_name
+from actors.core.transcript.transcript import TitledMedia, local_name, tool_name
 from actors.core.values.content import Media, Thinking, ToolCall
 
 MIN_TOKENS = 16
@@ -114,7 +114,7 @@ class ResponsesWriter(BaseWriter):
         self.write_block(opening % (kind, item_id, call_id.encode(), name.encode(), group, key), given, b"}")
 
     def write_result(
-        self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]
+        self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[TitledMedia]
     ) -> None:
         """Write a `function_call_output` item, or a `custom_tool_call_output` item for a call with free text."""
         kind = b"function_call_output"

@@ -51,7 +51,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from actors.core.data.jsonio import JsonValue
 from actors.core.log.call_events import Effects
 from actors.core.values.content import Block, Media, Message, Text
-from actors.core.values.identity import content_name
+from actors.core.values.identity import content_digest
 from actors.errors import ToolDefinitionError, ToolsetDown
 from actors.kernel.host_code import await_host
 from actors.telemetry import logger
@@ -292,7 +292,7 @@ def assign_names(listed: Iterable[Listed]) -> Iterator[tuple[str, Listed]]:
 
 def _unique_name(valid: str, server_name: str, taken: Collection[str]) -> str:
     """Return a name that is not in `taken`: the start of `valid`, followed by a digest of `server_name`."""
-    digest = content_name(server_name)
+    digest = content_digest(server_name)
     tries = (valid_name(f"{valid[:40]}_{digest[:size]}") for size in range(8, len(digest) + 1))
     return next(each for each in tries if each not in taken)
 

@@ -36,7 +36,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "readers: an ask is published with turn 0",
-        "actors/core/session/open_asks.py:AskStart.search",
+        "actors/core/session/open_asks.py:AskStartSearch.search",
         "(event.turn, True)",
         "(0, True)",
         (

@@ -152,8 +152,8 @@ MUTATIONS = (
     Mutation(
         "fairness: all tenants have equal weights",
         "actors/core/policy/fair.py:FairQueue.pop",
-        "self._tenants.charge_first(cost / self._weights.get(tenant, 1.0), stays=bool(sessions))",
-        "self._tenants.charge_first(cost, stays=bool(sessions))",
+        "self._tenants.charge_first(cost / self._weights.get(tenant, 1.0), has_more=bool(sessions))",
+        "self._tenants.charge_first(cost, has_more=bool(sessions))",
         (FAIR, STORMS),
     ),
     Mutation(

@@ -49,7 +49,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "rules: the judge enforces a rule that no row breaks",
         "actors/core/rulebook/rule.py:Rule.is_checked",
-        "not self.unseen",
+        "not self.unchecked_reason",
         "True",
         (f"{_TESTS}test_every_rule_that_the_checker_enforces_has_a_row_that_breaks_it",),
     ),

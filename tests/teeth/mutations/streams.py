@@ -68,14 +68,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "streams: a rewritten request counts as another round",
-        "actors/core/session/publishing.py:AskFold.record_request",
+        "actors/core/session/publishing.py:AskResultBuilder.record_request",
         "self.request != (turn, round_number)",
         "1",
         (LOG,),
     ),
     Mutation(
         "streams: the attempts of an ask are those of its last turn",
-        "actors/core/session/publishing.py:AskFold.end_turn",
+        "actors/core/session/publishing.py:AskResultBuilder.end_turn",
         "self.attempts += (*event.retried, ended)",
         "self.attempts = [ended]",
         (FAILOVER,),

@@ -64,7 +64,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "bursts: a backend is paused before its requests were retried",
         "actors/core/policy/pace.py:Breaker.record_failure",
-        "self.in_a_row < self.failures or now - self.since < self.least",
+        "self.in_a_row < self.failures or now - self.since < self.min_span",
         "self.in_a_row < self.failures",
         (f"{BURSTS}::test_every_request_of_a_burst_has_all_its_attempts",),
     ),
@@ -99,7 +99,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "rate limits: refusals beside successes do not reveal a lower limit",
         "actors/core/policy/pace.py:Concurrency.record_crowding",
-        "self.limit = min(self.limit, float(others))",
+        "self.limit = min(self.limit, float(other_requests))",
         "pass",
         (
             "tests/core/test_pace.py::test_after_a_partly_served_burst_the_limit_equals_the_number_of_served_requests",
