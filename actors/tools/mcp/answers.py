@@ -246,7 +246,7 @@ def _convert_resource(resource: TextResourceContents | BlobResourceContents) -> 
 
 
 def _is_repeated(structured: object, texts: list[str]) -> bool:
-    """Return True if the texts contain the structured content, or the value if the content is `{"result": value}`."""
+    """Return True if the texts contain the structured content. If it is `{"result": value}`, the value is enough."""
     wrapped = structured
     if is_object(structured) and structured.keys() == {"result"}:
         wrapped = structured["result"]

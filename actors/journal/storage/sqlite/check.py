@@ -154,7 +154,7 @@ class JournalFile:
             yield Damage(f"{self._path}: {count} waypoints refer to missing records")
 
     def _check_directory(self) -> Iterator[Damage]:
-        """Yield sessions whose indexed columns differ from the columns that they are derived from."""
+        """Yield sessions whose columns `bucket` and `lifecycle` do not match their last use and their state."""
         for (name,) in self._connection.execute(
             "SELECT name FROM session WHERE bucket IS NOT CASE WHEN last > 0 THEN CAST(used / 64 AS INTEGER) "
             "ELSE -1 END OR lifecycle IS NOT CASE WHEN state IN ('awaiting', 'closed') THEN state ELSE 'open' END"
