@@ -35,7 +35,7 @@ from actors.kernel.turnstile import turnstile
 SLICE = 16
 """Number of events that a client processes between two pauses. An export takes about 0.3 ms for them."""
 SLICE_BYTES = 16 * 1024
-"""Bytes that an export writes between two pauses; a single longer line is written at once."""
+"""Number of bytes that an export writes between two pauses. A longer line is written at once."""
 MAX_PAUSE = 0.002
 """Maximum length of a pause in seconds: three to four times as long as a commit on a fast disk."""
 
@@ -93,8 +93,7 @@ class ReadThrottle:
 
 
 class LogPages:
-    """An async iterator over the pages of a log. It ends at the event that was the last one when the first page was
-    read.
+    """An async iterator over the pages of a log, up to the event that was the last one when the first page was read.
 
     Args:
         journal: The address of the journal actor.

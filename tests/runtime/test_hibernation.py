@@ -54,7 +54,7 @@ async def hibernate(session: Session) -> None:
 
 def is_hibernated(session: Session) -> bool:
     """Return True if nothing of a session is in memory that its log contains."""
-    return session._lifecycle.state == "stored" and session._lifecycle.holding.total == 0
+    return session._lifecycle.state == "stored" and session._lifecycle.memory_use.total == 0
 
 
 @pytest.mark.alternating

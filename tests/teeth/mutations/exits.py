@@ -53,7 +53,7 @@ MUTATIONS = (
     Mutation(
         "edges: a session being read is evicted",
         "actors/runtime/lifecycle.py:SessionLifecycle.end_if_unused",
-        "self.name in self.host.readers.following",
+        "self.name in self.host.readers.subscribers",
         "False",
         (f"{HANDLES}::test_a_waiting_or_subscribed_session_is_not_closed_to_make_room",),
     ),

@@ -122,7 +122,7 @@ if True:
     Mutation(
         "memory: an ended session keeps its memory",
         "actors/runtime/lifecycle.py:SessionLifecycle.end",
-        "self.holding.release()",
+        "self.memory_use.release()",
         "",
         (f"{SLEEP}::test_logs_in_memory_storage_count_as_memory_that_hibernation_cannot_free",),
     ),
@@ -131,9 +131,9 @@ if True:
         "actors/runtime/lifecycle.py:SessionLifecycle._count_evicted",
         """
         if self.host.is_durable:
-            self.holding.release()
+            self.memory_use.release()
         """,
-        "self.holding.release()",
+        "self.memory_use.release()",
         (f"{SLEEP}::test_logs_in_memory_storage_count_as_memory_that_hibernation_cannot_free",),
     ),
     Mutation(

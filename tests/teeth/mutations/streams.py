@@ -97,14 +97,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "streams: a slow reader does not learn of lost events",
         "actors/journal/readers.py:Subscriber.put",
-        "self.lost += BUFFER",
+        "self.lost += MAX_DELTAS",
         "",
         (SLOW,),
     ),
     Mutation(
         "streams: a departed reader is kept",
         "actors/journal/readers.py:Readers.subscribe",
-        "self.following.pop(session, None)",
+        "self.subscribers.pop(session, None)",
         "pass",
         (LEFT,),
     ),

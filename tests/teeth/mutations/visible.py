@@ -111,7 +111,7 @@ MUTATIONS = (
     ),
     Mutation(
         "logging: a takeover is not logged",
-        "actors/journal/health.py:LogEnds.record_claim",
+        "actors/journal/health.py:ClaimedLogs.record_claim",
         "logger.session_taken_over(session, claim.taken_from)",
         "pass",
         (f"{LOGS}::test_a_takeover_is_logged_on_both_hosts",),
