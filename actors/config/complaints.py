@@ -1,7 +1,8 @@
 """Describe an error in a configuration file in one line, which says where the error is but does not contain the value.
 
-`actors.config.load` uses this module. A value may be a misplaced secret, and so may a key, if the secret was written on
-the wrong side of the `=`. So a message quotes a key or a name only if it is short or consists of plain words.
+`actors.config.load` uses this module. A value may be a misplaced secret. A key may be a secret as well, if it was
+written on the wrong side of the `=`. So a message quotes a key or a name only if it is short or consists of plain
+words.
 """
 
 import re
@@ -36,10 +37,7 @@ def quote_key(key: str) -> str:
 
 
 def table_header(*place: str) -> str:
-    """Return the header of a table, such as `[backends.gpt]`.
-
-    Parts that are not valid names are replaced by a placeholder.
-    """
+    """Return the header of a table, such as `[backends.gpt]`. A part that is not a valid name becomes a placeholder."""
     return f"[{'.'.join(part if NAME.fullmatch(part) else '(not shown)' for part in place)}]"
 
 
@@ -53,7 +51,10 @@ _MOST_NAMES = 40
 
 
 def hint(name: str, known: Iterable[str], label: str) -> str:
-    """Return a suggestion for an unknown name: the nearest known name, or a list of the known names after `label`."""
+    """Return a suggestion for an unknown name: the nearest known name or, failing that, the list of known names.
+
+    `label` is the word before the list, such as `backends`.
+    """
     names = list(known)
     if close := nearest(name, names):
         return f"did you mean {close!r}?"
