@@ -6,9 +6,9 @@ budget has no room for a request, the request waits until another request is ans
 first, unless another budget blocks it. If the estimates are correct, usage exceeds a budget by at most one request, as
 with a single session's own budget.
 
-A waiting request is in the queue (`line`) of exactly one budget, which is one without room. A budget with room has an
-empty queue. The end of a request wakes only the requests that can start, because waking thousands each time would take
-minutes.
+A waiting request is in the queue (`line`) of exactly one of the budgets that have no room for it. A budget with room
+has an empty queue. When a request ends, only the requests that can start are woken, because waking thousands each time
+would take minutes.
 """
 
 from bisect import bisect_left, insort
@@ -48,7 +48,7 @@ class Demand(Struct, frozen=True):
 
 
 class Window:
-    """Divides time into consecutive periods. A budget restarts with each period.
+    """Divides time into consecutive periods of equal length. A budget with a window restarts with each period.
 
     Args:
         seconds: Length of a period.
@@ -66,7 +66,7 @@ class Window:
         return self._period_start + self._seconds - self._now()
 
     def roll_over(self) -> bool:
-        """Begin the next period if the current period has ended, and return True in that case."""
+        """If the current period has ended, begin the next one and return True. Otherwise, return False."""
         if (over := -self.seconds_left) < 0:
             return False
         self._period_start = self._now() - over % self._seconds
@@ -79,7 +79,7 @@ class SharedBudget:
     Args:
         budget: The limits. The time limit is ignored, because the time of a tool call includes the time of its
             subagents.
-        used_before: The usage before this object was created.
+        used_before: The usage that counted against the budget before this object was created.
         cost: Returns the cost of usage.
         loop: The event loop, in which requests wait.
         owner_label: Description of the budget, for error messages.
@@ -194,8 +194,9 @@ class SharedBudget:
 
 
 class Share:
-    """Counts the current request of one session in its shared budgets. Exiting the context manager releases the
-    request.
+    """The current request of one session, as the session's shared budgets count it.
+
+    After the context manager is exited, the budgets do not count the request as in flight any more.
     """
 
     __slots__ = ("_budgets", "_demand", "_reserved", "_waiter", "_waits_for", "arrived")
@@ -221,10 +222,10 @@ class Share:
         return not self._budgets
 
     async def admit(self, demand: Demand, is_stopped: Callable[[], bool]) -> str | None:
-        """Wait until every budget has room, and count the request as in flight. If a budget is used up, return one line
-        that states which limit.
+        """Wait until every budget has room, count the request as in flight, and return None. If a budget is used up,
+        return one line that states which limit.
 
-        A request that is stopped while it waits is not counted.
+        A request that is stopped while it waits is not counted. In this case, too, the result is None.
         """
         self.release()
         self._demand = demand
@@ -241,9 +242,8 @@ class Share:
         return why
 
     async def _wait_until_counted(self, is_stopped: Callable[[], bool]) -> str | None:
-        """Wait until the budgets count the request, or the request is stopped, and return None.
-
-        If a budget is used up, return a line that states the limit.
+        """Wait until the request is counted or stopped, and return None. If a budget is used up, return one line that
+        states which limit.
         """
         while not is_stopped():
             for budget in self._budgets:

@@ -1,8 +1,8 @@
 """Run a round: send a request to a backend, and retry it until it is answered or finally fails.
 
 The provider actor runs each round in a child task. The adapter builds requests and decodes answers, and the transport
-sends and receives bytes. Once part of an answer was visible, a failed request is not retried, because text would appear
-twice.
+sends and receives bytes. A request that fails after part of its answer was visible is not retried, because text would
+appear twice.
 """
 
 from collections import Counter
@@ -66,8 +66,7 @@ if TYPE_CHECKING:
 ERROR_BODY = 256 * 1024
 """Maximum number of bytes that are read from an error response."""
 ERROR_SECONDS = 2.0
-"""Maximum seconds to read an error response, because the status is already known, and some bodies never end.
-"""
+"""Maximum number of seconds for reading an error response. Its status is already known, and some bodies never end."""
 CONTINUATIONS = 8
 """Maximum number of continuation requests for an answer that the provider pauses (`CONTINUATION`). After that, the
 answer stays incomplete.
@@ -154,7 +153,7 @@ class Round(Struct, eq=False):
     _query: str = ""
     _ticket: Ticket | None = None  # the ticket of the current try
     _tries: int = 0
-    _answers: int = 0
+    _answers: int = 0  # the backend's answers at the last rate limit error of this round
     _passed_over: int = 0  # number of rate limit errors while other requests were answered
     _tried: list[FailedTry] = []
     _wait: float = 0.0
@@ -178,8 +177,9 @@ class Round(Struct, eq=False):
         return self._made_decoder
 
     async def run(self, random: Random) -> None:
-        """Send the request, and retry it until it is answered or finally fails. While it waits before a retry, other
-        requests may run.
+        """Send the request, and retry it until it is answered or finally fails.
+
+        While this request waits before a retry, other requests may run.
         """
         while True:
             failure = await self._try_once()
@@ -223,8 +223,8 @@ class Round(Struct, eq=False):
         return failure
 
     def _release_place(self, ticket: Ticket, failure: Failure | None, usage: Usage | None) -> None:
-        """Record the end of a try, so that another request may start, and count its requests. `usage` is None if the
-        try was stopped.
+        """Record the end of a try, so that another request may start, and count the requests of the try. `usage` is
+        None if the try was stopped.
         """
         self._admission.record_end(ticket, failure, usage)
         status = 200 if failure is None else failure.status
@@ -271,8 +271,8 @@ class Round(Struct, eq=False):
         return self._tries > 1 and self._answers > before
 
     def _renew_token(self, failure: Failure) -> bool:
-        """Return True if the provider rejected a token, and a retry with a new token may succeed. After a second
-        rejection, return False.
+        """Return True if the provider rejected a token and a retry with a new token may succeed. Return False after a
+        second rejection.
         """
         if failure.status != 401 or self._was_renewed:
             return False
@@ -452,7 +452,7 @@ class Round(Struct, eq=False):
         )
 
     def _emit_deltas(self, events: Iterable[StreamEvent]) -> None:
-        """Emit an event for each text or thinking delta, with its offset in the answer."""
+        """Emit an event for each text or thinking delta, with the delta's offset in the answer."""
         for event in events:
             match event:
                 case TextDelta(text=text):
@@ -468,8 +468,8 @@ class Round(Struct, eq=False):
                     assert_never(event)
 
     def _report_failure(self, failure: Failure, wait: float | None) -> None:
-        """Log a failed request, and notify the subscriber, if any. `wait` is the seconds until the retry, or None
-        without a retry.
+        """Log a failed request, and notify the subscriber, if any. `wait` is the number of seconds until the retry, or
+        None if there is no retry.
         """
         command, cause = self._command, Cause(failure.kind, failure.status)
         logger.request_failed(command.session, command.binding, cause, failure.error_type, wait)

@@ -98,7 +98,7 @@ MUTATIONS = (
         "breaker: waiting requests keep waiting when it opens",
         "actors/provider/admission.py:Admission._reject_queued",
         """
-        for ticket in (*self._again.clear(), *self._queue.clear()):
+        for ticket in (*self._retry_queue.clear(), *self._queue.clear()):
             wake(ticket.waiter)
         """,
         "pass",
