@@ -74,14 +74,14 @@ def redirect_message(status: int, headers: Mapping[str, str]) -> str | None:
 
 MAX_MESSAGE = 500
 """Maximum length of a provider's message, in characters; the rest is cut."""
-_READ = 64 * 1024  # bytes of an error body that are examined
+_MAX_READ = 64 * 1024  # bytes of an error body that are examined
 MAX_SEARCHED = 3000
 """Maximum number of characters of a message, a type or a code in which known wordings are searched. The search for some
 wordings takes quadratic time, and a server may repeat a complete request in its message.
 """
 _SEARCHED_END = 1000  # of these characters, the number at the end of the text
-_HEADER = 64  # maximum characters of a header that a gateway repeats in its body
-_GATEWAYS = 3  # maximum number of nested gateways whose errors are unwrapped
+_MAX_HEADER = 64  # maximum characters of a header that a gateway repeats in its body
+_MAX_GATEWAYS = 3  # maximum number of nested gateways whose errors are unwrapped
 
 _ANY = re.compile("")
 _SECRETS = (
@@ -153,14 +153,14 @@ def _build_failure(
     report: _ErrorReport, dialect: Dialect, headers: Mapping[str, str], now: float | None, *, is_empty: bool
 ) -> Failure:
     status = report.status
-    message = _excerpt(page_summary(report.message[:_READ], status) or report.message)
+    message = _excerpt(page_summary(report.message[:_MAX_READ], status) or report.message)
     report = replace(
         report,
         message=message,
         type=_excerpt(report.type),
         code=_excerpt(report.code),
         place=_excerpt(report.place),
-        text=report.text[:_READ],
+        text=report.text[:_MAX_READ],
     )
     words = f"{report.type} {report.code} {message}"
     words += f" (at {report.place})" if report.place else ""
@@ -233,14 +233,14 @@ def _kind_of_status(status: int | None) -> Kind:
 
 
 def _parse_body(body: bytes) -> object:
-    text = body[:_READ].decode("utf-8", "replace")
+    text = body[:_MAX_READ].decode("utf-8", "replace")
     try:
         return load_json(text)
     except ValueError:
         return text
 
 
-def _innermost_error(value: object, depth: int = _GATEWAYS) -> _ErrorReport:
+def _innermost_error(value: object, depth: int = _MAX_GATEWAYS) -> _ErrorReport:
     """Return the innermost error of a body. Missing fields are taken from the errors that contain it."""
     if is_array(value) and value:
         value = value[0]
@@ -287,7 +287,7 @@ def _error_fields(error: Fields) -> _ErrorReport:
         status=code if isinstance(code, int) and 300 <= code < 600 else None,
         text=json_text(error),
         place=as_string(error.get("param")) or _rejected_field(error),
-        headers={name.lower(): str(value)[:_HEADER] for name, value in repeated.items()},
+        headers={name.lower(): str(value)[:_MAX_HEADER] for name, value in repeated.items()},
     )
 
 

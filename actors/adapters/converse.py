@@ -60,7 +60,7 @@ class ConverseWriter(BaseWriter):
 
     def __init__(self, dialect: ConverseDialect, last_role: Role | None) -> None:
         super().__init__(dialect, last_role)
-        self._nothing = quote(dialect.turns.empty_result or "")
+        self._empty_result = quote(dialect.turns.empty_result or "")
 
     def write_text(self, text_json: Json) -> None:
         self.write_block(b'{"text":', text_json, b"}")
@@ -97,7 +97,7 @@ class ConverseWriter(BaseWriter):
 
     def _result_text(self, json: Json) -> Json:
         """Return the text of a result, or a placeholder if the text is blank (BED-04)."""
-        return self._nothing if self._nothing != b'""' and is_blank(json) else json
+        return self._empty_result if self._empty_result != b'""' and is_blank(json) else json
 
 
 def _media_json(media: Media, title: str) -> bytes:
@@ -175,7 +175,7 @@ def _tool_json(tool: ToolSpec) -> dict[str, Wire]:
     return {"toolSpec": {"name": tool.name, "description": about, "inputSchema": {"json": tool.parameters}}}
 
 
-_FIGURES = {
+_USAGE_FIELDS = {
     "inputTokens": (0,),
     "outputTokens": (1,),
     "cacheReadInputTokens": (0, 2),
@@ -210,7 +210,7 @@ class ConverseDecoder(Decoder):
             case "messageStop":
                 self._end_message(payload)
             case "metadata":
-                self.update_usage(payload.get("usage"), _FIGURES)
+                self.update_usage(payload.get("usage"), _USAGE_FIELDS)
                 self.on_stream_end()
             case "exception":
                 self.raise_reported_error(payload)

@@ -31,7 +31,7 @@ Memory is limited by the maximum size of an event, and time is proportional to t
 import json
 from base64 import b64decode
 from collections.abc import Iterable, Iterator
-from struct import error as CutShort
+from struct import error as StructError
 from struct import unpack_from
 from zlib import crc32
 
@@ -50,7 +50,7 @@ more.
 MAX_LINES = 100_000
 """Maximum number of data lines in one event, because even a short line takes a fixed amount of memory."""
 
-_MARK = b"\xef\xbb\xbf"  # the byte order mark
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # the byte order mark
 
 DONE = "[DONE]"
 """The data of the event that marks the end of a stream."""
@@ -106,9 +106,9 @@ class EventParser:
                 self._dispatch_event(events)
         if rest:
             self._begun += rest
-            if self._at_start and self._begun.startswith(_MARK):
+            if self._at_start and self._begun.startswith(_BYTE_ORDER_MARK):
                 self._at_start = False
-                del self._begun[: len(_MARK)]
+                del self._begun[: len(_BYTE_ORDER_MARK)]
             self._check_size(self._begun)
         return events
 
@@ -129,7 +129,7 @@ class EventParser:
         self._begun.clear()
         if self._at_start:
             self._at_start = False
-            line = line.removeprefix(_MARK)
+            line = line.removeprefix(_BYTE_ORDER_MARK)
         return line
 
     def _check_size(self, line: bytes | bytearray) -> None:
@@ -169,7 +169,7 @@ _PRELUDE = 12
 _CRC = 4
 _MAX_HEADERS = 128 * 1024
 _BYTES, _STRING = 6, 7  # header types whose value is preceded by its length in two bytes
-_FIXED = dict(zip((0, 1, 2, 3, 4, 5, 8, 9), (0, 0, 1, 2, 4, 8, 8, 16), strict=True))
+_VALUE_SIZES = dict(zip((0, 1, 2, 3, 4, 5, 8, 9), (0, 0, 1, 2, 4, 8, 8, 16), strict=True))
 """Bytes of a header's value, by its type: true, false, byte, short, integer, long, timestamp, UUID."""
 
 
@@ -267,15 +267,15 @@ def _string_headers(data: bytes) -> dict[str, str]:
             name, kind = data[place + 1 : start - 1], data[start - 1]
             if kind in (_BYTES, _STRING):
                 size, start = unpack_from(">H", data, start)[0], start + 2
-            elif kind in _FIXED:
-                size = _FIXED[kind]
+            elif kind in _VALUE_SIZES:
+                size = _VALUE_SIZES[kind]
             else:
                 raise answer_fault(f"a frame of the stream has a header of the unknown type {kind}")
             if kind == _STRING:
                 value = data[start : start + size]
                 headers[name.decode("utf-8", "replace")] = value.decode("utf-8", "replace")
             place = start + size
-    except (IndexError, CutShort):
+    except (IndexError, StructError):
         place = len(data) + 1
     if place > len(data):
         raise answer_fault("a frame of the stream has a truncated header")

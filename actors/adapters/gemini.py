@@ -206,12 +206,14 @@ def _thinking_config(settings: Settings, dialect: GeminiDialect) -> Wire:
     return {"includeThoughts": shows, "thinkingBudget": budget, "thinkingLevel": level}
 
 
-_KEPT = frozenset({"text", "functionCall"})
-_FLAGS = frozenset({"thought", "thoughtSignature"})
-_OWN = frozenset({"executableCode", "codeExecutionResult", "toolCall", "toolResponse"})
+_STANDARD_PARTS = frozenset({"text", "functionCall"})
+_PART_FLAGS = frozenset({"thought", "thoughtSignature"})
+_PROVIDER_TOOL_PARTS = frozenset({"executableCode", "codeExecutionResult", "toolCall", "toolResponse"})
 _METADATA = ("groundingMetadata", "citationMetadata", "urlContextMetadata")
-_IN_PIECES = "the provider sent a tool call in pieces (partialArgs), which the request did not ask for"
-_FIGURES = {
+_PARTIAL_CALL_ERROR = (
+    "the provider sent a tool call in pieces (partialArgs), which the request did not ask for"
+)
+_USAGE_FIELDS = {
     "promptTokenCount": (0,),
     "toolUsePromptTokenCount": (0,),
     "candidatesTokenCount": (1,),
@@ -249,7 +251,7 @@ class GenerateContentDecoder(Decoder):
         if payload.get("error"):
             self.raise_reported_error(payload)
         if usage := payload.get("usageMetadata"):
-            self.update_usage(usage, _FIGURES)
+            self.update_usage(usage, _USAGE_FIELDS)
         if blocked := as_string(as_object(payload.get("promptFeedback")).get("blockReason")):
             raise answer_fault(f"the provider blocked the prompt: {blocked!r}", "refusal", blocked)
         candidate = first_candidate(payload.get("candidates"))
@@ -265,7 +267,7 @@ class GenerateContentDecoder(Decoder):
 
     def _process_part(self, part: Fields) -> None:
         signature = as_string(part.get("thoughtSignature"))
-        if _KEPT.isdisjoint(part) and not part.keys() <= _FLAGS:
+        if _STANDARD_PARTS.isdisjoint(part) and not part.keys() <= _PART_FLAGS:
             self._add_provider_part(part)
         elif part.get("thought") is True:
             self._add_part_text("thinking", as_long_string(part.get("text")))
@@ -282,14 +284,16 @@ class GenerateContentDecoder(Decoder):
 
         An image becomes media. Its signature is dropped, because it is useless without the original part.
         """
-        name = next(name for name in part if name not in _FLAGS)
+        name = next(name for name in part if name not in _PART_FLAGS)
         image: Fields = as_object(part[name]) if name == "inlineData" else {}
         if data := as_string(image.get("data")):
             self.add_media(as_string(image.get("mimeType")) or "application/octet-stream", data)
             self.count_omission_once("thoughtSignature", part.get("thoughtSignature"))
         else:
             is_resendable = (
-                name in _OWN and part.keys() - _FLAGS == {name} and part.get("thought") is not True
+                name in _PROVIDER_TOOL_PARTS
+                and part.keys() - _PART_FLAGS == {name}
+                and part.get("thought") is not True
             )
             self.add_native(name, dict(part), is_resendable=is_resendable).done = True
 
@@ -319,7 +323,7 @@ class GenerateContentDecoder(Decoder):
 
     def _add_function_call(self, wire_call: Fields, signature: str) -> None:
         if wire_call.get("partialArgs") or wire_call.get("willContinue"):
-            raise answer_fault(_IN_PIECES, "config")
+            raise answer_fault(_PARTIAL_CALL_ERROR, "config")
         before = self.minted_id_count
         call = self.add_fragment(None, wire_call.get("id"), wire_call.get("name"))
         self.add_arguments(call, self.arguments_text(wire_call.get("args")))

@@ -60,7 +60,7 @@ class _Mark(NamedTuple):
     is_plain: bool = True
 
 
-_NAMES: Mapping[Family, Dialect] = {
+_DIALECTS: Mapping[Family, Dialect] = {
     each.family: each for each in (OPENAI_CHAT, ANTHROPIC, OPENAI_RESPONSES, GEMINI, BEDROCK)
 }
 _BLOCKS: Mapping[str, tuple[Family, bool]] = {
@@ -108,7 +108,7 @@ def recognise_dialect(transcript: object, named_dialect: Dialect | None) -> tupl
         marks.append(mark)
         if mark.is_plain:
             plain_marks.setdefault(mark.family, mark)
-    looks = [f"{_NAMES[mark.family].name} ({mark.evidence})" for mark in plain_marks.values()]
+    looks = [f"{_DIALECTS[mark.family].name} ({mark.evidence})" for mark in plain_marks.values()]
     if named_dialect is not None:
         if plain_marks:
             raise TranscriptError(
@@ -120,7 +120,7 @@ def recognise_dialect(transcript: object, named_dialect: Dialect | None) -> tupl
             )
         return named_dialect, ""
     if len(looks) > 1:
-        raise TranscriptError(f"The transcript looks like {' and '.join(looks)}; {_NAME_IT}")
+        raise TranscriptError(f"The transcript looks like {' and '.join(looks)}; {_NAME_DIALECT}")
     return _guess_dialect(transcript, list(plain_marks.values()) or marks)
 
 
@@ -138,12 +138,12 @@ def reject_foreign_format(transcript: object, named_dialect: Dialect | None) -> 
             in_all = bool(messages) and all(keys <= message.keys() for message in messages)
             if in_all or keys <= document.keys():
                 raise TranscriptError(
-                    f"The transcript is in the format of {tool}, which cannot be imported; {GIVE_ONE}"
+                    f"The transcript is in the format of {tool}, which cannot be imported; {_PASS_MESSAGES}"
                 )
 
 
-GIVE_ONE = f"pass messages in one of these dialects (--from): {', '.join(PROFILES)}"
-_NAME_IT = f"name its dialect (--from), one of: {', '.join(PROFILES)}"
+_PASS_MESSAGES = f"pass messages in one of these dialects (--from): {', '.join(PROFILES)}"
+_NAME_DIALECT = f"name its dialect (--from), one of: {', '.join(PROFILES)}"
 
 
 def _guess_dialect(transcript: object, marks: Sequence[_Mark]) -> tuple[Dialect, str]:
@@ -161,15 +161,15 @@ def _guess_dialect(transcript: object, marks: Sequence[_Mark]) -> tuple[Dialect,
         if at is None:
             fits.append(mark)
         elif mark.is_plain:
-            name, place = _NAMES[family].name, placed[at][0]
-            raise TranscriptError(f"{mark.evidence}, but {place} is not a message of {name}; {_NAME_IT}")
+            name, place = _DIALECTS[family].name, placed[at][0]
+            raise TranscriptError(f"{mark.evidence}, but {place} is not a message of {name}; {_NAME_DIALECT}")
     if len(fits) == 1:
-        return _NAMES[fits[0].family], fits[0].evidence
+        return _DIALECTS[fits[0].family], fits[0].evidence
     if not fits and all(map(has_only_text, messages)) and first_misfit("openai_chat", messages) is None:
         return OPENAI_CHAT, "roles and words alone"
-    several = " and ".join(_NAMES[mark.family].name for mark in fits)
+    several = " and ".join(_DIALECTS[mark.family].name for mark in fits)
     found = f"marks of {several}" if several else _describe_ambiguity(placed)
-    raise TranscriptError(f"The format of the transcript is ambiguous: it has {found}; {_NAME_IT}")
+    raise TranscriptError(f"The format of the transcript is ambiguous: it has {found}; {_NAME_DIALECT}")
 
 
 def _describe_ambiguity(located_messages: Sequence[tuple[str, Fields]]) -> str:
@@ -287,7 +287,9 @@ def _message_list(transcript: object, body: WireObject) -> Sequence[object]:
     if isinstance(transcript, Mapping):
         held = next((key for key in HOLDERS if key in transcript), None)
         if held is None:
-            raise TranscriptError(f"The object is not a transcript, because it has no 'messages'; {GIVE_ONE}")
+            raise TranscriptError(
+                f"The object is not a transcript, because it has no 'messages'; {_PASS_MESSAGES}"
+            )
         transcript = body.read_value(held)
         if held == "input" and isinstance(transcript, str):
             transcript = [{"role": "user", "content": transcript}]
@@ -298,7 +300,7 @@ def _message_list(transcript: object, body: WireObject) -> Sequence[object]:
     if transcript and not any(isinstance(as_plain_data(message), dict) for message in transcript):
         count = len(transcript)
         raise TranscriptError(
-            f"The list is not a transcript: none of its {count} items is an object; {GIVE_ONE}"
+            f"The list is not a transcript: none of its {count} items is an object; {_PASS_MESSAGES}"
         )
     return transcript
 

@@ -28,8 +28,8 @@ from actors.core.values.content import (
 from actors.core.values.identity import Binding, result_key
 from actors.core.values.intake import ReportBuilder
 
-_WORDS = ("text", "input_text", "output_text")
-_SAID_BY: Mapping[type[Block], MessageRole] = {
+_TEXT_TYPES = ("text", "input_text", "output_text")
+_ROLE_OF_BLOCK: Mapping[type[Block], MessageRole] = {
     ToolCall: "assistant",
     Thinking: "assistant",
     ToolResult: "tool",
@@ -84,7 +84,7 @@ class TranscriptReader:
 
     def read_part(self, part: WireObject) -> None:
         """Read one part of a message's content."""
-        if (kind := part.read_text("type")) in (*_WORDS, "refusal"):
+        if (kind := part.read_text("type")) in (*_TEXT_TYPES, "refusal"):
             self.add_text(part.read_text("refusal" if kind == "refusal" else "text"))
         else:
             self.add_attachment("content part", part)
@@ -118,7 +118,7 @@ class TranscriptReader:
 
     def result_text(self, part: WireObject) -> str | None:
         """Return the text of one part of a result, or None if the part is not text."""
-        return part.read_text("text") if part.fields.get("type") in _WORDS else None
+        return part.read_text("text") if part.fields.get("type") in _TEXT_TYPES else None
 
     # ---- collecting messages
 
@@ -167,7 +167,7 @@ class TranscriptReader:
         the current role.
         """
         self._is_empty = False
-        role = _SAID_BY.get(type(block), self._role)
+        role = _ROLE_OF_BLOCK.get(type(block), self._role)
         if self._begins_message or self._runs[-1][1] != role:
             self._runs.append((self.where, role, []))
             self._begins_message = False

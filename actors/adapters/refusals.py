@@ -54,7 +54,7 @@ _PATTERN = re.compile(r"match pattern '?\^?(\[[^\]]+\]\{1,\d+\})")
 _IS_SCHEMA = re.compile(r"schema|propert|grammar|function_?declaration|parameters", re.IGNORECASE)
 _IS_GRAMMAR = re.compile(r"grammar|regex|regular expression|look-?(?:around|ahead|behind)", re.IGNORECASE)
 _MAX_BODY = 1 << 28
-_DEPTH = 96
+_MAX_DEPTH = 96
 _MAX_KEYS = 3  # maximum number of keys that an error message lists
 _MAX_NAME = 80  # maximum characters of a name in an error message
 
@@ -82,7 +82,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
 }
 """The settings that each parameter encodes, by the parameter's wire name in lower case without underscores."""
 
-_INSIDE = frozenset(("messages", "contents", "input", "tools", "system", "systeminstruction"))
+_CONTENT_KEYS = frozenset(("messages", "contents", "input", "tools", "system", "systeminstruction"))
 """First keys of paths that lead to content and not to a parameter."""
 _CACHE = frozenset(("cachecontrol", "cachepoint"))
 _PREFIXES = frozenset(
@@ -163,7 +163,7 @@ def refused_parameter(message: str, place: str, code: str = "") -> RefusedParame
     words = f"{code} {message}"
     is_value = _VALUE.search(words) is not None or _UNSUPPORTED.search(words) is None
     for parts in map(_path_keys, (place, *_named_paths(message))):
-        if len(parts) > 1 and parts[0] in _INSIDE:
+        if len(parts) > 1 and parts[0] in _CONTENT_KEYS:
             return RefusedParameter(("cache",), is_value) if _CACHE.intersection(parts) else None
         if settings := _settings_of_path(parts):
             return RefusedParameter(settings, is_value)
@@ -200,7 +200,7 @@ def _settings_of_path(keys: list[str]) -> tuple[str, ...]:
 def _parse_body(body: bytes) -> dict[str, JsonValue]:
     """Return a request body as JSON, or an empty object if the body is not a JSON object."""
     try:
-        request = parse(body, max_bytes=_MAX_BODY, max_depth=_DEPTH)
+        request = parse(body, max_bytes=_MAX_BODY, max_depth=_MAX_DEPTH)
     except JsonRefused:
         return {}
     return request if isinstance(request, dict) else {}

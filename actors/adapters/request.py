@@ -18,7 +18,7 @@ from actors.core.settings.values import Mode, RequestSettings, ToolChoiceSetting
 from actors.errors import ConfigError
 
 TEXT = Json(b'{"type":"text"}')
-_FREE = Json(
+_FREE_TEXT_SCHEMA = Json(
     b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}'
 )
 
@@ -44,7 +44,7 @@ class ToolSpec(Struct, frozen=True):
     @staticmethod
     def free_form(name: str, description: str, form: Json = TEXT, namespace: str = "") -> "ToolSpec":
         """Return a tool that takes free text instead of arguments."""
-        return ToolSpec(name, description, _FREE, form, namespace)
+        return ToolSpec(name, description, _FREE_TEXT_SCHEMA, form, namespace)
 
 
 class Settings(RequestSettings, frozen=True, kw_only=True):
@@ -87,7 +87,7 @@ class Settings(RequestSettings, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         budget = self.thinking_tokens
-        for name, taken in _TAKEN.items():
+        for name, taken in _ALLOWED.items():
             if (value := getattr(self, name)) not in taken:
                 raise ConfigError(f"{name} is {value!r}; it takes one of {', '.join(taken)}")
         for name in _RANGED:
@@ -100,7 +100,7 @@ class Settings(RequestSettings, frozen=True, kw_only=True):
 
 
 _RANGED = (*(field.name for field in fields(RequestSettings)), "tool_choice", "thinking_tokens")
-_TAKEN = {
+_ALLOWED = {
     "thinking": get_args(Mode),
     "cache": get_args(Cache),
 }

@@ -19,7 +19,7 @@ from math import isnan
 
 MAX_WAIT = 86_400.0
 """Maximum wait in seconds. Longer and infinite waits count as one day; timeouts of callers are far shorter."""
-MOST_AHEAD = 32 * MAX_WAIT
+MAX_AHEAD = 32 * MAX_WAIT
 """Seconds. Moments further in the future are ignored, because no provider's period is longer than a month."""
 
 _NUMBER = r"\d{1,9}(?:\.\d{1,9})?"
@@ -72,7 +72,7 @@ def seconds_until(value: str, now: float | None) -> float | None:
     if read is not None:
         return max(0.0, read) if read <= MAX_WAIT else _delay_until(_moment_of_number(read), now)
     if _DURATION.fullmatch(value.strip()):
-        return min(parse_duration(value), MOST_AHEAD)
+        return min(parse_duration(value), MAX_AHEAD)
     return _delay_until(_parse_date(value), now)
 
 
@@ -82,7 +82,7 @@ def parse_duration(text: str) -> float:
 
 
 def _delay_until(moment: float | None, now: float | None) -> float | None:
-    if moment is None or now is None or moment - now > MOST_AHEAD:
+    if moment is None or now is None or moment - now > MAX_AHEAD:
         return None
     return max(0.0, moment - now)
 
@@ -121,7 +121,7 @@ def _unit_seconds(unit: str) -> float:
 
 _SENTENCE = re.compile(rf"(?:try again|retry) (?:in|after) {AMOUNTS}", re.IGNORECASE)
 _RETRY_INFO = re.compile(r'"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d{1,9})?)s"')
-AT_ONCE = 3600.0
+MAX_GRADUAL_REFILL = 3600.0
 """Seconds. If a quota resets later than this, it is assumed to be refilled all at once, like a daily quota, and not
 gradually.
 """
@@ -132,7 +132,7 @@ _X_KINDS = (
     *(f"-{kind}" for kind in _KINDS[:2]),
     *(f"-{kind}-{p}" for kind in _KINDS[:2] for p in _PERIODS),
 )
-_LEFT = (
+_QUOTA_HEADERS = (
     *tuple(
         (f"x-ratelimit-limit{kind}", f"x-ratelimit-remaining{kind}", f"x-ratelimit-reset{kind}")
         for kind in _X_KINDS
@@ -193,7 +193,7 @@ def _retry_delays(
     """
     met = [
         names
-        for names in _LEFT
+        for names in _QUOTA_HEADERS
         if names[2] in headers and headers.get(names[1], default_remaining).strip() in ("0", "0.0")
     ]
     if not met:
@@ -210,7 +210,7 @@ def _seconds_until_first_unit(limit: str, seconds_until_full: float | None) -> f
 
     A quota is assumed to refill evenly until it is full, unless that takes hours.
     """
-    if seconds_until_full is None or seconds_until_full > AT_ONCE:
+    if seconds_until_full is None or seconds_until_full > MAX_GRADUAL_REFILL:
         return seconds_until_full
     return seconds_until_full / max(1.0, parse_number(limit) or 1.0)
 

@@ -47,7 +47,7 @@ class AnswerCalls:
     ) -> None:
         self._calls = [call for call in calls if not call.dropped]
         self._tools = tools
-        self._makes_ids = has_changing_ids
+        self._has_changing_ids = has_changing_ids
         self.left_out: list[str] = []
         self.is_lost: bool = False
 
@@ -111,7 +111,7 @@ class AnswerCalls:
 
     def _continues_call(self, earlier: PartialCall, stray: PartialCall) -> bool:
         """Return True if `stray`, which has arguments but no name, continues the call `earlier`."""
-        if earlier.is_closed or (stray.native_id and not self._makes_ids):
+        if earlier.is_closed or (stray.native_id and not self._has_changing_ids):
             return False
         return join_arguments(earlier.pieces, stray.pieces) is not None
 
@@ -148,7 +148,7 @@ class AnswerCalls:
             tries += 1
             for other in self._calls[at : at + _count_fragments(self._calls[at - 1 :])]:
                 _absorb_call(first, other)
-                self._makes_ids = self._makes_ids or first.native_id != other.native_id
+                self._has_changing_ids = self._has_changing_ids or first.native_id != other.native_id
             self._remove_dropped()
 
     def _repair_arguments(self, call: PartialCall) -> None:
@@ -177,7 +177,7 @@ class AnswerCalls:
                 if not is_same and call.slot is None and _canonical_arguments(other) == "{}":
                     continue  # these are two separate calls without arguments
                 if is_same or is_there or not other.native_id:
-                    is_certain = self._makes_ids or not other.native_id or (is_same and is_there)
+                    is_certain = self._has_changing_ids or not other.native_id or (is_same and is_there)
                     self.is_lost = self.is_lost or not is_certain
                     _absorb_call(call, other)
         self._remove_dropped()
@@ -188,7 +188,7 @@ class AnswerCalls:
         If fragments of one call have different ids, prefer a later call with the same index.
         """
         call, behind = self._calls[position], self._calls[position + 1 :]
-        if self._makes_ids and call.slot is not None:
+        if self._has_changing_ids and call.slot is not None:
             return next((other for other in behind if other.slot == call.slot), behind[0])
         return behind[0]
 

@@ -33,7 +33,7 @@ _SERVER_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
 _SERVER_RESULTS = frozenset(
     f"{tool}_tool_result" for tool in ("web_search", "web_fetch", "code_execution", "tool_search", "advisor")
 )
-_FIGURES = {
+_USAGE_FIELDS = {
     "input_tokens": (0,),
     "output_tokens": (1,),
     "cache_read_input_tokens": (0, 2),
@@ -76,7 +76,7 @@ class MessagesDecoder(Decoder):
                 self._begin_message(as_object(payload.get("message")))
             case "message_delta":
                 self.record_withheld(payload.get("input_transformations"))
-                self.update_usage(payload.get("usage"), _FIGURES)
+                self.update_usage(payload.get("usage"), _USAGE_FIELDS)
                 self._record_stop_reason(as_object(payload.get("delta")))
             case "message_stop":
                 self._end_message()
@@ -101,7 +101,7 @@ class MessagesDecoder(Decoder):
         if self._begun:
             self.restart()
         self._begun = True
-        self.update_usage(message.get("usage"), _FIGURES)
+        self.update_usage(message.get("usage"), _USAGE_FIELDS)
         self.record_withheld(message.get("input_transformations"))
         self._early = as_array(message.get("content"))
 

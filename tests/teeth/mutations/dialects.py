@@ -34,7 +34,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "bedrock: a blank result is sent unchanged",
         "actors/adapters/converse.py:ConverseWriter._result_text",
-        "self._nothing if self._nothing != b'\"\"' and is_blank(json) else json",
+        "self._empty_result if self._empty_result != b'\"\"' and is_blank(json) else json",
         "json",
         ("tests/adapters/test_converse_encode.py", GENERATED),
     ),

@@ -55,7 +55,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a byte order mark breaks a stream",
         "actors/adapters/framing.py:EventParser._complete_line",
-        "line = line.removeprefix(_MARK)",
+        "line = line.removeprefix(_BYTE_ORDER_MARK)",
         "",
         ("tests/adapters/test_sse.py",),
     ),
