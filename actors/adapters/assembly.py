@@ -62,8 +62,8 @@ class MessageBuilder:
             record this provider. If the binding is pinned to an upstream, they record that name instead.
         continuation: The token that requests the rest of a paused answer; empty if the provider did not pause.
         withheld: The reason for each part of the request that the provider hid from its model.
-        left_out: The number of items of the answer that are missing from the message, such as logprobs, search
-            grounding and dropped calls (`cut_call`). The keys are the provider's names for the kinds of items.
+        left_out: The number of items of the answer that are missing from the message, by kind, such as logprobs, search
+            grounding and dropped calls (`cut_call`). Kinds have the provider's names.
     """
 
     dialect: Dialect
@@ -105,7 +105,7 @@ class MessageBuilder:
         return AnswerEvents(known)
 
     def restart(self) -> None:
-        """Discard the parts received so far, because the answer starts again. The numbers of their calls are not
+        """Discard the parts received so far, because the answer starts again. The ids of the discarded calls are not
         reused.
 
         Events that were already emitted cannot be revoked. They may contain text that is missing from the message.
@@ -168,7 +168,7 @@ class MessageBuilder:
                 part.pieces = final
 
     def sign_call(self, call: PartialCall, kind: str, data: str) -> None:
-        """Insert a thinking block with the provider's signature for a call, directly before the call."""
+        """Insert a thinking block with a call's signature from the provider, directly before the call."""
         words = call.signature = PartialText("thinking", done=True)
         self.attach_seal(words, kind, data)
         self._parts.insert(self._parts.index(call), words)
@@ -232,8 +232,7 @@ class MessageBuilder:
         return name if isinstance(name, str) and name in (self.tools or ()) else without_placeholder(name)
 
     def begin_call(self, native_id: str, name: str, slot: Slot = None) -> PartialCall:
-        """Begin a tool call. A call without a `name` only collects arguments until it is known which call they belong
-        to.
+        """Begin a tool call. A call without a `name` only collects arguments, until their real call is known.
 
         Raises:
             StreamFault: The answer contains too many calls.
@@ -462,7 +461,7 @@ class MessageBuilder:
             self._end_call(call)
 
     def _end_call(self, call: PartialCall) -> None:
-        # Announced even if it is dropped below, so that no other call gets its number.
+        # Announce the call even if it is dropped below, so that no other call gets its id.
         self._announce_call(call)
         if self._is_cut and not call.is_whole:
             self._drop_call(call)

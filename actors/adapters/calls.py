@@ -5,9 +5,9 @@ Out: the call that the fragment continues, or None if the fragment begins a new 
 
 A call begins with its name. According to the documentation, the index identifies the call. But relays send a growing
 index, 0 for every call, the index as text, no index, a new id with each fragment, the words `null` and `None` as ids,
-the name with each fragment, or the name in pieces. A fragment without a name therefore continues the call that its
-index, its id or its position suggests. If the arguments of that call are already complete, the fragment becomes a
-separate call that waits for its name.
+the name with each fragment, or the name in pieces. Therefore, a fragment without a name continues the call that its
+index, its id or its position suggests. If the arguments of that call are already complete, the fragment begins a
+separate call, whose name may still arrive.
 
 `actors.adapters.settling` resolves the ambiguities that only the complete answer can resolve.
 """

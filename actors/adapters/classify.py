@@ -76,7 +76,7 @@ MAX_MESSAGE = 500
 """Maximum length of a provider's message, in characters; the rest is cut."""
 _MAX_READ = 64 * 1024  # bytes of an error body that are examined
 MAX_SEARCHED = 3000
-"""Maximum number of characters of a message, a type or a code in which known wordings are searched. The search for some
+"""Maximum number of characters of a message, a type or a code that are searched for known wordings. The search for some
 wordings takes quadratic time, and a server may repeat a complete request in its message.
 """
 _SEARCHED_END = 1000  # of these characters, the number at the end of the text
@@ -121,9 +121,9 @@ def classify(
 ) -> Failure:
     """Classify the response to a rejected request. Never raises.
 
-    Header names may be in any case. The body may be partial, and may be JSON, HTML or empty. The dialect provides the
-    error messages that report a context overflow. `now` is in seconds since the epoch and is needed to interpret a
-    `Retry-After` date.
+    Header names may be in upper or lower case. The body may be partial, and may be JSON, HTML or empty. The dialect
+    provides the error messages that report a context overflow. `now` is in seconds since the epoch and is needed to
+    interpret a `Retry-After` date.
     """
     lowered = {name.lower(): value for name, value in headers.items()}
     report = _innermost_error(_parse_body(body))
@@ -213,7 +213,7 @@ def _rejected_parameter(row: ErrorPattern, report: _ErrorReport) -> RefusedParam
 
 @lru_cache(maxsize=256)
 def _applicable_rows(dialect: Dialect, status: int | None, *, is_empty: bool) -> tuple[ErrorPattern, ...]:
-    """Return the known error wordings that may accompany a status, in the order in which they are searched.
+    """Return the known error wordings that may accompany a status, in the order in which they are compared.
 
     `is_empty` means that the body is empty. In this case, a 400 counts as a context overflow.
     """
@@ -241,7 +241,7 @@ def _parse_body(body: bytes) -> object:
 
 
 def _innermost_error(value: object, depth: int = _MAX_GATEWAYS) -> _ErrorReport:
-    """Return the innermost error of a body. Missing fields are taken from the errors that contain it."""
+    """Return the innermost error of a body. Fields that it lacks are taken from the errors around it."""
     if is_array(value) and value:
         value = value[0]
     if isinstance(value, str):

@@ -101,8 +101,8 @@ class ConverseWriter(BaseWriter):
 
 
 def _media_json(media: Media, title: str) -> bytes:
-    """Return the JSON of an attachment. A document is preceded by a text block with the name that the transcript gives
-    it (BED-13).
+    """Return the JSON of an attachment. A document is preceded by a text block with its name in the transcript
+    (BED-13).
     """
     source = b'"source":{"bytes":%b}' % quote(media.data)
     kind = (_FORMATS.get(media.media_type) or media.media_type.partition("/")[2]).encode()

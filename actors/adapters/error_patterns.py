@@ -22,8 +22,8 @@ from actors.core.rulebook import RULES, FaultClass
 class ErrorPattern(Struct, frozen=True):
     """One wording of a failure, its kind, and the statuses that may accompany it. No statuses means any status.
 
-    `rule` is the rule that the wording reports, if any. `case` is a word that selects a more specific rule of the same
-    family (`actors.core.rulebook.rule_id`).
+    `rule` is the id of the rule whose violation the wording reports, if any. `case` selects a more specific rule of the
+    same family (`actors.core.rulebook.rule_id`).
     """
 
     kind: Kind
@@ -58,17 +58,17 @@ _KIND_OF_FAULT_CLASS: dict[FaultClass, Kind] = {
 _MEDIA_RULES = frozenset(
     "ALL-10 ALL-15 ANT-30 ANT-54 ANT-58 ANT-59 ANT-61 BED-16 BED-17 MIS-18 OAC-08".split()  # noqa: SIM905  a list would fill a page
 )
-"""Rules about the type, size, number or position of attachments. If one of them is broken, the attachment can be
-omitted from the lane.
+"""Rules about the type, size, number or position of attachments. An attachment that violates one can be omitted from
+the lane.
 """
 _PARAMETERS = """ALL-14 ANT-28 ANT-34 ANT-35 ANT-45 ANT-46 ANT-47 ANT-48 ANT-49 ANT-50 ANT-56 BED-08 BED-10 BED-11
     DSK-08 GEM-10 KIM-09 KIM-10 MIS-19 MIS-32 OAC-12 OAC-17 OAC-18 OAC-20"""
 PARAMETER_RULES = frozenset(_PARAMETERS.split())
-"""Rules whose wording may mention an optional parameter, which a new attempt can omit."""
+"""Rules whose error message may mention an optional parameter, which a new attempt can omit."""
 SAMPLING_RULES = frozenset(("ANT-56", "KIM-09", "OAC-18"))
-"""Rules about sampling whose wording is also used for other parameters."""
+"""Rules about sampling whose error message is also used for other parameters."""
 SCHEMA_RULES = frozenset((None, "ANT-57", "BED-10", "CMP-03", "OAC-11"))
-"""Rules whose wording may mean that tool schemas must be rewritten; None stands for wordings without a rule."""
+"""Rules whose error message may mean that tool schemas must be rewritten. None stands for messages without a rule."""
 _RULE_WORDINGS = [
     _make_rule_row(rule.id, rule.refusal_pattern, kind="media" if rule.id in _MEDIA_RULES else None)
     for rule in RULES.values()

@@ -3,8 +3,9 @@
 The provider actor and the session react to a `Failure`. `Failure.kind` is the cause, and `ACTIONS` lists the reaction
 to each kind. This module does not wait, retry or count.
 
-Decoders read the finish reason of every answer: whether the answer is complete, and whether the reason reports a
-failure. Few answers contain an error whose wording must be classified, so `actors.adapters.classify` is separate.
+For the decoders, this module also interprets finish reasons: they show whether an answer is complete, and whether it
+failed. `actors.adapters.classify` interprets the wording of errors. It is a separate module that is imported when it is
+first needed, because errors are rare.
 """
 
 from collections.abc import Mapping
@@ -72,7 +73,7 @@ class RefusedParameter(Struct, frozen=True):
     Args:
         settings: The settings that the parameter encodes, by their names in `Settings.omitted`.
         is_value: True if the provider rejects only this value, False if it does not support the parameter.
-        otherwise: The kind of failure if the request does not contain the parameter.
+        otherwise: The kind of failure that is assumed instead if the request does not contain the parameter.
     """
 
     settings: tuple[str, ...]

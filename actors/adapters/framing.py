@@ -43,8 +43,8 @@ from actors.adapters.wire import as_object, as_string
 from actors.errors import StreamFault
 
 MAX_OTHER = 1024 * 1024
-"""Maximum size in bytes of a line that is not data, and of all lines outside events. No server has a reason to send
-more.
+"""Maximum size in bytes of a line that is not data, and of all lines outside events together. No server has a reason to
+send more.
 """
 
 MAX_LINES = 100_000
@@ -70,7 +70,7 @@ class EventParser:
 
     Args:
         max_event: Largest size of one event, in bytes. It equals the limit of the complete answer, because the last
-            event may repeat the answer, and an image is a single event.
+            event may repeat the complete answer, and an image is a single event.
     """
 
     def __init__(self, max_event: int) -> None:
@@ -184,8 +184,8 @@ class FrameParser:
     def feed(self, chunk: bytes) -> list[ServerEvent]:
         """Return the events that `chunk` completes.
 
-        If complete frames precede a fault, only the next call raises it. So the result does not depend on how the bytes
-        are split.
+        If a chunk contains valid frames before a malformed one, their events are returned, and the next call raises the
+        fault. So the result does not depend on how the bytes are split.
 
         Raises:
             StreamFault: A frame has a wrong checksum, is malformed, or is too large.
@@ -292,8 +292,8 @@ class ChunkParser:
     def feed(self, chunk: bytes) -> list[ServerEvent]:
         """Return the events that `chunk` completes.
 
-        If complete events precede a fault, only the next call raises it. So the result does not depend on how the bytes
-        are split.
+        If a chunk contains valid events before a malformed frame, they are returned, and the next call raises the
+        fault. So the result does not depend on how the bytes are split.
 
         Raises:
             StreamFault: A frame is malformed, or its chunk is not base64.

@@ -7,8 +7,8 @@ block that becomes the part. If no block follows, or if the signature belonged t
 part. Parts are never merged, so a signature stays with its part (GEM-05).
 
 Each event of a stream is a complete response with the new parts, so a complete body is decoded as a stream of one
-event. The answer ends with the stream if a finish reason has arrived; there is no `[DONE]`. Calls arrive complete,
-because Vertex sends them in pieces only to requests that ask for pieces. Successive texts are joined only if neither is
+event. There is no `[DONE]`: the answer ends when the stream ends after a finish reason. Calls arrive complete, because
+Vertex sends a call in pieces only if the request asks for pieces. Successive texts are joined only if neither is
 signed. Parts that are marked as thought are summaries for humans, and are never sent back.
 
 Foreign transcripts may use both spellings of a key: `functionCall` as on the wire, and `function_call` as in Google's
@@ -68,7 +68,7 @@ class GeminiWriter(BaseWriter):
 
     def __init__(self, dialect: GeminiDialect, last_role: Role | None) -> None:
         super().__init__(dialect, last_role)
-        self._signature: Json | None = None  # the signature of the next part
+        self._signature: Json | None = None  # a signature that will be written with the next part
 
     def begin(self, role: Role) -> None:
         """Begin a message. A pending signature is written at the end of the previous message."""
@@ -163,9 +163,7 @@ def request_head(settings: Settings, dialect: GeminiDialect, _: frozenset[str]) 
 
 
 def _output_fields(settings: Settings, dialect: GeminiDialect, losses: list[str]) -> Mapping[str, Wire]:
-    """Return the fields for the answer's schema. The dialect determines whether it is JSON Schema or the provider's
-    subset.
-    """
+    """Return the fields for the answer's schema: in the provider's subset of JSON Schema if the dialect requires it."""
     if settings.output is None:
         return {}
     if dialect.request.schema_subset != "gemini":
@@ -235,8 +233,8 @@ class GenerateContentDecoder(Decoder):
             raise answer_fault("the body contains no finished candidate")
 
     def on_stream_end(self) -> None:
-        """End the answer if a finish reason has arrived. The reason itself does not end the answer, because relays send
-        it early or repeatedly.
+        """End the answer if a finish reason has arrived. A finish reason alone does not end the answer, because relays
+        send it early or repeatedly.
         """
         if self.finish_reason is not None:
             if cut_from_finish_reason(self.finish_reason) != "paused":

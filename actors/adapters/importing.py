@@ -1,14 +1,14 @@
 """Import a provider's wire transcript, complete or broken, as messages.
 
 `actors.transcripts.from_wire` calls `read_transcript`. If the caller names a dialect, the transcript is rejected only
-if it has a feature that a single other family has (a plain mark). If the caller names none, a wrong guess could turn
-the model's text into the user's. In this case, weaker hints are considered as well, every message must have the guessed
-family's message format, and a transcript that fits no family, or several, is rejected. The family's transcript reader
-(`Codec.reader`) then reads the messages.
+if it has a feature that only one other family has (a plain mark). If the caller does not name a dialect, the
+family is guessed. A wrong guess could turn the model's text into the user's, so weaker hints are considered as well,
+every message must have the guessed family's message format, and a transcript that fits no family, or several, is
+rejected. The family's transcript reader (`Codec.reader`) then reads the messages.
 
 `read_declarations` reads the other fields of a request body, such as the tools, the token limit and the model. It reads
-only fields that `actors.encode` can write again. The remaining fields are counted by path, as are a provider's own
-tools, because they must not become functions of the client.
+only fields that `actors.transcripts.encode` can write again, and counts the remaining fields by path. A provider's own
+tools are counted, too, because they must not become functions of the client.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -90,7 +90,7 @@ _FOREIGN: tuple[tuple[str, tuple[frozenset[str], ...]], ...] = (
     ("llxprt", (frozenset({"role", "blocks"}),)),
     ("the Responses API's list of items", (frozenset({"object", "data"}),)),
 )
-"""Formats of other tools, recognised by keys of the document or of each message. The error message names the tool."""
+"""Formats of other programs, by the keys that the document or each message has. The error message names the program."""
 
 
 def recognise_dialect(transcript: object, named_dialect: Dialect | None) -> tuple[Dialect, str]:
@@ -128,7 +128,7 @@ def reject_foreign_format(transcript: object, named_dialect: Dialect | None) -> 
     """Reject a document in another tool's format. If a dialect is named, messages with roles are accepted.
 
     Raises:
-        TranscriptError: The document has another tool's format. The error message names the tool.
+        TranscriptError: The document has another tool's format. The error message names that tool.
     """
     if named_dialect is not None and any("role" in message for _, message in _located_messages(transcript)):
         return

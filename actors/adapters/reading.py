@@ -39,7 +39,7 @@ _ROLE_OF_BLOCK: Mapping[type[Block], MessageRole] = {
 class TranscriptReader:
     """Collects the messages of a transcript, and reports oddities. Each subclass defines the format of a wire family.
 
-    By default, messages are read in Anthropic's format, and their parts in the formats of OpenAI's two protocols.
+    The base class reads messages in Anthropic's format, and their parts in the formats of OpenAI's two protocols.
     `origin` is the binding to record in the model's messages and with their signatures.
     """
 
@@ -90,8 +90,8 @@ class TranscriptReader:
             self.add_attachment("content part", part)
 
     def parse_media(self, part: WireObject) -> Media | None:
-        """Return the attachment in a part, or None. A reference to a file that the provider stores does not count as an
-        attachment.
+        """Return the attachment in a part, or None if the part has none. A reference to a file that the provider stores
+        does not count as an attachment.
         """
         match part.read_text("type"):
             case "image_url" | "input_image":
@@ -163,8 +163,8 @@ class TranscriptReader:
         self.remarks.add(self.where, template, *details)
 
     def add_block(self, block: Block) -> None:
-        """Add a block. Calls and thinking are added as model messages, results as tool messages, and other blocks with
-        the current role.
+        """Add a block. Calls and thinking become part of a model message, results part of a tool message, and other
+        blocks part of a message with the current role.
         """
         self._is_empty = False
         role = _ROLE_OF_BLOCK.get(type(block), self._role)
@@ -191,8 +191,8 @@ class TranscriptReader:
             self.add_as_text(f"{label} of type {part.read_text('type')[:40]!r}", part.read_all())
 
     def check_readable(self, media: Media) -> Media | Text:
-        """Return an attachment or, if it is damaged, a text in its place, because every provider would reject a damaged
-        attachment.
+        """Return an attachment unchanged or, if it is damaged, a text that replaces it. Every provider would reject a
+        damaged attachment.
         """
         if not media.data or (damage := media.damage) is None:
             return media
@@ -219,7 +219,7 @@ class TranscriptReader:
         free: bool = False,
         has_name: bool = False,
     ) -> None:
-        """Add a tool call with its id. If it has no id, its results are matched by tool name or by position.
+        """Add a tool call with its id. The results of a call without an id are matched by tool name or by position.
 
         Args:
             call_id: The id, or "" if it is missing.
@@ -329,9 +329,9 @@ class TranscriptReader:
         return "\n".join(texts), media
 
     def add_instructions(self, holder: WireObject, *keys: str) -> None:
-        """Add text to the system prompt. It may be a string, a list of blocks, or an object with parts.
+        """Add the value under `keys` to the system prompt: a string, a list of blocks, or an object with parts.
 
-        If a message precedes it, the text becomes a note inside the conversation instead.
+        If a message precedes the text, it becomes a note inside the conversation instead.
         """
         content = holder.read_object(*keys)
         if "parts" in content.fields:
@@ -362,7 +362,7 @@ class TranscriptReader:
 
 
 def _content_parts(holder: WireObject, *keys: str) -> Iterable[object]:
-    """Return the parts of a content. A string, or any other value that is not a list, counts as a single part."""
+    """Return the parts of a message's content. A value that is not a list counts as a single part."""
     listed = holder.read_list(*keys)
     value = None if listed else holder.read_value(*keys)
     return listed if value is None or isinstance(value, list | tuple) else [value]

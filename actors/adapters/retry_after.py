@@ -1,8 +1,8 @@
-"""Parse how long a provider asks its clients to wait. The current time is an argument.
+"""Find out how long a provider asks its clients to wait. The current time is an argument.
 
-The sources, in the order of precedence: `retry-after-ms`, `retry-after`, a `RetryInfo` delay in the body, a sentence
-such as "Please try again in 1m2.5s", and, for a rate limit, the headers that report when the account will have quota
-again. A time in a header has one of these forms:
+A response can contain the wait in several places. In the order of precedence, these are: `retry-after-ms`,
+`retry-after`, a `RetryInfo` delay in the body, a sentence such as "Please try again in 1m2.5s", and, for a rate limit,
+the headers that report when the account will have quota again. A time in a header has one of these forms:
 
     1.5, 17ms, 6m0s, PT20S                  a duration
     1800000060, 1800000060000               a moment, in seconds, milliseconds or smaller units since 1970
@@ -18,9 +18,9 @@ from collections.abc import Mapping
 from math import isnan
 
 MAX_WAIT = 86_400.0
-"""Maximum wait in seconds. Longer and infinite waits count as one day; timeouts of callers are far shorter."""
+"""Maximum wait in seconds. Longer and infinite waits count as one day, because callers wait far less than that."""
 MAX_AHEAD = 32 * MAX_WAIT
-"""Seconds. Moments further in the future are ignored, because no provider's period is longer than a month."""
+"""Seconds. A moment further in the future is ignored, because no provider counts quotas for more than a month."""
 
 _NUMBER = r"\d{1,9}(?:\.\d{1,9})?"
 _UNIT = r"milliseconds?|ms|microseconds?|us|µs|ns|days?|d|hours?|h|minutes?|min|m|seconds?|sec|s"
@@ -122,9 +122,7 @@ def _unit_seconds(unit: str) -> float:
 _SENTENCE = re.compile(rf"(?:try again|retry) (?:in|after) {AMOUNTS}", re.IGNORECASE)
 _RETRY_INFO = re.compile(r'"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d{1,9})?)s"')
 MAX_GRADUAL_REFILL = 3600.0
-"""Seconds. If a quota resets later than this, it is assumed to be refilled all at once, like a daily quota, and not
-gradually.
-"""
+"""Seconds. A quota that resets later is assumed to be refilled all at once, like a daily quota, and not gradually."""
 _PERIODS = ("minute", "hour", "day")
 _KINDS = ("requests", "tokens", "input-tokens", "output-tokens")
 _X_KINDS = (
@@ -188,8 +186,9 @@ def seconds_until_quota(headers: Mapping[str, str], now: float) -> float:
 def _retry_delays(
     headers: Mapping[str, str], now: float | None, *, default_remaining: str
 ) -> list[float | None]:
-    """Return the seconds to wait for each exhausted limit. If the header with the remaining amount is missing,
-    `default_remaining` is used.
+    """Return the seconds to wait for each exhausted limit, or None for a limit whose reset time cannot be parsed.
+
+    `default_remaining` stands for the remaining amount if its header is missing.
     """
     met = [
         names

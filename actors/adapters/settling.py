@@ -1,12 +1,12 @@
 """Decide which tool calls an answer contains, after the complete answer has arrived.
 
 In:  the calls in order of arrival, with the fragments that `actors.adapters.calls` assigned to them.
-Out: the same calls, some with other arguments, some dropped. Also the kinds of dropped content, and whether content was
-     lost.
+Out: the same calls, some with corrected arguments, some dropped. Also the kinds of dropped content, and whether content
+     was lost.
 
-Only the complete answer shows whether arguments or calls were sent twice, and whether fragments remain that belong to
-no call. A regular answer, in which every call has a name, an object as arguments and a distinct id, is not changed.
-Lost arguments are never replaced with `{}`.
+Only the complete answer shows whether arguments or calls were sent twice, and whether some fragments belong to no call.
+A regular answer, in which every call has a name, an object as arguments and a distinct id, is not changed. Lost
+arguments are never replaced with `{}`.
 """
 
 import json
@@ -24,7 +24,7 @@ from actors.adapters.partial import PartialCall, Pieces
 from actors.core.data.jsonio import MAX_ARGUMENTS, parse_object
 
 _MAX_SENT = 8 * MAX_ARGUMENTS  # maximum characters of a call's arguments, including repetitions
-_MAX_JOINS = 64  # maximum number of calls per answer for which missing fragments are looked for
+_MAX_JOINS = 64  # maximum number of calls per answer whose missing fragments are searched for
 _EMPTY_IN_FRONT, _EMPTY_BEHIND = re.compile(r"\A(?:\{\s*\}\s*)+"), re.compile(r"(?:\s*\{\s*\})+\Z")
 _EMPTY = re.compile(rb"(?:\{\s*\}\s*)+")
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
@@ -34,7 +34,7 @@ _read, _skip = json.JSONDecoder().raw_decode, Decoder(Raw).decode
 
 
 class AnswerCalls:
-    """The tool calls of one answer while they are settled.
+    """The tool calls of one answer, to be joined, repaired or dropped.
 
     Attributes:
         left_out: The kinds of dropped content: `repeated_call`, `repeated_arguments`, `stray_arguments`, `cut_call`.
@@ -91,8 +91,8 @@ class AnswerCalls:
         self._remove_dropped()
 
     def _assign_strays(self) -> None:
-        """Append arguments without a tool name to the previous call's arguments if together they form an object.
-        Otherwise, drop them.
+        """Append arguments that arrived without a tool name to the previous call's arguments, if the result is an
+        object. Otherwise, drop them.
         """
         before: PartialCall | None = None
         for call in self._calls:
@@ -163,7 +163,7 @@ class AnswerCalls:
             self.is_lost = True
 
     def _join_calls_without_arguments(self) -> None:
-        """Join a call that has no arguments with the next call, if the next call may be its second half."""
+        """Join a call without arguments with the next call, if both may be halves of one call."""
         for at, call in enumerate(self._calls[:-1]):
             if call.free or call.is_closed or not call.pieces.is_blank:
                 continue
@@ -347,7 +347,7 @@ def _strip_empty_objects(text: str) -> str:
 
 
 def _count_fragments(calls: Sequence[PartialCall]) -> int:
-    """Return how many of the calls after the first one continue its arguments."""
+    """Return how many of the following calls continue the arguments of the first call."""
     name, size = calls[0].wire_name, 0
     texts: list[str] = []
     for call in calls:

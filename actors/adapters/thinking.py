@@ -168,10 +168,10 @@ def _fit_enabled_thinking(settings: Settings, dialect: Dialect, losses: dict[str
 
 
 def _fit_by_effort(settings: Settings, facts: ModelFacts, losses: dict[str, None]) -> Settings:
-    """Return settings for a host that has effort levels but no thinking switch. For a model that does not think by
-    default, set an effort.
+    """Return settings for a host that has effort levels but no thinking switch.
 
-    If the model's levels are unknown, no effort can be chosen, so thinking is reported as a loss.
+    If the model does not think by default, an effort is set. If the model's levels are unknown, no effort can be
+    chosen, so thinking is reported as a loss.
     """
     effort = settings.effort
     if effort is None and facts.efforts is None and not facts.thinks_by_default:

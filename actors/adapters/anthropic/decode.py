@@ -108,7 +108,7 @@ class MessagesDecoder(Decoder):
     def _add_early_blocks(self, slot: Slot = None, block: Fields | None = None) -> None:
         """Add the blocks from `message_start`, unless events repeat them.
 
-        `block` is the block that now begins, if any.
+        `slot` and `block` are the index and the content of the block that begins now, if any.
         """
         early, self._early = self._early, ()
         first: Fields = as_object(early[0]) if early else {}
@@ -233,7 +233,7 @@ class MessagesDecoder(Decoder):
                 if given is not None and not part.pieces.size:
                     self.add_arguments(part, self.arguments_text(given))
             case PartialText(kind="thinking", seal=None) if self.dialect.reasoning.required == "with_calls":
-                # Hosts that do not sign thinking require nevertheless that it is sent back.
+                # Some hosts do not sign thinking, but require that it is sent back.
                 self.attach_seal(part, UNSIGNED, UNSIGNED)
             case _:
                 pass

@@ -86,7 +86,7 @@ def route_of(dialect: AnthropicDialect) -> Route:
 
 
 UNSIGNED = "unsigned"
-"""The kind of seal for unsigned thinking from a compatible host that requires thinking to be sent back anyway."""
+"""The kind of seal for unsigned thinking from a compatible host that requires thinking to be sent back."""
 
 
 class AnthropicWriter(BaseWriter):

@@ -6,7 +6,7 @@ arrive as fragments, and `actors.adapters.calls` finds the call to which a fragm
 Reasoning arrives in one of three forms, each with its seal, which is the data that must be sent back with it:
 
     reasoning_content   a field with the text. Its seal has no data, because the text is all that must be sent back.
-    reasoning_details   a gateway's list, complete or in pieces. The seal contains the list, in its order.
+    reasoning_details   a gateway's list, complete or in pieces. The seal contains the list, in the order of arrival.
     thinking_chunk      chunks of the content. The seal contains their other fields.
 
 Reasoning gets its seal when the provider reports that the answer is complete, and only if the dialect accepts reasoning
@@ -171,7 +171,7 @@ class ChatDecoder(Decoder):
         return self.finish_reason is not None
 
     def _unsent_fields(self, choice: Fields) -> Fields:
-        """A chunk may contain the complete `message`. Return those of its fields that no delta has sent yet.
+        """Return the fields of a chunk's complete `message`, if it has one, that no delta has sent yet.
 
         Some relays send only the complete message; other relays send deltas as well.
         """

@@ -52,7 +52,7 @@ class OpenAIChatWriter(BaseWriter):
         self._parts: list[bytes] = []  # used if the content contains media or reasoning chunks
         self._thoughts: list[Thinking] = []
         self._calls: list[bytes] = []
-        self._signature: Json | None = None  # the signature of the next call
+        self._signature: Json | None = None  # a signature that will be written with the next call
 
     def begin(self, role: Role) -> None:
         self._write_message()
@@ -217,10 +217,10 @@ def _response_format(settings: Settings) -> Wire:
 
 
 def _pin_upstream(settings: Settings, dialect: ChatDialect, losses: list[str]) -> Wire:
-    """Return the field that pins a gateway to the upstream provider in the settings. Other upstreams cannot read that
-    provider's reasoning.
+    """Return the field that makes a gateway use only the upstream provider `settings.upstream`. It is needed because
+    other upstreams cannot read that provider's reasoning.
 
-    Return None if the settings name no upstream. If the gateway cannot be pinned, add the upstream to `losses`.
+    Return None if the settings name no upstream. If the gateway has no such field, report `upstream` as a loss.
     """
     if settings.upstream and dialect.request.upstream_pin == "provider":
         return {"order": [settings.upstream], "allow_fallbacks": False}
