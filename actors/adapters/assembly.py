@@ -59,7 +59,7 @@ class MessageBuilder:
         tools: The wire names of the declared tools; None if unknown.
         usage: The latest token figures.
         upstream: The gateway's upstream provider that served the answer; "" if the answer does not name it. Seals
-            record this provider. If the binding is pinned to an upstream, they record that name instead.
+            record this provider, unless the binding is pinned to an upstream; then they record the pinned one.
         continuation: The token that requests the rest of a paused answer; empty if the provider did not pause.
         withheld: The reason for each part of the request that the provider hid from its model.
         left_out: The number of items of the answer that are missing from the message, by kind, such as logprobs, search
@@ -140,15 +140,18 @@ class MessageBuilder:
 
     @property
     def _seal_origin(self) -> Binding:
-        """The binding to store with opaque provider state (seals). It names the upstream that served the answer."""
+        """The binding to store with opaque provider state (seals): that of the answer, with the upstream that served
+        it.
+        """
         served = self.binding.upstream or self.upstream
         return replace(self.binding, upstream=served) if served else self.binding
 
     def complete_text(self, part: PartialText | PartialCall, *final_texts: str | Long) -> None:
-        """Complete a part from its complete text, which the provider repeats at the end, in one or more pieces.
+        """Correct a part by its complete text, which the provider repeats at the end of the part, in one or more
+        pieces.
 
-        If the repetition begins with the part's text, the missing remainder is added. Otherwise, arguments are replaced
-        by the repetition, unless the repetition is empty or `{}`.
+        If the complete text begins with the text received so far, the remainder is added. Otherwise, the complete text
+        replaces the arguments of a call, unless it is empty or `{}`.
         """
         said = part.pieces
         rest: Iterable[str | Long] | None = (
@@ -184,7 +187,7 @@ class MessageBuilder:
         made = Media(sanitise(media_type), sanitise(data), sanitise(url))
         self.add_native("media", made, is_resendable=False).done = True
 
-    def add_mark(self, name: str, value: object, *, appends: bool = True) -> None:
+    def add_metadata(self, name: str, value: object, *, appends: bool = True) -> None:
         """Record metadata about the text, such as citations, under a name.
 
         A value replaces the previous value of this name. With `appends`, a list is appended to the previous list.
@@ -288,7 +291,7 @@ class MessageBuilder:
                 self._drop_call(part)
 
     def end_part(self, part: Part, *, has_marker: bool = True) -> None:
-        """Mark a part as complete. If the part is a call, announce its end. A second call has no effect.
+        """Mark a part as complete. If the part is a tool call, announce its end. Repeating this has no effect.
 
         Pass `has_marker=False` if the part has no end marker, but the answer has ended.
 

@@ -279,14 +279,14 @@ class ConverseDecoder(Decoder):
             else:
                 self.add_fragment(slot, "", "", text)
         elif "citation" in delta:
-            self.add_mark("citations", [delta["citation"]] if delta["citation"] else None)
+            self.add_metadata("citations", [delta["citation"]] if delta["citation"] else None)
         elif "citationsContent" in delta:
             cited = as_object(delta["citationsContent"])
             pieces = map(as_object, as_array(cited.get("content")))
             self.add_text(
                 self._text_at(slot, "text"), "".join(as_string(piece.get("text")) for piece in pieces)
             )
-            self.add_mark("citations", cited.get("citations"))
+            self.add_metadata("citations", cited.get("citations"))
         elif isinstance(part, ProviderPart):
             self.count_omission(next(iter(delta), ""))
         elif delta:
@@ -324,7 +324,10 @@ class ConverseDecoder(Decoder):
         self.end_part(part)
 
     def _close_block(self, slot: Slot) -> Part | None:
-        """Complete the open block at an index with its signature and return it, or None if no block is open there."""
+        """Close the open block at an index, attach its signature, and return it.
+
+        Return None if no block is open there.
+        """
         part = self._open.pop(slot, None)
         if isinstance(part, PartialText) and part.kind == "thinking":
             self.attach_seal(part, "signature", "".join(self._seals.pop((part, "signature"), [])))

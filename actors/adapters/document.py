@@ -211,7 +211,7 @@ def _count_backslashes(data: bytes, begin: int, end: int) -> int:
 
 
 def _is_ascii_only(text: bytes) -> bool:
-    """Return True if a JSON text contains only ASCII characters, with escape sequences decoded."""
+    """Return True if a JSON text contains only ASCII characters, even after its escape sequences are decoded."""
     return text.isascii() and b"\\u" not in text
 
 

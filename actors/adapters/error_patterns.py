@@ -20,7 +20,7 @@ from actors.core.rulebook import RULES, FaultClass
 
 
 class ErrorPattern(Struct, frozen=True):
-    """One wording of a failure, its kind, and the statuses that may accompany it. No statuses means any status.
+    """One wording of a failure, its kind, and the statuses that may accompany it. Empty `statuses` allow any status.
 
     `rule` is the id of the rule whose violation the wording reports, if any. `case` selects a more specific rule of the
     same family (`actors.core.rulebook.rule_id`).

@@ -163,7 +163,7 @@ def request_head(settings: Settings, dialect: GeminiDialect, _: frozenset[str]) 
 
 
 def _output_fields(settings: Settings, dialect: GeminiDialect, losses: list[str]) -> Mapping[str, Wire]:
-    """Return the fields for the answer's schema: in the provider's subset of JSON Schema if the dialect requires it."""
+    """Return the fields for the answer's schema. Some dialects require the provider's own subset of JSON Schema."""
     if settings.output is None:
         return {}
     if dialect.request.schema_subset != "gemini":
@@ -256,7 +256,7 @@ class GenerateContentDecoder(Decoder):
         for part in as_array(as_object(candidate.get("content")).get("parts")):
             self._process_part(as_object(part))
         for name in _METADATA:
-            self.add_mark(name, candidate.get(name), appends=False)
+            self.add_metadata(name, candidate.get(name), appends=False)
         self.count_omission_once("logprobsResult", candidate.get("logprobsResult"))
         if reason := without_placeholder(candidate.get("finishReason")):
             self.record_finish_reason(reason)

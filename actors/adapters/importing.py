@@ -1,10 +1,10 @@
 """Import a provider's wire transcript, complete or broken, as messages.
 
 `actors.transcripts.from_wire` calls `read_transcript`. If the caller names a dialect, the transcript is rejected only
-if it has a feature that only one other family has (a plain mark). If the caller does not name a dialect, the
-family is guessed. A wrong guess could turn the model's text into the user's, so weaker hints are considered as well,
-every message must have the guessed family's message format, and a transcript that fits no family, or several, is
-rejected. The family's transcript reader (`Codec.reader`) then reads the messages.
+if it has a feature that only one other family has. If the caller does not name a dialect, the family is guessed. A
+wrong guess could turn the model's text into the user's, so weaker hints are considered as well, every message must have
+the guessed family's message format, and a transcript that fits no family, or several, is rejected. The family's
+transcript reader (`Codec.reader`) then reads the messages.
 
 `read_declarations` reads the other fields of a request body, such as the tools, the token limit and the model. It reads
 only fields that `actors.transcripts.encode` can write again, and counts the remaining fields by path. A provider's own
@@ -47,17 +47,17 @@ from actors.errors import TranscriptError
 HOLDERS = ("messages", "input", "contents")  # keys of a request body that may contain the transcript
 
 
-class _Mark(NamedTuple):
+class _FamilyHint(NamedTuple):
     """A feature of a transcript that suggests one wire family.
 
     Args:
         evidence: The location and name of the feature, for error messages, such as `messages[0] has 'parts'`.
-        is_plain: Whether no other family can have the feature.
+        is_unique: Whether no other family can have the feature.
     """
 
     family: Family
     evidence: str
-    is_plain: bool = True
+    is_unique: bool = True
 
 
 _DIALECTS: Mapping[Family, Dialect] = {
@@ -94,23 +94,23 @@ _FOREIGN: tuple[tuple[str, tuple[frozenset[str], ...]], ...] = (
 
 
 def recognise_dialect(transcript: object, named_dialect: Dialect | None) -> tuple[Dialect, str]:
-    """Return a transcript's dialect and the evidence for it: the named dialect with the evidence "", or the only
-    dialect that fits.
+    """Return a transcript's dialect and the evidence for it. This is the named dialect, with the evidence "", or, if no
+    dialect is named, the only dialect that fits.
 
     Raises:
         TranscriptError: The transcript clearly does not belong to the named dialect. If no dialect is named, it fits no
             dialect, or several.
     """
-    marks, plain_marks = list[_Mark](), dict[Family, _Mark]()
-    for mark in _find_marks(transcript):
-        if named_dialect is not None and mark.is_plain and mark.family == named_dialect.family:
-            return named_dialect, ""  # this mark confirms the named dialect, so other marks do not matter
-        marks.append(mark)
-        if mark.is_plain:
-            plain_marks.setdefault(mark.family, mark)
-    looks = [f"{_DIALECTS[mark.family].name} ({mark.evidence})" for mark in plain_marks.values()]
+    hints, unique_hints = list[_FamilyHint](), dict[Family, _FamilyHint]()
+    for hint in _find_hints(transcript):
+        if named_dialect is not None and hint.is_unique and hint.family == named_dialect.family:
+            return named_dialect, ""  # this hint confirms the named dialect, so other hints do not matter
+        hints.append(hint)
+        if hint.is_unique:
+            unique_hints.setdefault(hint.family, hint)
+    looks = [f"{_DIALECTS[hint.family].name} ({hint.evidence})" for hint in unique_hints.values()]
     if named_dialect is not None:
-        if plain_marks:
+        if unique_hints:
             raise TranscriptError(
                 f"The transcript looks like {looks[0]}, not like {named_dialect.name}; correct the named dialect"
             )
@@ -121,7 +121,7 @@ def recognise_dialect(transcript: object, named_dialect: Dialect | None) -> tupl
         return named_dialect, ""
     if len(looks) > 1:
         raise TranscriptError(f"The transcript looks like {' and '.join(looks)}; {_NAME_DIALECT}")
-    return _guess_dialect(transcript, list(plain_marks.values()) or marks)
+    return _guess_dialect(transcript, list(unique_hints.values()) or hints)
 
 
 def reject_foreign_format(transcript: object, named_dialect: Dialect | None) -> None:
@@ -146,7 +146,7 @@ _PASS_MESSAGES = f"pass messages in one of these dialects (--from): {', '.join(P
 _NAME_DIALECT = f"name its dialect (--from), one of: {', '.join(PROFILES)}"
 
 
-def _guess_dialect(transcript: object, marks: Sequence[_Mark]) -> tuple[Dialect, str]:
+def _guess_dialect(transcript: object, hints: Sequence[_FamilyHint]) -> tuple[Dialect, str]:
     """Return the only dialect that a transcript fits, with the evidence.
 
     Raises:
@@ -154,21 +154,21 @@ def _guess_dialect(transcript: object, marks: Sequence[_Mark]) -> tuple[Dialect,
     """
     placed = list(_located_messages(transcript))
     messages = [message for _, message in placed]
-    families: dict[Family, _Mark] = {mark.family: mark for mark in reversed(marks)}
-    fits: list[_Mark] = []
-    for family, mark in families.items():
+    families: dict[Family, _FamilyHint] = {hint.family: hint for hint in reversed(hints)}
+    fits: list[_FamilyHint] = []
+    for family, hint in families.items():
         at = first_misfit(family, messages)
         if at is None:
-            fits.append(mark)
-        elif mark.is_plain:
+            fits.append(hint)
+        elif hint.is_unique:
             name, place = _DIALECTS[family].name, placed[at][0]
-            raise TranscriptError(f"{mark.evidence}, but {place} is not a message of {name}; {_NAME_DIALECT}")
+            raise TranscriptError(f"{hint.evidence}, but {place} is not a message of {name}; {_NAME_DIALECT}")
     if len(fits) == 1:
         return _DIALECTS[fits[0].family], fits[0].evidence
     if not fits and all(map(has_only_text, messages)) and first_misfit("openai_chat", messages) is None:
         return OPENAI_CHAT, "roles and words alone"
-    several = " and ".join(_DIALECTS[mark.family].name for mark in fits)
-    found = f"marks of {several}" if several else _describe_ambiguity(placed)
+    several = " and ".join(_DIALECTS[hint.family].name for hint in fits)
+    found = f"features of {several}" if several else _describe_ambiguity(placed)
     raise TranscriptError(f"The format of the transcript is ambiguous: it has {found}; {_NAME_DIALECT}")
 
 
@@ -184,10 +184,10 @@ def _describe_ambiguity(located_messages: Sequence[tuple[str, Fields]]) -> str:
     return f"{keys or 'no keys'} in {place[0]}"
 
 
-def _find_marks(transcript: object) -> Iterator[_Mark]:
-    yield from _body_marks(as_object(transcript))
+def _find_hints(transcript: object) -> Iterator[_FamilyHint]:
+    yield from _body_hints(as_object(transcript))
     for place, message in _located_messages(transcript):
-        yield from _message_marks(message, place)
+        yield from _message_hints(message, place)
 
 
 def _located_messages(transcript: object) -> Iterator[tuple[str, Fields]]:
@@ -202,45 +202,47 @@ def _location_of_content(transcript: object) -> str | None:
     return next((place for place, message in _located_messages(transcript) if message.get("content")), None)
 
 
-def _body_marks(body: Fields) -> Iterator[_Mark]:
+def _body_hints(body: Fields) -> Iterator[_FamilyHint]:
     if "contents" in body:
-        yield _Mark("gemini", "it has 'contents'")
+        yield _FamilyHint("gemini", "it has 'contents'")
     elif "input" in body and "messages" not in body:
-        yield _Mark("responses", "it has 'input'")
+        yield _FamilyHint("responses", "it has 'input'")
     for key in ("toolConfig", "inferenceConfig"):
         if key in body and "messages" in body:
-            yield _Mark("converse", f"it has '{key}'")
+            yield _FamilyHint("converse", f"it has '{key}'")
     if "system" in body:
-        yield _Mark("anthropic", "it has 'system' next to its messages", is_plain=False)
+        yield _FamilyHint("anthropic", "it has 'system' next to its messages", is_unique=False)
 
 
-def _message_marks(message: Fields, location: str) -> Iterator[_Mark]:
+def _message_hints(message: Fields, location: str) -> Iterator[_FamilyHint]:
     role, kind = as_string(message.get("role")), as_string(message.get("type"))
     if isinstance(message.get("parts"), list | tuple):
-        yield _Mark("gemini", f"{location} has 'parts'")
+        yield _FamilyHint("gemini", f"{location} has 'parts'")
     if not role and (kind in _ITEMS or kind.endswith("_call")):
-        yield _Mark("responses", f"{location} is a {kind[:40]} item")
+        yield _FamilyHint("responses", f"{location} is a {kind[:40]} item")
     elif role in ("tool", "function") and "content" in message:
-        yield _Mark("openai_chat", f"{location} has the role '{role}'", is_plain="tool_call_id" in message)
+        yield _FamilyHint(
+            "openai_chat", f"{location} has the role '{role}'", is_unique="tool_call_id" in message
+        )
     elif role and message.get("tool_calls"):
-        yield _Mark("openai_chat", f"{location} has 'tool_calls'")
+        yield _FamilyHint("openai_chat", f"{location} has 'tool_calls'")
     for at, value in enumerate(as_array(message.get("content"))):
-        yield from _block_marks(as_object(as_plain_data(value)), f"{location}.content[{at}]")
+        yield from _block_hints(as_object(as_plain_data(value)), f"{location}.content[{at}]")
 
 
-def _block_marks(block: Fields, location: str) -> Iterator[_Mark]:
+def _block_hints(block: Fields, location: str) -> Iterator[_FamilyHint]:
     kind = as_string(block.get("type"))
     if kind in _BLOCKS:
-        family, is_plain = _BLOCKS[kind]
-        yield _Mark(family, f"{location} is a {kind} block", is_plain)
+        family, is_unique = _BLOCKS[kind]
+        yield _FamilyHint(family, f"{location} is a {kind} block", is_unique)
     elif kind == "thinking" and block.get("signature"):
-        yield _Mark("anthropic", f"{location} is signed thinking")
+        yield _FamilyHint("anthropic", f"{location} is signed thinking")
     elif kind in ("image", "document") and as_object(block.get("source")).get("type"):
-        yield _Mark("anthropic", f"{location} is an {kind} with a source")
+        yield _FamilyHint("anthropic", f"{location} is an {kind} with a source")
     elif not kind and (key := next((key for key in _CONVERSE if key in block), None)):
-        yield _Mark("converse", f"{location} is a {key} block")
+        yield _FamilyHint("converse", f"{location} is a {key} block")
     elif [*block] == ["text"]:
-        yield _Mark("converse", f"{location} is a text without a type", is_plain=False)
+        yield _FamilyHint("converse", f"{location} is a text without a type", is_unique=False)
 
 
 INSTRUCTIONS = ("system", "instructions", "systemInstruction", "system_instruction")
@@ -268,10 +270,10 @@ def read_transcript(
     named, body = None if name is None else dialect(name), WireObject(transcript)
     reject_foreign_format(transcript, named)
     messages = _message_list(transcript, body)
-    profile, mark = recognise_dialect(transcript, named)
+    profile, evidence = recognise_dialect(transcript, named)
     reading = codec(profile.family).reader(Binding("imported", profile.name))
-    if mark:
-        reading.note_oddity("read as %s: %s", profile.name, mark)
+    if evidence:
+        reading.note_oddity("read as %s: %s", profile.name, evidence)
     reading.add_instructions(body, *INSTRUCTIONS)
     reading.read(messages)
     for path in body.unread_paths():

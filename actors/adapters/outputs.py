@@ -70,9 +70,9 @@ def _is_expressible(schema: Json, subset: Literal["any", "closed", "filled"]) ->
 
 
 def request_output(settings: Settings, dialect: Dialect) -> Settings:
-    """Return settings that request the structured answer: with its schema, with an answer tool, or with neither.
+    """Return settings that request the structured answer by its schema or by an answer tool.
 
-    With neither, the session describes the answer in the prompt.
+    If neither is possible, the returned settings do not request it, and the session describes the answer in the prompt.
     """
     match output_means(settings, dialect):
         case "schema":

@@ -54,7 +54,8 @@ class AnswerCalls:
     def settle_calls(self, *, has_regular_end: bool) -> None:
         """Join, repair or drop the calls.
 
-        If the answer broke off, calls without arguments are dropped, unless the wire format marks them as complete.
+        If the answer has no regular end, calls without arguments are dropped, unless the wire format marks them as
+        complete.
         """
         if any(call.native_id for call in self._calls) and not all(call.native_id for call in self._calls):
             self._join_calls_without_ids()

@@ -258,7 +258,7 @@ def add_marks(
 def _splice_mark(segments: Segments, position: int, mark: bytes, kind: str) -> Segments:
     """Return the segments with `mark` after the last block or message that ends at or before `position`.
 
-    The search starts at the end, because the marks of a long conversation are in the segments of its latest requests.
+    The search starts at the last segment, because in a long conversation, the marks are near its end.
     """
     if position <= segments.paged:
         segments = segments.flatten()
@@ -274,7 +274,9 @@ def _splice_mark(segments: Segments, position: int, mark: bytes, kind: str) -> S
 
 
 def _has_content(piece: bytes, end: int) -> bool:
-    """Return True if `piece` contains the content, or the end of the block list, of the message that ends at `end`."""
+    """Return True if `piece` contains enough of the message that ends at `end` to insert a mark: its content or, for a
+    list of blocks, the end of the list.
+    """
     return piece[max(end - 3, 0) : end].endswith(b"}]}") or piece.rfind(_CONTENT, 0, end) >= 0
 
 

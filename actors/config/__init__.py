@@ -1,7 +1,7 @@
 """Read `actors.toml` and the environment as typed, immutable settings.
 
     [backends.claude]
-    kind = "anthropic"                  # or any other of `actors.config.providers`
+    kind = "anthropic"                  # or any other key of `PROVIDERS`
     model = "claude-sonnet-5"
     auth = "ANTHROPIC_API_KEY"          # the environment variable with the key, never the key itself
     account = "team"                    # a label, part of the binding
@@ -167,9 +167,7 @@ class Config:
         return matching_overrides(self.settings.models, names, binding.model)
 
     def _render_target(self, binding: Binding) -> RenderTarget:
-        """Return the render target of a binding: how earlier reasoning is sent, and whether thinking has a token
-        budget.
-        """
+        """Return how to render for a binding: the form of earlier reasoning, and whether thinking has a budget."""
         settings = self.settings.backends.get(binding.backend)
         if settings is None:
             return RenderTarget(binding)

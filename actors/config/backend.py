@@ -160,7 +160,7 @@ class ResolvedPool(FrozenModel):
 
 
 def split_query(url: str) -> tuple[str, SecretStr | None]:
-    """Return a base URL without its query, and the query, or None if the URL has no query."""
+    """Split a base URL into the URL without its query, and the query. The second value is None if there is no query."""
     place, _, query = url.partition("?")
     return place, SecretStr(query) if query else None
 

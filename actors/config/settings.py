@@ -420,8 +420,9 @@ class FileSettings(FrozenModel):
     Most fields map names to tables: `[backends.claude]` has the name `claude`.
 
     Args:
-        dialects: Custom profiles; see `actors.config.dialects`.
-        models: Facts about models that override the built-in facts, by `PROVIDER:GLOB`; see `actors.config.dialects`.
+        dialects: Custom profiles. The key `base` names a built-in profile, and the other keys override its fields,
+            which docs/reference/rulebook.md lists.
+        models: Facts about models, by `PROVIDER:GLOB`. They override the built-in facts in docs/reference/models.md.
         backends: The models that sessions can use, each with an address and a credential.
         pools: Groups of backends that can replace each other.
         tenants: Customers or teams that share the backends.

@@ -82,7 +82,7 @@ class Ticket(Struct, eq=False):
             concurrency limit; further errors of requests from that period do not lower it again.
         breaker_wave: Number of the circuit breaker's period in which the request started. A period begins at the first
             failure after a success.
-        probes: Whether the request tests whether the breaker can close.
+        probes: Whether the request is a probe, which tests whether the breaker can close.
         is_in_doubt: Whether the request started while it was uncertain if the backend was down.
         tokens, second: The number of reserved tokens, and the second in which they were reserved.
         waiter: Wakes the queued request.
@@ -221,7 +221,7 @@ class Admission:
             self._start_queued()
 
     def record_answer_start(self, ticket: Ticket) -> None:
-        """Record that the answer to a request has started. If the request was a test, the breaker closes now."""
+        """Record that the answer to a request has started. If the request was a probe, the breaker closes now."""
         if ticket.probes:
             ticket.probes = False
             if self.breaker.probing and self.breaker.record_answer():

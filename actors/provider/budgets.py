@@ -135,7 +135,7 @@ class SharedBudget:
 
     @property
     def counts_money(self) -> bool:
-        """True if the budget limits money. This requires prices."""
+        """True if the budget limits money, so that prices are required."""
         return self._budget.money is not None
 
     def used_up_limit(self) -> str | None:

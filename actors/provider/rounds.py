@@ -219,10 +219,10 @@ class Round(Struct, eq=False):
             failure = await self._send_once()
             usage = self._decoder.usage
         finally:
-            self._release_place(ticket, failure, usage)
+            self._end_try(ticket, failure, usage)
         return failure
 
-    def _release_place(self, ticket: Ticket, failure: Failure | None, usage: Usage | None) -> None:
+    def _end_try(self, ticket: Ticket, failure: Failure | None, usage: Usage | None) -> None:
         """Record the end of a try, so that another request may start, and count the requests of the try. `usage` is
         None if the try was stopped.
         """

@@ -23,7 +23,7 @@ Dial = Callable[[], Awaitable[anyio.abc.ByteStream]]
 class _Waiter:
     """A request that waits for an idle connection or for permission to open a new one.
 
-    `served` is set when the request gets either. If it got permission, `connection` is still None.
+    `served` is set when the request gets one of the two. If it got permission, `connection` is still None.
     """
 
     served: anyio.Event = field(default_factory=anyio.Event)

@@ -170,7 +170,7 @@ class MessagesDecoder(Decoder):
     def _begin_text_block(self, kind: Literal["text", "thinking"], block: Fields) -> PartialText:
         words = self.begin_text(kind)
         self.add_text(words, as_long_string(block.get(kind)))
-        self.add_mark("citations", block.get("citations"))
+        self.add_metadata("citations", block.get("citations"))
         return words
 
     def _process_delta(self, slot: Slot, delta: Fields) -> None:
@@ -183,7 +183,7 @@ class MessagesDecoder(Decoder):
         elif kind == "input_json_delta":
             self._add_argument_delta(slot, part, self.arguments_text(delta.get("partial_json")))
         elif kind == "citations_delta":
-            self.add_mark("citations", [citation] if (citation := delta.get("citation")) else None)
+            self.add_metadata("citations", [citation] if (citation := delta.get("citation")) else None)
         elif isinstance(part, ProviderPart) and part.kind == "part":
             part.kind = "unknown"  # not sent back, since merging its deltas is undocumented
         else:
@@ -221,8 +221,8 @@ class MessagesDecoder(Decoder):
             self.end_part(part)
 
     def _close_block(self, slot: Slot) -> Part | None:
-        """Complete the open block at an index with the data of its deltas, and return it. Return None if no block is
-        open there.
+        """Close the open block at an index, add the data collected from its deltas, and return it. Return None if no
+        block is open there.
         """
         part = self._open.pop(slot, None)
         match part:

@@ -33,7 +33,7 @@ VERSION = "2023-06-01"
 
 
 class Route(Struct, frozen=True):
-    """The API operation to which requests for a host are sent.
+    """The API operation to which a host's requests are sent.
 
     Args:
         plain_path: Path of a request without streaming, relative to the endpoint. `{model}` stands for the model's

@@ -73,8 +73,8 @@ class PartialReasoning:
         self._add_text(answer, as_long_string(thinking) or "".join(pieces))
 
     def seal_parts(self, answer: MessageBuilder) -> None:
-        """Attach the data that is needed to send back the reasoning received so far, if the dialect accepts it. A
-        second call has no effect.
+        """Attach the data that is needed to send back the reasoning received so far, if the dialect accepts reasoning
+        back. Repeating this has no effect.
         """
         for part in self._parts:
             if self._carrier == "reasoning_content":
@@ -241,7 +241,7 @@ class ChatDecoder(Decoder):
                 for image in as_array(given):
                     self._add_image(as_object(image))
             elif is_array(given):
-                self.add_mark(key, given)
+                self.add_metadata(key, given)
             else:
                 self.count_omission_once(key, given)
 
@@ -266,7 +266,7 @@ class ChatDecoder(Decoder):
             self.raise_reported_error({"message": status.get("status_msg")})
         self.count_omission_once("logprobs", choice.get("logprobs"))
         for name in ("citations", "search_results"):
-            self.add_mark(name, answer.get(name), appends=False)
+            self.add_metadata(name, answer.get(name), appends=False)
         if (upstream := as_string(answer.get("provider"))) and self.dialect.reasoning.binding == "upstream":
             self.upstream = sanitise(upstream)
 

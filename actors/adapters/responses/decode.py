@@ -281,8 +281,8 @@ class ResponsesDecoder(Decoder):
         """Process the fields of a message's parts other than text, such as annotations and logprobs."""
         for part in map(as_object, as_array(message.get("content"))):
             if part.get("type") not in _TEXT_TYPES:
-                self.add_mark(as_string(part.get("type")), [dict(part)])
-            self.add_mark("annotations", part.get("annotations"))
+                self.add_metadata(as_string(part.get("type")), [dict(part)])
+            self.add_metadata("annotations", part.get("annotations"))
             self.count_omission_once("logprobs", part.get("logprobs"))
 
     def _store_phase(self, item: _Item, wire_item: Fields) -> None:

@@ -101,7 +101,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         try:
             ...
         finally:
-            self._release_place(ticket, failure, usage)
+            self._end_try(ticket, failure, usage)
         """,
         """
         try:
@@ -109,7 +109,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         except LookupError:
             pass
         else:
-            self._release_place(ticket, failure, usage)
+            self._end_try(ticket, failure, usage)
         """,
         (_CANCELS,),
     ),

@@ -76,7 +76,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "import: a transcript in another dialect is read nevertheless",
         "actors/adapters/importing.py:recognise_dialect",
         """
-        if plain_marks:
+        if unique_hints:
             ...
         """,
         """
