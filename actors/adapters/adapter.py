@@ -57,16 +57,16 @@ class Adapter(Struct, frozen=True):
     encoder: Encoder
     request_head: Callable[[Settings, Dialect, frozenset[str]], RequestHead]
 
-    def prepare(self, settings: Settings, called: frozenset[str] = NO_FACTS.tools) -> PreparedRequest:
+    def prepare(self, settings: Settings, called_tools: frozenset[str] = NO_FACTS.tools) -> PreparedRequest:
         """Return the part of a request that depends only on the settings. `settings` contains the tools' own names.
 
-        `called` contains the names of the tools that the transcript calls. They are used only if the settings declare
-        no tools. So a tool name that a model invented never changes the tool declarations, to which reasoning is bound
-        (ANT-44).
+        `called_tools` contains the names of the tools that the transcript calls. They are used only if the settings
+        declare no tools. So a tool name that a model invented never changes the tool declarations, to which reasoning
+        is bound (ANT-44).
         """
         dialect = for_model(self.dialect, settings.model)
         asked, names, keys, losses = fit_settings(settings, dialect)
-        begun = self.request_head(asked, dialect, NO_FACTS.tools if asked.tools else called)
+        begun = self.request_head(asked, dialect, NO_FACTS.tools if asked.tools else called_tools)
         told = (*losses, *begun.losses)
         tools = frozenset(tool.name for tool in asked.tools)
         return PreparedRequest(asked, dialect, self.encoder.closing, begun, names, keys, told, tools)

@@ -200,7 +200,7 @@ class MessageBuilder:
         native_id: object,
         name: object,
         text: str | Long = "",
-        touched: Collection[PartialCall] = (),
+        delta_calls: Collection[PartialCall] = (),
     ) -> PartialCall:
         """Add a fragment of a tool call, and return the call that the fragment begins or continues.
 
@@ -209,14 +209,14 @@ class MessageBuilder:
             native_id: The fragment's id, as sent.
             name: The fragment's tool name, as sent.
             text: The fragment's piece of the arguments.
-            touched: The calls to which earlier fragments of the same delta belong.
+            delta_calls: The calls to which earlier fragments of the same delta belong.
 
         Raises:
             StreamFault: The answer contains too many calls.
         """
         given_id, given_name = without_placeholder(native_id), self._clean_name(name)
         said = text if isinstance(text, str) else next(filter(str.strip, text.slices()), "")
-        call = self._table.find_call(slot, given_id, given_name, said, touched)
+        call = self._table.find_call(slot, given_id, given_name, said, delta_calls)
         if call is None:
             call = self.begin_call(given_id, given_name, slot)
         else:

@@ -51,7 +51,7 @@ class Decoder(MessageBuilder, ABC):
         late: Events that were decoded only in `close`.
     """
 
-    frames: ClassVar[type[StreamParser]] = EventParser
+    parser_type: ClassVar[type[StreamParser]] = EventParser
     stream: bool = field(default=True, kw_only=True)
     max_bytes: int = field(default=MAX_ANSWER, kw_only=True)
 
@@ -60,14 +60,14 @@ class Decoder(MessageBuilder, ABC):
         self.ended: bool = False
         self.late: Iterable[StreamEvent] = ()
         self._parser = self.new_parser() if self.stream else None
-        self._written = BytesIO()  # the bytes of a complete body so far
+        self._written = BytesIO()  # the bytes received so far, if the body is not streamed
         self._size = 0
         self._fault: StreamFault | None = None
         self._closed = self._is_at_end = False
 
     def new_parser(self) -> StreamParser:
         """Return a new parser for a stream. One event may be as large as the complete answer."""
-        return self.frames(self.max_bytes)
+        return self.parser_type(self.max_bytes)
 
     @abstractmethod
     def process_event(self, name: str, payload: Fields) -> None:

@@ -58,12 +58,12 @@ class CallTable:
         self._by_id: dict[tuple[Slot, str], PartialCall] = {}
 
     def find_call(
-        self, slot: Slot, native_id: str, name: str, text: str, touched: Collection[PartialCall] = ()
+        self, slot: Slot, native_id: str, name: str, text: str, delta_calls: Collection[PartialCall] = ()
     ) -> PartialCall | None:
         """Return the call that a fragment continues, or None if the fragment begins a call.
 
-        `touched` contains the calls of earlier fragments of the same delta. A fragment with a name never continues one
-        of them.
+        `delta_calls` contains the calls of earlier fragments of the same delta. A fragment with a name never continues
+        one of them.
         """
         call = self._by_slot.get(slot)
         if not name:
@@ -74,7 +74,7 @@ class CallTable:
             call = same
         elif slot is None:
             call = self._latest
-        if call is None or call in touched:
+        if call is None or call in delta_calls:
             return None
         return call if self._continues_call(call, native_id, name, text) else None
 

@@ -79,7 +79,7 @@ MAX_SEARCHED = 3000
 """Maximum number of characters of a message, a type or a code that are searched for known wordings. The search for some
 wordings takes quadratic time, and a server may repeat a complete request in its message.
 """
-_SEARCHED_END = 1000  # of these characters, the number at the end of the text
+_SEARCHED_END = 1000  # how many of these characters are taken from the end of the text
 _MAX_HEADER = 64  # maximum characters of a header that a gateway repeats in its body
 _MAX_GATEWAYS = 3  # maximum number of nested gateways whose errors are unwrapped
 

@@ -48,7 +48,7 @@ from actors.core.models.rules import Role
 from actors.core.transcript.transcript import Titled
 from actors.core.values.content import Media, Thinking, ToolCall
 
-# Other formats have the subtype of their media type as their name.
+# Names of formats that differ from the subtype of the media type.
 _FORMATS = {"text/markdown": "md", "text/plain": "txt"}
 _ANY_INPUT = Json(b'{"type":"object","properties":{}}')
 
@@ -114,14 +114,14 @@ def _media_json(media: Media, title: str) -> bytes:
     return words + b',{"document":{%b"name":"%b",%b}}' % (form, name, source)
 
 
-def request_head(settings: Settings, dialect: ConverseDialect, called: frozenset[str]) -> RequestHead:
+def request_head(settings: Settings, dialect: ConverseDialect, called_tools: frozenset[str]) -> RequestHead:
     """Return the head of a request; see `actors.adapters.codec.Codec`.
 
-    If the settings declare no tools, the tools called in the transcript are declared (BED-03). Converse cannot forbid
-    tool calls, so the tool choice `none` becomes `auto` and is reported as a loss.
+    If the settings declare no tools, the tools called_tools in the transcript are declared (BED-03). Converse cannot
+    forbid tool calls, so the tool choice `none` becomes `auto` and is reported as a loss.
     """
     ends, said = block_mark(settings, dialect), system_prompt(settings)
-    tools = [*settings.tools, *(ToolSpec(name, "", _ANY_INPUT) for name in sorted(called))]
+    tools = [*settings.tools, *(ToolSpec(name, "", _ANY_INPUT) for name in sorted(called_tools))]
     forced = _forced_choice(settings)
     told = forced or (settings.tools and settings.tool_choice == "auto") or not tools
     limited = settings.max_tokens is not None or settings.thinking == "manual"
@@ -139,7 +139,7 @@ def request_head(settings: Settings, dialect: ConverseDialect, called: frozenset
         "system": [{"text": said}, ends] if said else None,
     }
     path = f"/model/{percent(settings.model, safe='')}/{'converse-stream' if settings.stream else 'converse'}"
-    assumed = tuple([f"a tool {name!r}" for name in sorted(called)])
+    assumed = tuple([f"a tool {name!r}" for name in sorted(called_tools)])
     losses = () if told else ("tool_choice",)
     return RequestHead(
         path,
@@ -188,7 +188,7 @@ class ConverseDecoder(Decoder):
     at once.
     """
 
-    frames: ClassVar[type[StreamParser]] = FrameParser
+    parser_type: ClassVar[type[StreamParser]] = FrameParser
     ended: bool
     _stopped = False
 

@@ -50,7 +50,7 @@ send more.
 MAX_LINES = 100_000
 """Maximum number of data lines in one event, because even a short line takes a fixed amount of memory."""
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # the byte order mark
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 DONE = "[DONE]"
 """The data of the event that marks the end of a stream."""
@@ -302,7 +302,7 @@ class ChunkParser:
             raise self._fault
         events: list[ServerEvent] = []
         try:
-            # `extend` keeps the events before a fault.
+            # With an iterator, `extend` keeps the events before a fault.
             events.extend(_unwrap_chunks(self._frames.feed(chunk)))
         except StreamFault as fault:
             if not events:

@@ -277,7 +277,7 @@ def read_transcript(
     reading.add_instructions(body, *INSTRUCTIONS)
     reading.read(messages)
     for path in body.unread_paths():
-        reading.remarks.left_out.add(path.removeprefix("."))
+        reading.report.left_out.add(path.removeprefix("."))
     return reading.finish()
 
 

@@ -51,9 +51,9 @@ class TranscriptReader:
     stray_part: ClassVar[str] = "content of an unknown kind"
 
     def __init__(self, origin: Binding) -> None:
-        self.remarks: ReportBuilder = ReportBuilder()
+        self.report: ReportBuilder = ReportBuilder()
         self._origin = origin
-        self.where: str = "transcript"
+        self.location: str = "transcript"
         self._role: MessageRole = "user"
         self._runs: list[tuple[str, MessageRole, list[Block]]] = []
         self._is_empty = False  # whether the current message has yielded no block so far
@@ -125,7 +125,7 @@ class TranscriptReader:
     def read(self, messages: Sequence[object]) -> None:
         """Read the messages of a transcript, oldest first. Items that are not objects are kept as text."""
         for number, value in enumerate(messages):
-            self.where, self._is_empty = f"{self.container}[{number}]", True
+            self.location, self._is_empty = f"{self.container}[{number}]", True
             if type(value) is not dict and not is_object(value := as_plain_data(value)):
                 self.begin_message("user")
                 self.add_as_text(self.stray_message, value)
@@ -133,9 +133,9 @@ class TranscriptReader:
             message = WireObject(value)
             self.read_item(message)
             for path in () if message.is_read() else message.unread_paths():
-                self.remarks.left_out.add(f"{self.container}[]{path}")
+                self.report.left_out.add(f"{self.container}[]{path}")
             if self._is_empty:
-                self.remarks.left_out.add(f"{self.container}[] that says nothing")
+                self.report.left_out.add(f"{self.container}[] that says nothing")
 
     def finish(self) -> tuple[list[tuple[str, Message]], ReportBuilder, str | None]:
         """Return the messages with their locations, the report, and the system prompt or None."""
@@ -146,7 +146,7 @@ class TranscriptReader:
             )
             for place, role, blocks in self._runs
         ]
-        return said, self.remarks, "\n\n".join(self._system) or None
+        return said, self.report, "\n\n".join(self._system) or None
 
     def begin_message(self, role: MessageRole, *, joins: bool = False) -> None:
         """Begin a message with this role.
@@ -160,7 +160,7 @@ class TranscriptReader:
     def note_oddity(self, template: str, *details: str) -> None:
         """Report an oddity of the current message. `template` contains a `%s` for each item of `details`."""
         self._is_empty = False
-        self.remarks.add(self.where, template, *details)
+        self.report.add(self.location, template, *details)
 
     def add_block(self, block: Block) -> None:
         """Add a block. Calls and thinking become part of a model message, results part of a tool message, and other
@@ -169,7 +169,7 @@ class TranscriptReader:
         self._is_empty = False
         role = _ROLE_OF_BLOCK.get(type(block), self._role)
         if self._begins_message or self._runs[-1][1] != role:
-            self._runs.append((self.where, role, []))
+            self._runs.append((self.location, role, []))
             self._begins_message = False
         self._runs[-1][2].append(block)
 

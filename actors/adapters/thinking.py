@@ -182,9 +182,8 @@ def _fit_by_effort(settings: Settings, facts: ModelFacts, losses: dict[str, None
     return replace(settings, thinking="adaptive", thinking_tokens=None, effort=effort)
 
 
-_MANUAL_TOKENS = (
-    1024  # smallest manual budget, and the number of tokens reserved for the answer after thinking
-)
+_MANUAL_TOKENS = 1024
+"""Smallest manual budget; also the number of tokens that are reserved for the answer after thinking."""
 
 
 def _thinking_budget(settings: Settings) -> int:

@@ -77,12 +77,12 @@ class Ticket(Struct, eq=False):
     Args:
         size: Bytes of the request body.
         is_first: False for a retry.
-        continues: Whether an earlier request of the same turn was answered.
+        continues_turn: Whether an earlier request of the same turn was answered.
         wave: Number of the period in which the request started. A period ends when a rate limit error lowers the
             concurrency limit; further errors of requests from that period do not lower it again.
         breaker_wave: Number of the circuit breaker's period in which the request started. A period begins at the first
             failure after a success.
-        probes: Whether the request is a probe, which tests whether the breaker can close.
+        is_probe: Whether the request is a probe, which tests whether the breaker can close.
         is_in_doubt: Whether the request started while it was uncertain if the backend was down.
         tokens, second: The number of reserved tokens, and the second in which they were reserved.
         waiter: Wakes the queued request.
@@ -93,10 +93,10 @@ class Ticket(Struct, eq=False):
     session: str
     size: int
     is_first: bool = True
-    continues: bool = False
+    continues_turn: bool = False
     wave: int = 0
     breaker_wave: int = 0
-    probes: bool = False
+    is_probe: bool = False
     is_in_doubt: bool = False
     tokens: float = 0.0
     second: int = 0
@@ -208,7 +208,7 @@ class Admission:
         if self._tokens is not None and usage is not None:
             self._settle_tokens(self._tokens, ticket, failure, usage)
         if usage is None:
-            if ticket.probes:
+            if ticket.is_probe:
                 self.breaker.cancel_probe()
         elif failure is None:
             self.answers += 1
@@ -222,8 +222,8 @@ class Admission:
 
     def record_answer_start(self, ticket: Ticket) -> None:
         """Record that the answer to a request has started. If the request was a probe, the breaker closes now."""
-        if ticket.probes:
-            ticket.probes = False
+        if ticket.is_probe:
+            ticket.is_probe = False
             if self.breaker.probing and self.breaker.record_answer():
                 self._restart_concurrency()
                 self.concurrency.record_answer()  # allows one request in addition to the probe
@@ -261,7 +261,7 @@ class Admission:
         """
         if (wait := self.breaker.wait(self._now())) is not None:
             raise self._circuit_open_error(wait)
-        ticket.probes = self.breaker.begin_request()
+        ticket.is_probe = self.breaker.begin_request()
         self._start(ticket)
 
     def _queue_of(self, ticket: Ticket) -> FairQueue[Ticket]:
@@ -366,7 +366,7 @@ class Admission:
         """Return a request's head start over the tenant's other requests, in units of `_queue_cost`. Only requests that
         continue a turn get a head start.
         """
-        return LEAD * self._queue_cost(ticket) if ticket.continues else 0.0
+        return LEAD * self._queue_cost(ticket) if ticket.continues_turn else 0.0
 
     def _settle_tokens(
         self, budget: MinuteBudget, ticket: Ticket, failure: Failure | None, usage: Usage
@@ -411,16 +411,16 @@ class Admission:
             if asked is not None:
                 self.pause(asked)
         if failure.kind == "transient":
-            if (self.breaker.until is None or ticket.probes) and self.breaker.record_failure(
+            if (self.breaker.until is None or ticket.is_probe) and self.breaker.record_failure(
                 self._now(), ticket.breaker_wave
             ):
                 self._reject_queued()
-        elif failure.kind == "rate_limit" and (ticket.probes or (asked or 0) > self._pace.max_pause):
+        elif failure.kind == "rate_limit" and (ticket.is_probe or (asked or 0) > self._pace.max_pause):
             self.breaker.open(self._now(), min(asked or inf, self._pace.cooldown))
             self._reject_queued()
         elif failure.status is not None:
             self.breaker.record_answer()
-        elif ticket.probes:
+        elif ticket.is_probe:
             self.breaker.cancel_probe()
 
     def _reject_queued(self) -> None:

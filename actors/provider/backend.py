@@ -84,18 +84,18 @@ class BindingFacts(Struct):
 
     Args:
         unsupported: The provider's error messages, by the name of the unsupported parameter.
-        values: The provider's error messages, by the name of the parameter and the rejected value.
+        rejected_values: The provider's error messages, by the name of the parameter and the rejected value.
     """
 
     unsupported: dict[str, str] = {}
-    values: dict[tuple[str, str], str] = {}
+    rejected_values: dict[tuple[str, str], str] = {}
 
     def omissions(self, settings: Settings) -> tuple[OmittedParameter, ...]:
         """Return the parameters that a request with these settings must omit."""
-        if not (self.unsupported or self.values):
+        if not (self.unsupported or self.rejected_values):
             return ()
         rejected = dict.fromkeys(
-            name for name, value in self.values if setting_value(settings, name) == value
+            name for name, value in self.rejected_values if setting_value(settings, name) == value
         )
         omitted = [OmittedParameter(name) for name in self.unsupported]
         return (
@@ -111,9 +111,9 @@ class BindingFacts(Struct):
             if not omission.only_value:
                 self.unsupported[omission.name] = message
                 continue
-            self.values[omission.name, setting_value(settings, omission.name)] = message
-            if len(self.values) > MAX_VALUES:
-                del self.values[next(iter(self.values))]
+            self.rejected_values[omission.name, setting_value(settings, omission.name)] = message
+            if len(self.rejected_values) > MAX_VALUES:
+                del self.rejected_values[next(iter(self.rejected_values))]
 
 
 class LearnedFacts:

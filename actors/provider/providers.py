@@ -38,7 +38,7 @@ class Meters(Struct):
         tools: Counts of tool calls, by backend.
         providers: The binding and the meter of each provider actor, including stopped actors.
         on_slow: Called for each slow handler, after it was counted.
-        slow: Number of handlers that blocked the event loop too long.
+        slow_handlers: Number of handlers that blocked the event loop too long.
         journal: Measurements of the journal.
         asks: Counts of the sessions' asks.
         calls: Measurements of tool calls.
@@ -47,7 +47,7 @@ class Meters(Struct):
     on_slow: Callable[[str, str, float], object]
     tools: dict[str, ToolCounts] = {}
     providers: list[tuple[Binding, Meter]] = []
-    slow: int = 0
+    slow_handlers: int = 0
     journal: JournalHealth = field(default_factory=JournalHealth)
     asks: AskCounts = field(default_factory=AskCounts)
     calls: ToolMeasures = field(default_factory=ToolMeasures)
@@ -60,7 +60,7 @@ class Meters(Struct):
 
     def record_slow_handler(self, actor: str, message: str, seconds: float) -> None:
         """Count a handler that blocked the event loop."""
-        self.slow += 1
+        self.slow_handlers += 1
         self.on_slow(actor, message, seconds)
 
     @property

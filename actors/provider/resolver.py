@@ -359,15 +359,15 @@ class Affinity(Struct):
     Args:
         start_positions: By pool, the position of the session's first member, and the number of the session's first ask
             in the pool.
-        sent: For each backend, the loop time and the size in bytes of the last request. Recorded only for pool policies
-            that use it.
+        last_requests: For each backend, the loop time and the size in bytes of the last request. Recorded only for pool
+            policies that use it.
     """
 
     start_positions: dict[str, tuple[int, int]] = {}
-    sent: dict[str, tuple[float, int]] = {}
+    last_requests: dict[str, tuple[float, int]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self.start_positions or self.sent)
+        return bool(self.start_positions or self.last_requests)
 
 
 AFFINITY_POLICIES = frozenset(("sticky", "cheapest"))
@@ -422,7 +422,7 @@ class MemberSelector:
     def record_request(self, pool: Pool, member: str, size: int) -> None:
         """Record a request to `member` of `size` bytes, for policies that prefer a backend with a warm prompt cache."""
         if pool.policy in AFFINITY_POLICIES:
-            self._affinity.sent[member] = anyio.current_time(), size
+            self._affinity.last_requests[member] = anyio.current_time(), size
 
     async def _member_states(self, pool: Pool) -> Mapping[str, Member]:
         return {name: await self._member_state(name, pool) for name in pool.members}
@@ -436,7 +436,7 @@ class MemberSelector:
             return UNKNOWN  # the same error is raised again when the member is used
         since = condition.seconds_since_failure
         failed = since is not None and since < pool.cooldown
-        at, size = self._affinity.sent.get(name, (None, 0))
+        at, size = self._affinity.last_requests.get(name, (None, 0))
         return Member(
             failed or condition.closed_for > 0,
             condition.in_flight + condition.waiting,

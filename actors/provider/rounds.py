@@ -144,7 +144,7 @@ class Round(Struct, eq=False):
     _admission: Admission
     aborted: bool = False
     has_ended: bool = False
-    _here: EventLoop = field(default_factory=event_loop)
+    _loop: EventLoop = field(default_factory=event_loop)
     _made_decoder: "Decoder | None" = None  # created when the response arrives, to save memory until then
     _message: Message | None = None
     _failure: Failure | None = None
@@ -214,7 +214,7 @@ class Round(Struct, eq=False):
             error = type(refused).__name__
             return Failure(kind, ACTIONS[kind], str(refused), retry_after=refused.retry_after, error=error)
         failure, usage = None, None
-        self._sent, self._began, self._has_content = 0, self._here.now(), False
+        self._sent, self._began, self._has_content = 0, self._loop.now(), False
         try:
             failure = await self._send_once()
             usage = self._decoder.usage
@@ -369,7 +369,7 @@ class Round(Struct, eq=False):
         """
         request, endpoint = self._command.request, self._endpoint
         timeouts = timeouts_of(endpoint.timeouts, self._command.asked)
-        until = inf if timeouts.total is None else self._here.now() + timeouts.total
+        until = inf if timeouts.total is None else self._loop.now() + timeouts.total
         self._query = endpoint.query()
         url = with_query(endpoint.url.rstrip("/") + request.path, self._query)
         outgoing = OutgoingRequest(url, segments)
@@ -385,9 +385,9 @@ class Round(Struct, eq=False):
             if response.status != 200:
                 return await self._read_rejection(response)
             # the transport enforces this limit until the response's head arrives
-            with self._here.scope(deadline=until) as scope:
+            with self._loop.scope(deadline=until) as scope:
                 silence = SilenceTimeout(
-                    scope, self._here.now, endpoint.silence_timeout if endpoint.stream else None
+                    scope, self._loop.now, endpoint.silence_timeout if endpoint.stream else None
                 )
                 await self._read_answer(response, scope, silence)
             if scope.cancelled_caught and not self._decoder.ended:
@@ -400,7 +400,7 @@ class Round(Struct, eq=False):
         self._message = self._decoder.close()
         self._emit_deltas(self._decoder.late)
         self._record_first_token()
-        self._requests.answer.record(self._here.now() - self._began)
+        self._requests.answer.record(self._loop.now() - self._began)
         if withheld := self._decoder.withheld:  # the provider hid invalid parts of the request from its model
             self._counters["tool_api_400_total"] += 1
             logger.input_withheld(f"round {self._command.key}", withheld)
@@ -421,10 +421,10 @@ class Round(Struct, eq=False):
                     decoder = self._decoder
                     self._emit_deltas(events := decoder.feed(chunk))
                     silence.record_events(events)
-                    if events and (ticket.probes or ticket.is_in_doubt):
+                    if events and (ticket.is_probe or ticket.is_in_doubt):
                         self._admission.record_answer_start(ticket)
                     if decoder.ended:
-                        scope.deadline = min(scope.deadline, self._here.now() + LINGER)
+                        scope.deadline = min(scope.deadline, self._loop.now() + LINGER)
         except ProviderFailed:
             if not self._decoder.ended:
                 raise
@@ -439,7 +439,7 @@ class Round(Struct, eq=False):
     async def _read_rejection(self, response: Response) -> Failure:
         """Read an error response up to `ERROR_BODY` bytes and `ERROR_SECONDS` seconds, and classify it."""
         body = bytearray()
-        with self._here.scope(deadline=self._here.now() + ERROR_SECONDS), suppress(ProviderFailed):
+        with self._loop.scope(deadline=self._loop.now() + ERROR_SECONDS), suppress(ProviderFailed):
             async with aclosing(response.chunks()) as chunks:
                 async for chunk in chunks:
                     body += chunk
@@ -481,7 +481,7 @@ class Round(Struct, eq=False):
         """Measure the time to the first token when the first delta of the answer arrives."""
         if not self._has_content:
             self._has_content = True
-            self._requests.first_token.record(self._here.now() - self._began)
+            self._requests.first_token.record(self._loop.now() - self._began)
 
     def _emit(self, event: TextEvent | ThinkingEvent) -> None:
         if not self._has_content:

@@ -159,7 +159,7 @@ def parse_target(url: str) -> Target:
     Raises:
         ConfigError: The URL is not http or https, contains a user or a password, or is invalid.
     """
-    from urllib.parse import urlsplit  # imported late, because the import is slow
+    from urllib.parse import urlsplit  # imported lazily, because the import is slow
 
     if not url.isascii() or not url.isprintable() or " " in url:
         raise ConfigError("A provider's URL must consist of printable ASCII characters, without spaces")

@@ -208,10 +208,10 @@ class ChatDecoder(Decoder):
             self._process_message_extras(delta)
         legacy = delta.get("function_call")
         if given := delta.get("tool_calls"):
-            touched: set[PartialCall] = set()
+            delta_calls: set[PartialCall] = set()
             for each in as_array(given) or (given,):
                 fragment = as_object(each)
-                self._process_call_fragment(slot_of(fragment.get("index")), fragment, touched)
+                self._process_call_fragment(slot_of(fragment.get("index")), fragment, delta_calls)
         # One endpoint adds an empty `function_call` to every answer, and relays repeat `tool_calls` there.
         elif legacy and is_object(legacy) and (legacy.get("name") or legacy.get("arguments")):
             self._process_call_fragment(_LEGACY, {"function": legacy}, set())
@@ -270,19 +270,19 @@ class ChatDecoder(Decoder):
         if (upstream := as_string(answer.get("provider"))) and self.dialect.reasoning.binding == "upstream":
             self.upstream = sanitise(upstream)
 
-    def _process_call_fragment(self, slot: Slot, fragment: Fields, touched: set[PartialCall]) -> None:
-        """Process a fragment of a call. `touched` contains the calls of earlier fragments of the same delta."""
+    def _process_call_fragment(self, slot: Slot, fragment: Fields, delta_calls: set[PartialCall]) -> None:
+        """Process a fragment of a call. `delta_calls` contains the calls of earlier fragments of the same delta."""
         function = as_object(fragment.get("function")) or as_object(fragment.get("custom")) or fragment
         before, text = (
             self.minted_id_count,
             self.arguments_text(function.get("arguments", function.get("input"))),
         )
-        call = self.add_fragment(slot, fragment.get("id"), function.get("name"), text, touched)
+        call = self.add_fragment(slot, fragment.get("id"), function.get("name"), text, delta_calls)
         if extra := fragment.get("extra_content"):
             self._attach_signature(call, extra, is_new=self.minted_id_count > before)
         if "custom" in fragment:
             call.free = call.free or isinstance(fragment["custom"], dict)
-        touched.add(call)
+        delta_calls.add(call)
 
     def _attach_signature(self, call: PartialCall, extra: object, *, is_new: bool) -> None:
         """Attach a call's signature if the dialect accepts it back. Otherwise, count the signature as dropped."""

@@ -143,8 +143,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "errors: an endless body is read on",
         "actors/provider/rounds.py:Round._read_rejection",
-        "self._here.scope(deadline=self._here.now() + ERROR_SECONDS)",
-        "self._here.scope()",
+        "self._loop.scope(deadline=self._loop.now() + ERROR_SECONDS)",
+        "self._loop.scope()",
         (f"{SILENCE}::test_an_error_body_is_read_for_two_seconds_at_most",),
     ),
     Mutation(
