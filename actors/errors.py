@@ -337,7 +337,7 @@ class RequestLost(HostUnavailable):
 
 
 class ReentrantCall(SessionError):
-    """A tool asked the session that is waiting for this tool. Return first, or ask another session."""
+    """A tool asked the session that is waiting for this tool. Let the tool return first, or ask another session."""
 
 
 class UnknownSeq(SessionError):

@@ -44,7 +44,7 @@ from actors.core.values.identity import Binding
 from actors.core.values.intake import NameCounter, ReportBuilder
 from actors.errors import TranscriptError
 
-HOLDERS = ("messages", "input", "contents")  # keys of a request body that may contain the transcript
+MESSAGE_KEYS = ("messages", "input", "contents")  # keys of a request body that may contain the transcript
 
 
 class _FamilyHint(NamedTuple):
@@ -192,7 +192,7 @@ def _find_hints(transcript: object) -> Iterator[_FamilyHint]:
 
 def _located_messages(transcript: object) -> Iterator[tuple[str, Fields]]:
     body = as_object(transcript)
-    container = next((key for key in reversed(HOLDERS) if key in body), "messages")
+    container = next((key for key in reversed(MESSAGE_KEYS) if key in body), "messages")
     for at, value in enumerate(as_array(body.get(container, transcript))):
         yield f"{container}[{at}]", as_object(as_plain_data(value))
 
@@ -245,7 +245,7 @@ def _block_hints(block: Fields, location: str) -> Iterator[_FamilyHint]:
         yield _FamilyHint("converse", f"{location} is a text without a type", is_unique=False)
 
 
-INSTRUCTIONS = ("system", "instructions", "systemInstruction", "system_instruction")
+SYSTEM_PROMPT_KEYS = ("system", "instructions", "systemInstruction", "system_instruction")
 """Keys of the system prompt in a request body."""
 
 
@@ -274,7 +274,7 @@ def read_transcript(
     reading = codec(profile.family).reader(Binding("imported", profile.name))
     if evidence:
         reading.note_oddity("read as %s: %s", profile.name, evidence)
-    reading.add_instructions(body, *INSTRUCTIONS)
+    reading.add_instructions(body, *SYSTEM_PROMPT_KEYS)
     reading.read(messages)
     for path in body.unread_paths():
         reading.report.left_out.add(path.removeprefix("."))
@@ -287,7 +287,7 @@ def _message_list(transcript: object, body: WireObject) -> Sequence[object]:
     `body` wraps `transcript`, and records which keys were read.
     """
     if isinstance(transcript, Mapping):
-        held = next((key for key in HOLDERS if key in transcript), None)
+        held = next((key for key in MESSAGE_KEYS if key in transcript), None)
         if held is None:
             raise TranscriptError(
                 f"The object is not a transcript, because it has no 'messages'; {_PASS_MESSAGES}"
@@ -323,7 +323,7 @@ class RequestFields(NamedTuple):
 def read_declarations(body: object) -> RequestFields:
     """Return the fields of a request body other than its transcript. For a list of messages, all fields are empty."""
     read, left = WireObject(body), NameCounter()
-    for key in (*HOLDERS, *INSTRUCTIONS):  # `read_transcript` reads these keys
+    for key in (*MESSAGE_KEYS, *SYSTEM_PROMPT_KEYS):  # `read_transcript` reads these keys
         read.read_value(key)
     tools: list[ToolSpec] = []
     for holder in (read, read.read_object("toolConfig")):

@@ -63,11 +63,11 @@ from actors.transport import Response, Timeouts, Transport
 if TYPE_CHECKING:
     from actors.adapters.base import Decoder
 
-ERROR_BODY = 256 * 1024
+MAX_ERROR_BODY = 256 * 1024
 """Maximum number of bytes that are read from an error response."""
-ERROR_SECONDS = 2.0
+MAX_ERROR_SECONDS = 2.0
 """Maximum number of seconds for reading an error response. Its status is already known, and some bodies never end."""
-CONTINUATIONS = 8
+MAX_CONTINUATIONS = 8
 """Maximum number of continuation requests for an answer that the provider pauses (`CONTINUATION`). After that, the
 answer stays incomplete.
 """
@@ -342,7 +342,7 @@ class Round(Struct, eq=False):
         try:
             failure = await self._send_and_read(self._command.request.segments)
             while failure is None and (token := self._decoder.end_response()):
-                if self._continued == CONTINUATIONS:
+                if self._continued == MAX_CONTINUATIONS:
                     break
                 self._continued += 1
                 self._decoder.resume(stream=self._endpoint.stream)
@@ -437,13 +437,13 @@ class Round(Struct, eq=False):
             self._made_decoder = self._new_decoder(stream=False)
 
     async def _read_rejection(self, response: Response) -> Failure:
-        """Read an error response up to `ERROR_BODY` bytes and `ERROR_SECONDS` seconds, and classify it."""
+        """Read an error response up to `MAX_ERROR_BODY` bytes and `MAX_ERROR_SECONDS` seconds, and classify it."""
         body = bytearray()
-        with self._loop.scope(deadline=self._loop.now() + ERROR_SECONDS), suppress(ProviderFailed):
+        with self._loop.scope(deadline=self._loop.now() + MAX_ERROR_SECONDS), suppress(ProviderFailed):
             async with aclosing(response.chunks()) as chunks:
                 async for chunk in chunks:
                     body += chunk
-                    if len(body) >= ERROR_BODY:
+                    if len(body) >= MAX_ERROR_BODY:
                         break
         from actors.adapters.classify import classify  # imported lazily, because most requests are accepted
 

@@ -143,7 +143,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "errors: an endless body is read on",
         "actors/provider/rounds.py:Round._read_rejection",
-        "self._loop.scope(deadline=self._loop.now() + ERROR_SECONDS)",
+        "self._loop.scope(deadline=self._loop.now() + MAX_ERROR_SECONDS)",
         "self._loop.scope()",
         (f"{SILENCE}::test_an_error_body_is_read_for_two_seconds_at_most",),
     ),
