@@ -140,7 +140,7 @@ def _normal_finish_reason(reason: str) -> str:
 _KIND_OF_FINISH: Mapping[str, Kind] = {
     _normal_finish_reason(reason): kind for kind, reasons in _REASONS.items() for reason in reasons.split()
 }
-"""Finish reasons that report a failure. The keys are in the form that `_normal_finish_reason` returns."""
+"""The kind of failure that a finish reason reports. Reasons are in the form that `_normal_finish_reason` returns."""
 
 _CUTS: dict[Cut, str] = {
     "length": "length max_tokens max_output_tokens max_length token_limit incomplete",
@@ -150,7 +150,7 @@ _CUTS: dict[Cut, str] = {
 _CUT_OF_FINISH: Mapping[str, Cut] = {
     _normal_finish_reason(reason): kind for kind, reasons in _CUTS.items() for reason in reasons.split()
 }
-"""Finish reasons of incomplete answers, in addition to those that report a failure."""
+"""Why an answer with this finish reason is incomplete. Reasons that report a failure are in `_KIND_OF_FINISH`."""
 
 _PLAIN = (
     "stop end_turn stop_sequence tool_calls tool_call tool_use tool function_call function_calls completed complete"

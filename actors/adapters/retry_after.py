@@ -20,7 +20,7 @@ from math import isnan
 MAX_WAIT = 86_400.0
 """Maximum wait in seconds. Longer and infinite waits count as one day, because callers wait far less than that."""
 MAX_AHEAD = 32 * MAX_WAIT
-"""Seconds. A moment further in the future is ignored, because no provider counts quotas for more than a month."""
+"""Maximum time until a moment, in seconds. Later moments are ignored, because no provider's period exceeds a month."""
 
 _NUMBER = r"\d{1,9}(?:\.\d{1,9})?"
 _UNIT = r"milliseconds?|ms|microseconds?|us|µs|ns|days?|d|hours?|h|minutes?|min|m|seconds?|sec|s"
@@ -122,7 +122,9 @@ def _unit_seconds(unit: str) -> float:
 _SENTENCE = re.compile(rf"(?:try again|retry) (?:in|after) {AMOUNTS}", re.IGNORECASE)
 _RETRY_INFO = re.compile(r'"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d{1,9})?)s"')
 MAX_GRADUAL_REFILL = 3600.0
-"""Seconds. A quota that resets later is assumed to be refilled all at once, like a daily quota, and not gradually."""
+"""Maximum time until the reset of a quota that is refilled gradually, in seconds. A quota that resets later is assumed
+to be refilled all at once, like a daily quota.
+"""
 _PERIODS = ("minute", "hour", "day")
 _KINDS = ("requests", "tokens", "input-tokens", "output-tokens")
 _X_KINDS = (

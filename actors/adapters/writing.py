@@ -36,9 +36,10 @@ Wire: TypeAlias = "bytes | str | int | float | Sequence[Wire] | Mapping[str, Wir
 
 
 class RequestHead(NamedTuple):
-    """The part of a request that is determined by its settings.
+    """The part of a request that its settings determine: the path, the headers, and the body before the messages.
 
-    The keys that route a request to a cache are inserted between `before` and `after`.
+    `before` and `after` are the two parts of that body. The keys that route a request to a cache are inserted between
+    them.
     """
 
     path: str

@@ -46,7 +46,7 @@ def syntax_message(error: tomllib.TOMLDecodeError) -> str:
     return _QUOTING.sub(r"\1\2\3", str(error))
 
 
-_MOST_NAMES = 40
+_MAX_NAMES = 40
 """Maximum number of names in one message."""
 
 
@@ -58,8 +58,8 @@ def hint(name: str, known: Iterable[str], label: str) -> str:
     names = list(known)
     if close := nearest(name, names):
         return f"did you mean {close!r}?"
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return f"{label}: {', '.join(names[:_MOST_NAMES]) or 'none'}{more}"
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return f"{label}: {', '.join(names[:_MAX_NAMES]) or 'none'}{more}"
 
 
 def validation_message(error: ValidationError, source: str, text: str) -> str:

@@ -37,11 +37,11 @@ LEAD = 8
 requests of a longer turn queue normally.
 """
 NEXT_PROBE = 1.0
-"""While it is uncertain whether the backend is down: seconds after which another request starts even if the previous
-request has not been answered.
+"""Seconds after which another request starts even if the previous request has not been answered. This applies while it
+is uncertain whether the backend is down.
 """
 NEXT_FIRST = 0.1
-"""While it is uncertain whether the backend is down: seconds between the starts of two first tries. Retries start at
+"""Seconds between the starts of two first tries while it is uncertain whether the backend is down. Retries start at
 once, because their outcome resolves the uncertainty.
 """
 

@@ -36,7 +36,7 @@ _NO_MODEL = re.compile(
     r"\b(?:unknown|invalid|no such) model",
     re.IGNORECASE,
 )
-_BOUNDS = ("limit", "time")
+_LIMIT_KINDS = ("limit", "time")
 """Kinds of causes that are limits, not failures: the ask has used up its rounds, tokens or time."""
 _TEMPORARY = frozenset(("overloaded", "circuit_open", "time"))
 """Kinds of failures within this process that disappear with time, so that the ask can be retried later."""
@@ -64,7 +64,7 @@ def ask_failed_error(result: AskResult, config: "Config") -> AskFailed:
 def no_answer_message(result: AskResult, config: "Config") -> str:
     """Return a one-line message that explains why an ask has no answer, and suggests a fix."""
     cause, found = _cause(result), advice(result, config)
-    if cause is not None and cause.kind in _BOUNDS:
+    if cause is not None and cause.kind in _LIMIT_KINDS:
         failed = _pending_retry(result)
         before = f"; its request had failed: {failed.error}{found and f'; {found}'}" if failed else ""
         return f"stopped: {result.error}{before}"
@@ -74,7 +74,7 @@ def no_answer_message(result: AskResult, config: "Config") -> str:
 def advice(result: AskResult, config: "Config") -> str:
     """Return a one-line suggestion to fix a failed ask, or an empty string. The line contains no credentials."""
     attempt = _pending_retry(result) or (result.attempts[-1] if result.attempts else None)
-    if attempt is None or attempt.cause is None or attempt.cause.kind in _BOUNDS:
+    if attempt is None or attempt.cause is None or attempt.cause.kind in _LIMIT_KINDS:
         return ""
     known = (_key_advice, _model_advice, _parameter_advice, _address_advice)
     found = next((found for find in known if (found := find(attempt, attempt.cause, config))), "")

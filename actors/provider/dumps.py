@@ -27,8 +27,8 @@ MAX_QUEUED = 64
 T = TypeVar("T")
 
 OnRefusal: TypeAlias = Callable[[RedactedRequest], object] | str | PathLike[str]
-"""Where requests go that a provider rejected: to a hook, which is called in the event loop until it raises an error, or
-to JSON files in a directory, which is created if it is missing.
+"""Where requests that a provider rejected are dumped: a hook, which is called in the event loop until it raises an
+error; or a directory for JSON files, which is created if it is missing.
 """
 
 

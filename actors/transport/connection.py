@@ -33,8 +33,8 @@ MAX_HEAD = 64 * 1024
 SMALL_BODY = 64 * 1024
 """Maximum size in bytes of a body that is sent with the head in one write. It is smaller than the socket's buffer."""
 WRITE_SIZE = 1024 * 1024
-"""Bytes per write of a longer body. After a larger write, the event loop would copy more bytes, namely those that the
-socket does not accept at once. Smaller writes would cost more, because each write costs as much as copying 50 KB."""
+"""Bytes per write of a longer body. The event loop copies the bytes that the socket does not accept at once, so larger
+writes would be slow. Each write costs as much as copying 50 KB, so smaller writes would be slow as well."""
 MAX_IDLE = 60.0
 """Seconds for which an idle connection may be reused. Gateways drop idle connections silently after some minutes."""
 
