@@ -1,4 +1,4 @@
-"""The events of a session's log, as a storage contains them.
+"""The events of a session's log, as they are stored.
 
 `LogEvent` is the union of all event classes. `Opened` is the first event of a log; `Closed` is the last event of the
 log of a closed session.

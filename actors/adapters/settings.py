@@ -148,8 +148,8 @@ def fit_settings(settings: Settings, dialect: Dialect) -> FittedSettings:
 
 
 def _fit_output(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Json | None:
-    """Return the answer's schema in a form that the dialect accepts, or None without a schema. Add its losses to
-    `losses`.
+    """Return the answer's schema in a form that the dialect accepts, or None if the settings contain no schema. Add the
+    schema's losses to `losses`.
     """
     if settings.output is None:
         return None

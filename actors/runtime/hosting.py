@@ -96,7 +96,7 @@ def runtime_stats(host: SessionHost, open_sessions: int, refusals: int, stalls: 
         residency.held.total,
         refusals,
         host.quarantine.by_tool(),
-        meters.slow,
+        meters.slow_handlers,
         stalls,
         journal,
     )

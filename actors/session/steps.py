@@ -384,7 +384,7 @@ class TurnSteps:
         self._declined = b"".join(self._rendered._segments), why
         request = self._requests.build(self._plan, self._rendered)
         session, binding = self._log.state.session, self.backend.binding
-        self._ask.resolver.refused(Refusal(session, binding, by, why, request.body, report))
+        self._ask.resolver.record_refusal(Refusal(session, binding, by, why, request.body, report))
         self._ask.tally.refusals.append(RefusedRequest(binding, "transcript", why))
         return steps.TranscriptRefused(why, rule in REASONING, cause)
 

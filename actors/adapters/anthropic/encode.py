@@ -33,7 +33,7 @@ VERSION = "2023-06-01"
 
 
 class Route(Struct, frozen=True):
-    """The API operation to which requests for a host are sent.
+    """The API operation to which a host's requests are sent.
 
     Args:
         plain_path: Path of a request without streaming, relative to the endpoint. `{model}` stands for the model's
@@ -86,7 +86,7 @@ def route_of(dialect: AnthropicDialect) -> Route:
 
 
 UNSIGNED = "unsigned"
-"""The kind of seal for unsigned thinking from a compatible host that requires thinking to be sent back anyway."""
+"""The kind of seal for unsigned thinking from a compatible host that requires thinking to be sent back."""
 
 
 class AnthropicWriter(BaseWriter):

@@ -47,12 +47,12 @@ class ResponsesWriter(BaseWriter):
         self._pattern = dialect.ids.tool_name_pattern
         self._by_user = False
         self._content: list[bytes] = []  # the parts of the user's open message
-        self._only: Json | None = None
+        self._only: Json | None = None  # the text of the open message, if it is the message's only part
         self._phase = b""
         self._keeps_ids = dialect.reasoning.replay_item_ids == "all"
         self._held_reasoning: list[bytes] = []  # reasoning items held back until the next item
         self._id = b""  # the id of the next item
-        self._has_ids = False  # whether all items of this answer since its last reasoning have ids
+        self._has_ids = False  # whether all items of this answer since the last reasoning item have ids
         self._free: set[str] = set()  # ids of unanswered calls with free text
 
     def begin(self, role: Role) -> None:

@@ -152,7 +152,7 @@ MUTATIONS = (
     Mutation(
         "events: a byte order mark before an unfinished line is part of its field",
         "actors/adapters/framing.py:EventParser.feed",
-        "del self._begun[:len(_MARK)]",
+        "del self._begun[:len(_BYTE_ORDER_MARK)]",
         "pass",
         ("tests/adapters/test_sse.py::test_a_byte_order_mark_may_precede_a_large_data_line",),
     ),

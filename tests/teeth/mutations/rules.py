@@ -56,7 +56,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "rules: a refused attachment is read as a broken transcript",
         "actors/adapters/error_patterns.py:_RULE_WORDINGS",
-        '"media" if rule.id in _OF_MEDIA else None',
+        '"media" if rule.id in _MEDIA_RULES else None',
         "None",
         REFUSED,
     ),

@@ -141,7 +141,7 @@ MUTATIONS = (
     ),
     Mutation(
         "metrics: a stopped request counts as answered",
-        "actors/provider/rounds.py:Round._release_place",
+        "actors/provider/rounds.py:Round._end_try",
         "usage is None",
         "False",
         (f"{FIGURES}::test_disconnected_requests_have_no_status_and_stopped_ones_are_cancelled",),
