@@ -168,6 +168,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/adapters/test_left_out.py",),
     ),
     Mutation(
+        "json: a member of an enum is quoted as its value",
+        "actors/core/data/jsonio.py:_literal",
+        "type(text) is not str",
+        "not isinstance(text, str)",
+        ("tests/core/test_jsonio.py",),
+    ),
+    Mutation(
         "responses: a relay's reasoning without item names is plain text",
         "actors/adapters/responses/decode.py:_resendable_json",
         "not state",
