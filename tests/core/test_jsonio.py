@@ -66,22 +66,22 @@ def test_quoting_is_utf8_and_replaces_only_lone_surrogates(text: str, literal: b
     assert quote(text) == literal
 
 
-class Name(StrEnum):
+class LabelledText(StrEnum):
     """A string that prints, and stores as its value, another text."""
 
     ONE = "one", "other"
 
-    def __new__(cls, text: str, value: str) -> "Name":
+    def __new__(cls, text: str, value: str) -> "LabelledText":
         member = str.__new__(cls, text)
         member._value_ = value
         return member
 
 
-class Words(str):
+class TemplateText(str):
     """A subclass of `str`, as template libraries return."""
 
 
-@pytest.mark.parametrize("text", [Name.ONE, Words("one")])
+@pytest.mark.parametrize("text", [LabelledText.ONE, TemplateText("one")])
 def test_a_string_of_a_subclass_is_quoted_as_its_text(text: str) -> None:
     assert quote(text) == b'"one"'
 

@@ -7,6 +7,7 @@ deterministic.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from json.encoder import JSONEncoder
 from math import isfinite
 from typing import Any, NewType, TypeAlias, TypeGuard
@@ -100,6 +101,19 @@ def unquote(literal: Json) -> str:
     if type(value) is not str:
         raise JsonRefused(f"expected a JSON string, got {_NAMES[type(value)]}")
     return value
+
+
+@lru_cache(maxsize=8)
+def unquote_bytes(literal: Json) -> bytes:
+    """Return the text of a JSON string literal in UTF-8.
+
+    The last results are cached, because first the renderer and then the writer read each sealed item.
+
+    Raises:
+        JsonRefused: The bytes are not one valid JSON string.
+        UnicodeEncodeError: The text contains a lone surrogate.
+    """
+    return unquote(literal).encode()
 
 
 MAYBE_BLANK = frozenset(b'" \\') | frozenset(range(0x80, 0x100))

@@ -168,6 +168,27 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/adapters/test_left_out.py",),
     ),
     Mutation(
+        "responses: a reasoning item with a repeated key is sent",
+        "actors/core/render/sealed.py:_usual_item",
+        "_ENCODER.encode(item) == json",
+        "_ENCODER.encode(item)",
+        ("tests/adapters/test_responses_encode.py",),
+    ),
+    Mutation(
+        "responses: a reasoning item with empty encrypted content is sent",
+        "actors/core/render/sealed.py:_reasoning_id",
+        "usual.encrypted_content and REASONING_ID.fullmatch(usual.id)",
+        "REASONING_ID.fullmatch(usual.id)",
+        ("tests/adapters/test_responses_encode.py",),
+    ),
+    Mutation(
+        "responses: a reasoning item with an invalid id is sent",
+        "actors/core/render/sealed.py:_reasoning_id",
+        "usual.encrypted_content and REASONING_ID.fullmatch(usual.id)",
+        "usual.encrypted_content",
+        ("tests/adapters/test_responses_encode.py",),
+    ),
+    Mutation(
         "json: a member of an enum is quoted as its value",
         "actors/core/data/jsonio.py:_literal",
         "type(text) is not str",
