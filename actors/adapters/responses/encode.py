@@ -22,7 +22,7 @@ from actors.adapters.writing import (
     system_prompt,
     write_json,
 )
-from actors.core.data.jsonio import Json, dump, parse, quote, quote_json, unquote
+from actors.core.data.jsonio import Json, dump, parse, quote, quote_json, unquote_bytes
 from actors.core.dialects.dialect import ResponsesDialect
 from actors.core.models.rules import Role
 from actors.core.transcript.transcript import TitledMedia, local_name, tool_name
@@ -84,9 +84,9 @@ class ResponsesWriter(BaseWriter):
         elif block.seal.kind == "item":
             self._id = block.seal.data
         elif self._keeps_ids:
-            self._held_reasoning.append(unquote(block.seal.data).encode())
+            self._held_reasoning.append(unquote_bytes(block.seal.data))
         else:
-            item = unquote(block.seal.data).encode()
+            item = unquote_bytes(block.seal.data)
             self.write_block(_without_id(item) or item)
 
     def write_native(self, part: bytes) -> None:
