@@ -7,7 +7,6 @@ deterministic.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 from json.encoder import JSONEncoder
 from math import isfinite
 from typing import Any, NewType, TypeAlias, TypeGuard
@@ -103,11 +102,8 @@ def unquote(literal: Json) -> str:
     return value
 
 
-@lru_cache(maxsize=8)
 def unquote_bytes(literal: Json) -> bytes:
     """Return the text of a JSON string literal in UTF-8.
-
-    The last results are cached, because first the renderer and then the writer read each sealed item.
 
     Raises:
         JsonRefused: The bytes are not one valid JSON string.
