@@ -43,8 +43,8 @@ class PreparedRequest(Struct, frozen=True):
         """
         begun, dialect = self.request_head, self.dialect
         ends, said = add_marks(segments, self.settings, dialect, facts, self.closing)
-        opening = begun.before + ends + routing_keys(self.settings, dialect, facts) + begun.after
-        body = said.prepend(opening).append_unjoined(b"]}")
+        routing = ends + routing_keys(self.settings, dialect, facts)
+        body = said.prepend(begun.before, routing, begun.after).append_unjoined(b"]}")
         left_out = tuple([name for name in self.settings.omitted if name in self.losses])
         about = (self.losses, self.names, self.keys, begun.assumed, self.tools, left_out)
         return Request(begun.path, begun.headers, body, *about)

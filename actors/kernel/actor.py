@@ -78,7 +78,7 @@ class Context(Struct, Generic[C], eq=False):
     is_over: bool = False
     holds: int = 0
     children: set[Child] | None = None
-    deferred: dict[Waiter, weakref.ref[Reply[Any]]] | None = None  # Any: each query has its own answer type
+    deferred: "dict[Waiter, _DeferredReply] | None" = None
     outbox: deque[tuple[Ref[Any], Command]] | None = None  # Any: each receiver has its own commands
 
     @property
@@ -171,11 +171,12 @@ class Context(Struct, Generic[C], eq=False):
 
         Called when the handler of the query has returned without an answer.
         """
-        waiter = reply.waiter = reply.waiter or self.system.loop.waiter()
+        waiter = reply.waiter = reply.waiter or self.receiver.system.loop.waiter()
         self.deferred = self.deferred or {}
-        self.deferred[waiter] = weakref.ref(reply, partial(self._fail_dropped_query, waiter))
+        deferred = self.deferred[waiter] = _DeferredReply(reply, _DeferredReply.fail_query)
+        deferred.context, deferred.waiter = self, waiter
 
-    def _fail_dropped_query(self, waiter: Waiter, _reply: object) -> None:
+    def fail_dropped_query(self, waiter: Waiter) -> None:
         """Fail a query whose reply was garbage-collected. Called by a finalizer, in any thread at any time."""
         if self.deferred is not None:
             self.deferred.pop(waiter, None)
@@ -211,6 +212,19 @@ class Context(Struct, Generic[C], eq=False):
         if self.children:
             self.children = None
             self.receiver.on_childless()
+
+
+class _DeferredReply(weakref.ref[Reply[Any]]):  # Any: each query has its own answer type
+    """A weak reference to the reply of an unanswered query. Its attributes take less memory than a closure."""
+
+    __slots__ = ("context", "waiter")
+
+    context: Context[Any]  # Any: each actor has its own commands
+    waiter: Waiter
+
+    def fail_query(self) -> None:
+        """Fail the query. Called when the reply was garbage-collected."""
+        self.context.fail_dropped_query(self.waiter)
 
 
 class _ContextChild(Child):

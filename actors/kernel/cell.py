@@ -59,7 +59,7 @@ class Group(Struct, eq=False):
     system: SystemState
     restart: Restart = RESTART
     members: "list[AnyCell]" = []
-    crashes: list[float] = []
+    crashes: tuple[float, ...] = ()
     is_backing_off: bool = False  # True during the wait before a restart
     error: BaseException | None = None
     ended: BaseException | None = None
@@ -78,7 +78,7 @@ class Group(Struct, eq=False):
         if isinstance(error, self.restart.ends):
             self.ended = error
         else:
-            self.crashes = [*(when for when in self.crashes if when >= now - self.restart.period), now]
+            self.crashes = (*(when for when in self.crashes if when >= now - self.restart.period), now)
         for member in self.members:
             member.go_down(error)
         self.continue_when_down()

@@ -125,9 +125,9 @@ class Receiver(Struct, Generic[C], eq=False):
         """Handle `command` now if the actor is idle, otherwise queue it. Return False if the mailbox is full."""
         if self.closed:
             self._check_open(command)
-        dispatcher = self.system.dispatcher
+        dispatcher, queue = self.system.dispatcher, self.mail
         if (
-            self.mail is None  # if a queue exists, its messages and waiting senders go first
+            queue is None  # if a queue exists, its messages and waiting senders go first
             and self.control is None
             and not self.busy
             and not dispatcher.busy
@@ -142,8 +142,8 @@ class Receiver(Struct, Generic[C], eq=False):
             if dispatcher.ready:
                 dispatcher.run_ready()
             return True
-        mail = self.mail
-        queue = self._queue_for(command) if mail is None or command.control else mail
+        if queue is None or command.control:
+            queue = self._queue_for(command)
         if len(queue) >= queue.limit:
             return False
         queue.append(command)
@@ -177,14 +177,16 @@ class Receiver(Struct, Generic[C], eq=False):
         """Send `command` once the mailbox has space. Raise `AskTimeout` at `deadline`, in seconds of loop time."""
         deadlines, loop = self.system.deadlines, self.system.loop
         while not self.accept(command):
-            if deadline <= loop.now():
-                raise self.timeout_error()
-            waiter = loop.waiter()
-            timer = deadlines.call_at(deadline, partial(wake, waiter, value=False))
+            waiter, timer = loop.waiter(), None
+            if deadline < inf:
+                if deadline <= loop.now():
+                    raise self.timeout_error()
+                timer = deadlines.call_at(deadline, partial(wake, waiter, value=False))
             try:
                 await self._queue_for(command).wait_for_place(waiter)
             finally:
-                deadlines.withdraw(timer)
+                if timer is not None:
+                    deadlines.withdraw(timer)
 
     def stopped_error(self) -> ActorStopped:
         """Return the error for a message to an actor that has ended."""

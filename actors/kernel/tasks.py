@@ -107,7 +107,9 @@ class Tasks:
         try:
             await priming_point()
             with scope:
-                await work()
+                running = work()
+                del work  # its arguments are in the coroutine
+                await running
         except BaseException as error:  # no exception may leave the task
             raised = error
         del self._running[scope]

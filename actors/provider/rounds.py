@@ -155,7 +155,7 @@ class Round(Struct, eq=False):
     _tries: int = 0
     _answers: int = 0  # the backend's answers at the last rate limit error of this round
     _passed_over: int = 0  # number of rate limit errors while other requests were answered
-    _tried: list[FailedTry] = []
+    _tried: tuple[FailedTry, ...] = ()
     _wait: float = 0.0
     _was_renewed: bool = False
     _visible: bool = False
@@ -193,7 +193,7 @@ class Round(Struct, eq=False):
             self._report_failure(self._failure, wait)
             if wait is None:
                 return
-            self._tried.append(FailedTry(self._failure, self._wait))
+            self._tried += (FailedTry(self._failure, self._wait),)
             self._wait = wait
             await anyio.sleep(wait)
             self._calls = max(self._calls, self._decoder.minted_id_count)
@@ -310,7 +310,7 @@ class Round(Struct, eq=False):
 
     def _earlier_tries(self) -> tuple[tuple[FailedTry, ...], float]:
         """Return the failed tries, and the seconds waited before the last try."""
-        return tuple(self._tried), self._wait
+        return self._tried, self._wait
 
     def _report_left_out(self) -> LeftOut:
         """Count, log and return the content of the answer that is missing from the message."""
@@ -397,11 +397,12 @@ class Round(Struct, eq=False):
 
     def _complete_message(self) -> None:
         """Complete the message, and emit the events that can be decoded only at the end of the answer."""
-        self._message = self._decoder.close()
-        self._emit_deltas(self._decoder.late)
+        decoder = self._decoder
+        self._message = decoder.close()
+        self._emit_deltas(decoder.late)
         self._record_first_token()
         self._requests.answer.record(self._loop.now() - self._began)
-        if withheld := self._decoder.withheld:  # the provider hid invalid parts of the request from its model
+        if withheld := decoder.withheld:  # the provider hid invalid parts of the request from its model
             self._counters["tool_api_400_total"] += 1
             logger.input_withheld(f"round {self._command.key}", withheld)
 

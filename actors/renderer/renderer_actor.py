@@ -83,8 +83,10 @@ class RendererActor(Actor[RendererCommand]):
     def lanes(self) -> Lanes:
         """The lanes, updated with every sent request. Other code may read them only once the actor is passivated."""
         sent = self._generation.sent_lanes
-        while sent:
-            self._lanes.adopt(*sent.popitem())
+        if sent:
+            for binding, lane in sent.items():
+                self._lanes.adopt(binding, lane)
+            sent.clear()  # unlike `popitem`, this frees the dict's table
         return self._lanes
 
     def _record_size(self) -> None:

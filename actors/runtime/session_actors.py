@@ -232,10 +232,10 @@ class SessionActors:
         """Spawn the four actors, and return the ref of the session actor."""
         name = self._spec.name
         spawn = partial(self._host.system.spawn, group=self._group, depth=self._spec.depth)
-        ledger = spawn(self._make_ledger_actor, f"{name}/ledger")
+        self._ledger: Ref[LedgerCommand] = spawn(self._make_ledger_actor, f"{name}/ledger")
         renderer = spawn(self._make_renderer_actor, f"{name}/renderer")
-        scheduler = spawn(partial(self._make_scheduler_actor, ledger), f"{name}/scheduler")
-        self.refs = SessionRefs(scheduler, renderer, ledger, self._host.journal)
+        scheduler = spawn(self._make_scheduler_actor, f"{name}/scheduler")
+        self.refs = SessionRefs(scheduler, renderer, self._ledger, self._host.journal)
         session: Ref[SessionCommand] = spawn(self._make_session_actor, f"{name}/session")
         self._state = UNREAD  # actors that restart read the log
         return session
@@ -253,8 +253,8 @@ class SessionActors:
     def _make_renderer_actor(self) -> RendererActor:
         return RendererActor(self._lanes, self._generation)
 
-    def _make_scheduler_actor(self, ledger: Ref[LedgerCommand]) -> SchedulerActor:
-        return SchedulerActor(self.active_config.tools, ledger, self._executor, self._spec.approve)
+    def _make_scheduler_actor(self) -> SchedulerActor:
+        return SchedulerActor(self.active_config.tools, self._ledger, self._executor, self._spec.approve)
 
     def _make_session_actor(self) -> "SessionActor":
         # imported with the first session, so that `import actors` stays fast

@@ -111,7 +111,8 @@ class TurnDriver:
         """Drive the turns of the ask. The first turn runs on `member` of the pool."""
         await self._compactions.compact_if_full(member)
         with self._handing:
-            await self._drive_turns(pool, selector, [member], await self._serve_turn(member))
+            served = await self._serve_turn(member)
+            await self._drive_turns(pool, selector, [member], served)
 
     async def run_call(self, message: Packed, request: HostCall) -> None:
         """Run one tool call for the host program in a separate turn, without a model."""
@@ -242,7 +243,7 @@ class TurnDriver:
         number, ask = self.ask.log.state.turns + 1, self.ask.log.state.asks
         self.ask.tally.wait = 0.0
         self.ask.tally.lost = ()
-        self.ask.tally.retried.clear()
+        self.ask.tally.retried = ()
         try:
             turn_steps = self._create_steps(member, number)
         except ConfigError as error:  # the member became invalid, for example because its key is gone
@@ -253,7 +254,8 @@ class TurnDriver:
         add_missing_instruction(self.ask, turn_steps.backend)
         self.ask.has_forced_call = has_forced_call(self.ask.log.state)
         forced = None if self.ask.has_forced_call else instruct_forced_tool(self.ask, turn_steps.backend)
-        bounds = replace(self._turn_bounds(), forced=forced)
+        bounds = self._turn_bounds()
+        bounds = bounds if forced is None else replace(bounds, forced=forced)
         conversation = turns.turn(bounds, malformed=self.ask.tally.malformed)
         step = await self._run_steps(turn_steps, conversation, next(conversation))
         return ServedTurn(turn_steps.binding, step, turn_steps.rendered_size)

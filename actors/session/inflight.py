@@ -118,14 +118,14 @@ class AskTotals(Struct):
         malformed: Number of answers that violated the output schema.
     """
 
-    attempts: list[Attempt] = []
+    attempts: tuple[Attempt, ...] = ()
     usage: Usage = field(default_factory=Usage)
     rounds: int = 0
     text: str = ""
     finish: str | None = None
     cut: Cut | None = None
     left_out: dict[str, int] = {}
-    retried: list[Attempt] = []
+    retried: tuple[Attempt, ...] = ()
     wait: float = 0.0
     output: object = None
     cost: float | None = 0.0
@@ -133,8 +133,8 @@ class AskTotals(Struct):
     seconds: float = 0.0
     report: Report | None = None
     lost: tuple[str, ...] = ()
-    omitted: dict[str, None] = {}
-    refusals: list[RefusedRequest] = []
+    omitted: tuple[str, ...] = ()
+    refusals: tuple[RefusedRequest, ...] = ()
     skipped: tuple[SkippedMember, ...] = ()
     _reported_skips: int = 0
     repaired: tuple[Repair, ...] = ()
@@ -168,7 +168,7 @@ class AskTotals(Struct):
 
         Parameters that were rejected earlier in the ask count as losses in `report`.
         """
-        self.omitted |= dict.fromkeys(request.omitted)
+        self.omitted = tuple(dict.fromkeys((*self.omitted, *request.omitted)))
         self.lost = tuple(dict.fromkeys((*self.lost, *request.losses)))
         known = dict(report.losses)
         refused = tuple([(name, 1) for name in self.omitted if name not in known])
@@ -184,7 +184,7 @@ class AskTotals(Struct):
         for tried in generated.tried:
             failure = tried.failure
             cause = Cause(failure.kind, failure.status)
-            self.retried.append(Attempt(binding, "retried", failure.message, cause, tried.wait))
+            self.retried += (Attempt(binding, "retried", failure.message, cause, tried.wait),)
         if isinstance(generated, Answer):
             self.finish, self.cut = generated.finish, generated.cut
         for kind, count in generated.left_out:
@@ -201,19 +201,19 @@ class AskTotals(Struct):
     def progress(self, tried: list[str]) -> AskProgress:
         """Return the totals to log when a turn pauses. `tried` contains the pool members that served the ask."""
         left_out = tuple(self.left_out.items())
-        attempts, refusals = (*self.attempts, *self.retried), tuple(self.refusals)
+        attempts = self.attempts + self.retried
         return AskProgress(
-            attempts, self.rounds, self.usage, left_out, tuple(tried), self.cost, self.seconds, refusals
+            attempts, self.rounds, self.usage, left_out, tuple(tried), self.cost, self.seconds, self.refusals
         )
 
     @staticmethod
     def from_pause(pause: TurnPaused, text: str) -> "AskTotals":
         """Restore the totals of an ask from the log event of its pause. `text` is the last text of the paused turn."""
         progress = pause.ask_so_far
-        attempts, left_out = list(progress.attempts), dict(progress.dropped)
+        left_out = dict(progress.dropped)
         used = progress.usage + pause.turn_so_far.usage
         return AskTotals(
-            attempts,
+            progress.attempts,
             progress.usage,
             progress.rounds,
             text,
@@ -221,7 +221,7 @@ class AskTotals(Struct):
             cost=progress.cost,
             tokens=used.input_tokens + used.output_tokens,
             seconds=progress.seconds,
-            refusals=list(progress.refusals),
+            refusals=progress.refusals,
         )
 
     @staticmethod
@@ -235,7 +235,7 @@ class AskTotals(Struct):
         )
         used = totals.usage
         return AskTotals(
-            list(totals.attempts),
+            totals.attempts,
             used,
             totals.rounds,
             totals.text,
@@ -253,7 +253,7 @@ class AskTotals(Struct):
             self.text,
             status,
             served_by,
-            tuple(self.attempts),
+            self.attempts,
             self.rounds,
             self.usage,
             ended.reason,
@@ -264,7 +264,7 @@ class AskTotals(Struct):
             cost=None if self.usage == Usage() else self.cost,
             report=self.report,
             losses={} if self.report is None else dict(self.report.losses) | dict.fromkeys(self.lost, 1),
-            refusals=tuple(self.refusals),
+            refusals=self.refusals,
             skipped=self.skipped,
             repaired=self.repaired + self.answer_repairs,
             turn=state.turns,

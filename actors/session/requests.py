@@ -13,6 +13,7 @@ The preview of an ask is the request that the ask would send, and its losses. No
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 from msgspec import Struct
 
@@ -32,7 +33,7 @@ from actors.core.turn.steps import MediaRefused
 from actors.core.turn.turn import PARAMETER_REFUSALS
 from actors.core.values.progress import Cause, RefusalKind, RefusedRequest
 from actors.errors import KernelError
-from actors.kernel import Ref
+from actors.kernel import Context, Ref
 from actors.ledger.ledger_actor import LedgerSnapshot
 from actors.provider.attempts import Generated
 from actors.provider.backend import ResolvedBackend
@@ -83,7 +84,7 @@ class TurnRequests:
         self, ask: AskInFlight, backend: ResolvedBackend, provider: Ref[ProviderCommand], turn: int
     ) -> None:
         self.ask, self.backend, self.turn = ask, backend, turn
-        self._provider = provider
+        self._provider, self._key = provider, ""
         self.known: Ledger = ask.ledger.latest
         """The ledger from which the last request was rendered."""
 
@@ -161,11 +162,12 @@ class TurnRequests:
         """
         ask, provider, state = self.ask, self._provider, self.ask.log.state
         key, binding = f"{state.session}/{self.turn}/{plan.round}", self.backend.binding
+        self._key = key
         place = state.calls + 1, self.turn, plan.round
         generate = Generate(
             key, request, binding, *place, sink, state.session, state.tenant, asked=plan.asked
         )
-        ask.set_stop(lambda context: context.send(provider, Abort(key)))
+        ask.set_stop(self._abort)
         try:
             generated = await provider.ask(generate)
         except KernelError:
@@ -178,6 +180,10 @@ class TurnRequests:
             ask.clear_stop()
         ask.tally.record_round(generated, binding)
         return generated
+
+    def _abort(self, context: Context[Any]) -> None:  # Any: any actor may call this
+        """Stop the request that is being sent."""
+        context.send(self._provider, Abort(self._key))
 
     def parameters_to_omit(
         self, plan: RequestPlan, rendered: Rendered, failure: Failure, earlier_refusals: int
@@ -193,7 +199,7 @@ class TurnRequests:
         if omitted:
             settings = self.backend.asked_settings(plan.choice, plan.asked)
             refusal = record_omissions(self.backend, settings, omitted, failure.message)
-            self.ask.tally.refusals.append(refusal)
+            self.ask.tally.refusals += (refusal,)
         return omitted
 
     def media_to_omit(
@@ -210,7 +216,7 @@ class TurnRequests:
         if media is not None:
             logger.media_refused(state.session, binding, cause)
             refusal = RefusedRequest(binding, "media", failure.message, ("media",))
-            self.ask.tally.refusals.append(refusal)
+            self.ask.tally.refusals += (refusal,)
         return media
 
 

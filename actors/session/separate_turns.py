@@ -116,7 +116,7 @@ class CompactionTurns:
         ask, state = self._ask, self._ask.log.state
         number, result, asks = state.turns + 1, CompactionResult(), 0 if is_host_request else state.asks
         ask.tally.wait = 0.0
-        ask.tally.retried.clear()
+        ask.tally.retried = ()
         try:
             writer = self._summary_backend(member)
             backend = ask.resolver.backend(writer)

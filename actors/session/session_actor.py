@@ -81,8 +81,8 @@ class SessionActor(Actor[SessionCommand]):
         self._deadline = Deadline()
         self._queue_limits = QueueLimits(pending, state.session)
         self._repeats = RepeatedAsks(refs.journal, pending)
-        self._cancels: list[Reply[bool]] = []
-        self._ends: list[Reply[None]] = []
+        self._cancels: tuple[Reply[bool], ...] = ()
+        self._ends: tuple[Reply[None], ...] = ()
         self.affinity = affinity
         """The pool members that the session prefers."""
         self._context: Context[SessionCommand] | None = None
@@ -364,14 +364,14 @@ class SessionActor(Actor[SessionCommand]):
         """Cancel the ask in flight, and reply when the ask has ended. If no ask is in flight, reply False at once."""
         reply = command.reply
         if self._phase == "awaiting":
-            self._cancels.append(reply)
+            self._cancels += (reply,)
             self._continue_turn("cancel", NoSink(), copy_context())
             return
         action = self._advance_phase("cancel")
         if action == "nothing":
             reply.send(False)
             return
-        self._cancels.append(reply)
+        self._cancels += (reply,)
         if self._ask is not None and not self._ask.cancelled:
             self._ask.is_leaving = command.is_leaving
         if action == "stop":
@@ -420,14 +420,14 @@ class SessionActor(Actor[SessionCommand]):
         cancels, result = self._cancels, self._pending.deliver_result()
         is_cancelled = self._ask is None or (result is not None and result.status == "cancelled")
         self._generation.live.end()
-        self._ask, self._cancels = None, []
+        self._ask, self._cancels = None, ()
         self._deadline.stop_timer()
         for reply in cancels:
             reply.send(is_cancelled)
 
     def _end_session(self, reply: Reply[None]) -> None:
         """Drop queued asks, cancel the ask in flight, and end the session. Reply when the end is logged."""
-        self._ends.append(reply)
+        self._ends += (reply,)
         self._pending.drop_queued()
         if self._phase == "awaiting":
             self._continue_turn("end", NoSink(), copy_context())
@@ -442,6 +442,6 @@ class SessionActor(Actor[SessionCommand]):
 
     def _reply_to_ends(self) -> None:
         """Reply to the callers that wait for the session's end."""
-        ends, self._ends = self._ends, []
+        ends, self._ends = self._ends, ()
         for reply in ends:
             reply.send(None)

@@ -149,8 +149,8 @@ class TurnSteps:
         binding, tally, asked = self.backend.binding, self._ask.tally, self._log.state.asked
         self._round = step.round
         if step.repeat_reason:
-            tally.retried.append(
-                Attempt(binding, "retried", step.repeat_reason, Cause("model_fault"), tally.wait)
+            tally.retried += (
+                Attempt(binding, "retried", step.repeat_reason, Cause("model_fault"), tally.wait),
             )
         choice = self._tool_choice(tools_off=step.tools_off)
         before = self.backend.omissions(choice, asked)
@@ -385,7 +385,7 @@ class TurnSteps:
         request = self._requests.build(self._plan, self._rendered)
         session, binding = self._log.state.session, self.backend.binding
         self._ask.resolver.record_refusal(Refusal(session, binding, by, why, request.body, report))
-        self._ask.tally.refusals.append(RefusedRequest(binding, "transcript", why))
+        self._ask.tally.refusals += (RefusedRequest(binding, "transcript", why),)
         return steps.TranscriptRefused(why, rule in REASONING, cause)
 
     async def _write_interruption(

@@ -54,8 +54,8 @@ class HttpTransport:
 
         where = parse_target(url)
         pool = self._pools.get(where.origin) or self._open_pool(where.origin)
-        request = post_request(where, headers, segments.size, pool.forwarder)
-        return ClientExchange(pool, where, request, segments, timeouts)
+        create_head = partial(post_request, where, headers, segments.size, pool.forwarder)
+        return ClientExchange(pool, where, create_head, segments, timeouts)
 
     def forward(
         self,
@@ -74,8 +74,8 @@ class HttpTransport:
 
         where = parse_target(url)
         pool = self._pools.get(where.origin) or self._open_pool(where.origin)
-        request = forwarded_request(method, where, headers, segments.size)
-        return ClientExchange(pool, where, request, segments, timeouts)
+        create_head = partial(forwarded_request, method, where, headers, segments.size)
+        return ClientExchange(pool, where, create_head, segments, timeouts)
 
     def _open_pool(self, origin: Origin) -> "ConnectionPool":
         from actors.transport.dial import dial, proxy_for, system_tls_context

@@ -8,7 +8,7 @@ A server may also respond before it has read the complete request, so a separate
 response is awaited and read.
 """
 
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 
@@ -50,14 +50,16 @@ class ClientExchange:
         self,
         pool: ConnectionPool,
         target: Target,
-        request: h11.Request,
+        create_head: Callable[[], h11.Request],
         segments: Segments,
         timeouts: Timeouts,
     ) -> None:
         self._pool = pool
         self._target = target
         self._segments = segments
-        self._request = request
+        self._create_head = create_head
+        # dropped once it is sent, to save memory during the wait for the answer
+        self._request_head: h11.Request | None = create_head()
         self._timeouts = timeouts
         self._connection: Connection | None = None
         self._writing: anyio.abc.TaskGroup | None = None
@@ -126,23 +128,24 @@ class ClientExchange:
         """
         self._connection = connection = await self._pool.acquire(self._deadlines, self._timeouts)
         try:
-            return await self._send_request(connection)
+            await self._send_request(connection)
+            return await connection.read_head()
         except ConnectionLost:
             if not connection.is_reused or connection.has_received:
                 raise
         self._connection = None  # from now on, the pool owns the old connection, even if `replace` fails
         self._connection = connection = await self._pool.replace(connection, self._deadlines, self._timeouts)
-        return await self._send_request(connection)
-
-    async def _send_request(self, connection: Connection) -> Head:
-        """Send the request over `connection`, and read the head of its response."""
-        if self._writing is None:
-            await self._write(connection, connection.request_pieces(self._request, self._segments))
-        else:
-            self._writing.start_soon(
-                self._write, connection, connection.request_pieces(self._request, self._segments)
-            )
+        await self._send_request(connection)
         return await connection.read_head()
+
+    async def _send_request(self, connection: Connection) -> None:
+        """Send the request over `connection`. If it is long, start a task that sends it."""
+        head, self._request_head = self._request_head or self._create_head(), None
+        pieces = connection.request_pieces(head, self._segments)
+        if self._writing is None:
+            await self._write(connection, pieces)
+        else:
+            self._writing.start_soon(self._write, connection, pieces)
 
     async def _write(self, connection: Connection, pieces: Iterator[bytes]) -> None:
         """Send a request, and then limit the wait for its answer.

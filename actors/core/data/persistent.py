@@ -120,12 +120,13 @@ class PersistentMap(Generic[K, V]):
         """Return a version with `changes` applied. Values of existing keys are replaced."""
         if not changes:
             return self
+        newer, live = self.__new__(type(self)), self._live
+        newer._newer, newer._undo = None, _EMPTY_UNDO
         # an older version creates a fork; an empty map may be shared, so it is not changed
-        if not self._live:
-            return PersistentMap({**self._as_dict(), **changes})
-        live = self._live
-        newer = self.__new__(type(self))
-        newer._live, newer._newer, newer._undo = live, None, _EMPTY_UNDO
+        if not live:
+            newer._live = {**self._as_dict(), **changes}
+            return newer
+        newer._live = live
         if live.keys().isdisjoint(changes):  # most updates only add keys
             self._undo = dict.fromkeys(changes, UNSET)
         else:
@@ -204,10 +205,10 @@ class Segments(Struct, frozen=True, gc=False):
         """Return the text with `pieces` appended as they are, without joining them."""
         return Segments(self.pages, (*self.recent, *pieces), self.size + sum(map(len, pieces)), self.paged)
 
-    def prepend(self, piece: bytes) -> "Segments":
-        """Return the text with `piece` added at the beginning."""
-        size = len(piece)
-        return Segments(((piece,), *self.pages), self.recent, self.size + size, self.paged + size)
+    def prepend(self, *pieces: bytes) -> "Segments":
+        """Return the text with `pieces` added at the beginning, without joining them."""
+        size = sum(map(len, pieces))
+        return Segments((pieces, *self.pages), self.recent, self.size + size, self.paged + size)
 
     def splice(self, first: int, last: int, pieces: Sequence[bytes]) -> "Segments":
         """Return the text with the recent pieces from index `first` through index `last` replaced by `pieces`."""

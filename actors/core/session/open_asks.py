@@ -155,7 +155,7 @@ def publisher_at(state: SessionState, ledger: Ledger, round_number: int = 0) -> 
         if item is not None and item.status != "pending":
             batch.ends[item.call_id] = outcome_of(item.end, item.cancelled)
             batch.repeated += is_repeated(item.end)
-    ask = AskResultBuilder(state.bound or Binding("none", ""), list(progress.attempts), progress.rounds)
+    ask = AskResultBuilder(state.bound or Binding("none", ""), progress.attempts, progress.rounds)
     return Publisher(0, state.turns, round_number, ask, batch)
 
 

@@ -134,7 +134,7 @@ class AskResultBuilder(Struct):
     """
 
     binding: Binding = NO_BINDING
-    attempts: list[Attempt] = []
+    attempts: tuple[Attempt, ...] = ()
     rounds: int = 0
     usage: Usage = field(default_factory=Usage)
     text: str = ""
@@ -166,7 +166,7 @@ class AskResultBuilder(Struct):
     def pause(self, event: TurnPaused, calls: tuple[ToolCall, ...]) -> AskResult:
         """Return the result of an ask whose turn waits. Prepare the fields for the continuation of the turn."""
         ask, turn = event.ask_so_far, event.turn_so_far
-        self.attempts, self.finish, self.cut = list(ask.attempts), None, None
+        self.attempts, self.finish, self.cut = ask.attempts, None, None
         return AskResult(
             self.text,
             "awaiting",
@@ -182,7 +182,7 @@ class AskResultBuilder(Struct):
     def end_turn(self, event: TurnEnded) -> AskResult | None:
         """Record the end of a turn. Return the ask's result, or None if another turn of the ask follows."""
         if event.status == "interrupted":
-            self.attempts.append(Attempt(self.binding, "interrupted", event.reason))
+            self.attempts += (Attempt(self.binding, "interrupted", event.reason),)
             return interrupted_result(self.binding, event.reason, event.turn)
         ended = Attempt(self.binding, event.status, event.reason, event.cause, event.wait)
         self.attempts += (*event.retried, ended)
@@ -193,7 +193,7 @@ class AskResultBuilder(Struct):
             self.text,
             status,
             self.binding,
-            tuple(self.attempts),
+            self.attempts,
             self.rounds,
             self.usage,
             event.reason,
@@ -239,8 +239,9 @@ class OpenBatch(Struct):
         end, reason = (None, event.reason) if isinstance(event, Cancelled) else (event, None)
         self.ends[event.call_id] = outcome_of(end, reason)
         self.repeated += is_repeated(event)
-        ended = [CallEnd(call_id, outcome) for call_id, outcome in self.ends.items() if outcome is not None]
-        return tuple(ended) if len(ended) == len(self.ends) else ()
+        if None in self.ends.values():
+            return ()
+        return tuple([CallEnd(call_id, outcome) for call_id, outcome in self.ends.items() if outcome])
 
 
 class Publisher:

@@ -290,7 +290,7 @@ class Projection:
 
     def with_names(self, names: frozenset[str]) -> frozenset[str]:
         """Return `names` with the tool names of this render added, or `names` itself if no name is new."""
-        return names if names.issuperset(self._names.values()) else names.union(self._names.values())
+        return names if names.issuperset(self._names.values()) else _intern(names.union(self._names.values()))
 
     def new_state(self) -> tuple[PersistentMap[CallId, str], PersistentMap[str, CallId], int]:
         """Return the lane's updated id tables (`RenderState.calls` and `used`), and the index of the next call."""
@@ -349,6 +349,12 @@ def flat_name(namespace: str, name: str) -> str:
 def local_name(name: str, namespace: str) -> str:
     """Return a tool's name within its namespace. This is the inverse of `flat_name`."""
     return name.removeprefix(f"{namespace}__") if namespace else name
+
+
+@lru_cache(maxsize=1024)
+def _intern(names: frozenset[str]) -> frozenset[str]:
+    """Return the same object for equal sets, because the lanes of many sessions use the same tools."""
+    return names
 
 
 @lru_cache(maxsize=4096)

@@ -100,7 +100,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "provider: silently withheld reasoning is not reported",
         "actors/provider/rounds.py:Round._complete_message",
-        "self._decoder.withheld",
+        "decoder.withheld",
         "()",
         ("tests/provider/test_provider.py::test_reasoning_withheld_by_a_provider_is_counted_as_a_refusal",),
     ),

@@ -50,19 +50,19 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "kernel: a message is handled at once although senders wait for space",
         "actors/kernel/receiver.py:Receiver.accept",
-        "self.mail is None and self.control is None and (not self.busy) and (not dispatcher.busy) and ...",
-        "not self.mail and self.control is None and (not self.busy) and (not dispatcher.busy) and ...",
+        "queue is None and self.control is None and (not self.busy) and (not dispatcher.busy) and ...",
+        "not queue and self.control is None and (not self.busy) and (not dispatcher.busy) and ...",
         (f"{SEMANTICS}::test_no_message_overtakes_senders_that_wait_for_mailbox_space",),
     ),
     Mutation(
         "kernel: an asker's messages are handled on its stack without yielding",
         "actors/kernel/receiver.py:Receiver.accept",
         """
-        self.mail is None and self.control is None and (not self.busy) and (not dispatcher.busy) and (
+        queue is None and self.control is None and (not self.busy) and (not dispatcher.busy) and (
             dispatcher.stretch < STRETCH
         )
         """,
-        "self.mail is None and self.control is None and (not self.busy) and (not dispatcher.busy)",
+        "queue is None and self.control is None and (not self.busy) and (not dispatcher.busy)",
         (f"{SEMANTICS}::test_a_task_whose_asks_are_answered_at_once_still_yields_regularly",),
     ),
     Mutation(
@@ -85,9 +85,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "kernel: a handler runs inside its sender's handler",
         "actors/kernel/receiver.py:Receiver.accept",
-        "self.mail is None and self.control is None and (not self.busy) and (not dispatcher.busy) and ...",
+        "queue is None and self.control is None and (not self.busy) and (not dispatcher.busy) and ...",
         """
-        self.mail is None and self.control is None and (not self.busy) and (
+        queue is None and self.control is None and (not self.busy) and (
             dispatcher.acting is not self
         ) and ...
         """,

@@ -226,8 +226,8 @@ MUTATIONS = (
     Mutation(
         "attempts: a repeated request is not reported",
         "actors/session/inflight.py:AskTotals.record_round",
-        'self.retried.append(Attempt(binding, "retried", failure.message, cause, tried.wait))',
-        '_ = Attempt(binding, "retried", failure.message, cause, tried.wait)',
+        'self.retried += (Attempt(binding, "retried", failure.message, cause, tried.wait),)',
+        "pass",
         (POOLS,),
     ),
     Mutation(

@@ -72,6 +72,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         (FAULTS,),
     ),
     Mutation(
+        "transport: the head of a request stays in memory during its answer",
+        "actors/transport/exchange.py:ClientExchange._send_request",
+        "head, self._request_head = self._request_head or self._create_head(), None",
+        "head = self._request_head or self._create_head()",
+        (f"{RESENDING}::test_the_head_of_a_request_is_dropped_once_it_is_sent",),
+    ),
+    Mutation(
         "transport: an overtaken request still affects the timeout of its answer",
         "actors/transport/exchange.py:ClientExchange._limit_wait",
         "connection is self._connection and (not self._is_answered)",

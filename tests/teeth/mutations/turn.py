@@ -238,7 +238,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "awaiting: a late reader does not see the attempts before a turn waited",
         "actors/core/session/publishing.py:AskResultBuilder.pause",
-        "self.attempts, self.finish, self.cut = (list(ask.attempts), None, None)",
+        "self.attempts, self.finish, self.cut = (ask.attempts, None, None)",
         "self.finish, self.cut = (None, None)",
         ("tests/session/test_replayed_events.py::test_the_log_yields_the_same_events_for_an_ask_that_waits",),
     ),
