@@ -5,8 +5,8 @@ the actors that it may ask, within time limits. The task that entered the system
 the system, and waits. No interruption stops the shutdown:
 
 - A cancelled scope of the caller does not reach the shutdown, which is shielded.
-- A native cancellation of the caller, or an interrupt, is raised in the caller after everything has ended. A second one
-  shortens the remaining steps.
+- A native cancellation of the caller, or an interrupt, is raised in the caller after everything has ended. A second
+  interruption shortens the remaining steps.
 - A native cancellation of the host, as when a program or the end of the event loop cancels every task, starts the
   shutdown. So a system whose block never ends does not keep the process alive. During the shutdown, a cancellation
   shortens the remaining steps.
@@ -183,7 +183,7 @@ class SystemHost:
             is_empty = False
             with anyio.CancelScope(shield=True):
                 is_empty = await self._end_everything(self)
-            self._loop.rest()
+            self._loop.end_idle_task()
             if not is_empty:
                 # let the caller continue; on trio, exiting the context waits for the remaining foreign code
                 self._on_end(None)
@@ -295,7 +295,7 @@ class System(SystemState):
     async def stop(self, ref: Ref[Never]) -> None:
         """End an actor: its queued messages become dead letters, and its children are cancelled.
 
-        Returns when the actor has ended. Cancelling the caller does not revoke the request.
+        Returns when the actor has ended. If the caller is cancelled meanwhile, the actor is still stopped.
         """
         await self._stop_cell(_cell_of(ref))
 
@@ -309,9 +309,9 @@ class System(SystemState):
     def passivate(self, *refs: Ref[Never]) -> tuple[Actor[Any], ...] | None:
         """End idle actors, all of them or none, and return their objects. Return None if one of them is not idle.
 
-        This is synchronous. New actors can be created later from the objects, under the same names. An actor is idle if
-        it has no message, running handler, child or unanswered query, and its `idle` is True. Watchers are not
-        notified, since the objects live on. The old addresses accept no more messages.
+        New actors can be created later from the objects, under the same names. An actor is idle if it has no message,
+        running handler, child or unanswered query, and its `idle` is True. Watchers are not notified, since the
+        objects live on. The old addresses accept no more messages.
         """
         cells = [_cell_of(ref) for ref in refs]
         if not all(cell.idle for cell in cells):
@@ -336,7 +336,7 @@ class System(SystemState):
         for cell in self.cells.values():
             cell.closed = True
         with anyio.move_on_after(grace) as scope:
-            await self.rested.wait_until(lambda: not self.active)
+            await self.became_idle.wait_until(lambda: not self.active)
         await self._stop_all()
         return not scope.cancelled_caught
 

@@ -229,14 +229,14 @@ class ContainedTasks:
     def __init__(self, loop: EventLoop) -> None:
         self.loop = loop
         self.step: tuple[ContainedTask, float] | None = None
-        """The contained task that is running at this moment, and the start of its step by `time.monotonic`. Other
-        threads read it."""
+        """The contained task that is executing right now, and the `time.monotonic` at which the event loop resumed it.
+        None if no contained task is executing. Other threads read this."""
         self.on_start: Callable[[], object] = _do_nothing
         """Called when a task with `about` starts."""
         self.on_interrupt: Callable[[BaseException], object] = _do_nothing
-        """Called with an interrupt that a signal raised in a contained task, because it is meant for the program."""
-        self.named: int = 0
-        """Number of running tasks with `about`."""
+        """Called with an interrupt that a signal raised in a contained task. The interrupt is meant for the program."""
+        self.described_count: int = 0
+        """Number of running tasks that were started with `about`."""
         self._nursery: trio.Nursery | None = None
         self._spare: list[trio.Nursery] = []  # open nurseries without a contained task
         self._running: dict[ContainedTask, object] = {}
@@ -270,13 +270,13 @@ class ContainedTasks:
     ) -> ContainedTask:
         """Start `work` in a task that it may corrupt. `on_end` and `context` are as in `Tasks.start`.
 
-        `about` describes the work to a thread that reads `step`, such as a watchdog. If `about` is None, the task is
-        not counted in `named`, and `on_start` is not called for it.
+        `about` describes the work to a thread that reads `step`, such as a watchdog. A task without `about` is not
+        counted in `described_count`, and `on_start` is not called for it.
         """
         contained = ContainedTask(self, work, on_end, name, about)
         run = prime(contained.run())
         self._running[contained] = None
-        self.named += about is not None
+        self.described_count += about is not None
         if self._nursery is None:
             self._running[contained] = self.loop.spawn(run, name, context)
         elif self._spare:
@@ -290,7 +290,7 @@ class ContainedTasks:
     def record_end(self, contained: ContainedTask, *, is_sound: bool) -> None:
         """Record the end of `contained`, which is the running task. `is_sound` means that its nursery is intact."""
         del self._running[contained]
-        self.named -= contained.about is not None
+        self.described_count -= contained.about is not None
         if self._nursery is not None:
             self._reuse_nursery(is_sound=is_sound)
         if not self._running:

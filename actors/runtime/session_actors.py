@@ -169,7 +169,7 @@ class SessionActors:
     @property
     def is_ending(self) -> bool:
         """True if the journal has failed and the actors are ending."""
-        return self._group.ended is not None
+        return self._group.end_error is not None
 
     def start(self) -> None:
         """Create the actors, the first time from the replay if there is one, otherwise from the log."""
@@ -273,7 +273,7 @@ class SessionActors:
 
     def _handle_end(self) -> None:
         """Report to the session that the actors have ended, and close the streams of its asks."""
-        why = self._group.ended if isinstance(self._group.ended, JournalError) else None
+        why = self._group.end_error if isinstance(self._group.end_error, JournalError) else None
         self._on_end(why)
         self.pending.end_all(why)
 

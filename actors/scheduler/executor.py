@@ -194,7 +194,7 @@ class Executor:
 
     def cancel_timer(self, timer: Timer) -> None:
         """Cancel a timer that `call_after` returned."""
-        self._system.deadlines.withdraw(timer)
+        self._system.deadlines.cancel(timer)
 
     def report_failure(self, call_id: str, tool: str, error: BaseException) -> None:
         """Log a tool's exception, and report it to the host."""

@@ -66,7 +66,7 @@ class LoopWatch:
     @property
     def is_needed(self) -> bool:
         """True if a tool runs. An open toolset does not count as a running tool."""
-        return self._contained_tasks.named > 0
+        return self._contained_tasks.described_count > 0
 
     def close(self) -> None:
         """Stop watching the runtime."""

@@ -91,9 +91,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/kernel/actor.py:_ContextChild.on_end",
         """
         if not owner.is_regular_end(error):
-            system.crashed(owner.name, error)
+            system.on_crash(owner.name, error)
         """,
-        "system.crashed(owner.name, error)",
+        "system.on_crash(owner.name, error)",
         (_ENDS,),
     ),
     Mutation(
@@ -116,7 +116,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "kernel: an end does not end the group at once",
         "actors/kernel/cell.py:Group.continue_when_down",
-        "self.ended is not None or len(self.crashes) > self.restart.intensity",
+        "self.end_error is not None or len(self.crashes) > self.restart.intensity",
         "len(self.crashes) > self.restart.intensity",
         (_ENDS,),
     ),

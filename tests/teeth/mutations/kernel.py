@@ -21,14 +21,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "kernel: each next turn of trio wakes the loop through its socket",
-        "actors/kernel/event_loop.py:TrioTurns.call_next",
+        "actors/kernel/event_loop.py:TrioTurnQueue.call_next",
         "sys.modules['trio'].lowlevel.spawn_system_task(self._run, name='turns', context=Context())",
         "self._soon(self._call_due)",
         (f"{NEXT_TURN}::test_trio_calls_functions_at_the_next_turn_in_order_without_a_system_call",),
     ),
     Mutation(
         "kernel: a next turn is lost at the end of trio's run",
-        "actors/kernel/event_loop.py:TrioTurns.call_next",
+        "actors/kernel/event_loop.py:TrioTurnQueue.call_next",
         "self._soon(self._call_due)",
         "raise",
         (f"{NEXT_TURN}::test_trio_calls_a_function_even_after_the_end_of_its_system_tasks",),
@@ -36,13 +36,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "kernel: the task of trio's next turn outlives its system",
         "actors/kernel/system.py:SystemHost._run",
-        "self._loop.rest()",
+        "self._loop.end_idle_task()",
         "",
         (f"{NEXT_TURN}::test_the_task_that_calls_functions_at_trios_next_turn_ends_with_the_system",),
     ),
     Mutation(
         "kernel: a next turn is lost once trio has cancelled its task",
-        "actors/kernel/event_loop.py:TrioTurns._abort",
+        "actors/kernel/event_loop.py:TrioTurnQueue._abort",
         "self._parked, self._is_running = None, False",
         "self._parked = None",
         (f"{NEXT_TURN}::test_trio_calls_a_function_even_after_the_end_of_its_system_tasks",),

@@ -24,7 +24,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "watchdog: it runs as long as a toolset is open",
         "actors/scheduler/watchdog.py:LoopWatch.is_needed",
-        "self._contained_tasks.named > 0",
+        "self._contained_tasks.described_count > 0",
         "bool(self._contained_tasks.names)",
         ("tests/scheduler/test_runaway_tools.py",),
     ),
