@@ -198,7 +198,7 @@ class SessionActors:
         _, _, renderer, ledger = objects
         assert isinstance(renderer, RendererActor)
         assert isinstance(ledger, LedgerActor)
-        return Replay(replace(self.state, ledger=ledger.known.ledger), renderer.lanes)
+        return Replay(replace(self.state, ledger=ledger.current.ledger), renderer.lanes)
 
     def reset_state(self) -> SessionUsage | None:
         """Reset the state of actors that have ended. Return the session's usage, or None if it has no budget."""

@@ -108,9 +108,8 @@ def _discard_result(value: object) -> None:
 
 
 def loop_context() -> LoopRegistration:
-    """Return a function that makes a tool's thread a worker thread of the running event loop.
-
-    The thread calls the function and enters the context manager that it returns.
+    """Return a function for a tool's thread. It returns a context manager that makes the thread, inside the block, a
+    worker thread of the event loop that is running now.
     """
     return partial(_enter_loop, current_token())
 
@@ -124,7 +123,10 @@ def _enter_loop(token: EventLoopToken) -> Generator[None]:
 
 
 def run_in(context: Context, work: Callable[[], R]) -> R:
-    """Call `work` in `context`, the context of a task, but outside the event loop. `work` may then run another loop."""
+    """Call `work` with the context variables of a task, but marked as outside of any event loop.
+
+    `work` may therefore run an event loop of its own.
+    """
     # anyio does not annotate the type of the token that this function returns
     context.run(_eventloop.set_current_async_library, None)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
     return context.run(work)

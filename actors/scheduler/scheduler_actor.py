@@ -86,7 +86,7 @@ class RunBatch(Query[BatchEnded], frozen=True):
         waited: Whether the calls waited for the caller. The log then already contains their `Scheduled` events.
         policy: The disabled tools and the repeated results of the turn.
         repair: The rules for repairing malformed arguments.
-        again: Whether the calls had started before a crash. A call that cannot run again then stays open.
+        after_crash: Whether the calls had started before a crash. A call that cannot run again then stays open.
         counts: Counts the recorded events, even if the sender of this query no longer exists when the batch ends.
     """
 
@@ -97,7 +97,7 @@ class RunBatch(Query[BatchEnded], frozen=True):
     waited: bool = False
     policy: CallPolicy = NO_POLICY
     repair: RepairMode = "unambiguous"
-    again: bool = False
+    after_crash: bool = False
     counts: ToolCounts = field(default_factory=ToolCounts)
 
 
@@ -124,7 +124,7 @@ class EndCalls(Query[Recorded], frozen=True):
 
 
 class CheckCall(Query[tuple[ArgumentError, ...]], frozen=True):
-    """Ask for the errors in a call's arguments. The reply is empty if the tool is unknown.
+    """Query the errors in a call's arguments. The answer is empty if there are none, or if the tool is unknown.
 
     `variables` are the caller's context variables.
     """
@@ -202,7 +202,7 @@ class SchedulerActor(Actor[SchedulerCommand]):
             repair=command.repair,
         )
         planned = call_with_variables(command.variables, planning)
-        if command.again:
+        if command.after_crash:
             planned = replace(planned, answered=(), waiting=())
         return _Batch(planned, self._ledger, self._executor, command.policy, command.counts)
 
@@ -372,7 +372,7 @@ def _close_open(calls: Sequence[CallExecution]) -> None:
 
 
 class _GuardedTool:
-    """A wrapper of a tool that catches exceptions which the tool's approval rule and parameter types raise.
+    """A wrapper of a tool that catches exceptions of the tool's approval rule and parameter types.
 
     If the approval rule raises, the call is denied. If a parameter type raises, the arguments are rejected.
     """

@@ -1,9 +1,9 @@
 """Run blocking code in bounded pools of daemon threads, which all runtimes of the process share.
 
-A thread cannot be killed, and exiting a runtime or the process would wait for worker threads of the event loop. So
-tools run in daemon threads instead, for which nothing waits. The number of threads is bounded by slots. A call acquires
-a slot before it starts. The slot becomes free when the thread has returned, even if the call was closed long before. If
-no slot is free, the call waits. If threads of closed calls occupy all slots, the call fails immediately.
+A thread cannot be killed. If tools ran in worker threads of the event loop, exiting a runtime or the process would wait
+for them. So tools run in daemon threads, for which nothing waits. The number of threads is bounded by slots. A call
+acquires a slot before it starts. The slot becomes free when the thread has returned, even if the call was closed long
+before. If no slot is free, the call waits. If threads of closed calls occupy all slots, the call fails immediately.
 
 A free slot goes to one waiting call, in turn among tenants and their sessions, and only this call wakes up. If every
 waiting call woke up to check for a slot, n calls would need n * n checks.
@@ -41,7 +41,7 @@ class ThreadSlot:
         self._pool._free_slot(self)
 
     def abandon(self) -> None:
-        """Record that the call of this slot was closed. From now on, nothing waits for the slot's thread to finish."""
+        """Record that the call of this slot was closed while the slot's thread still runs."""
         self._pool._mark_abandoned(self)
 
 

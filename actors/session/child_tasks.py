@@ -106,7 +106,7 @@ class Recovery(Struct):
         """Run calls again with the same idempotency keys, and close the calls that do not end this time either."""
         if not self._is_stopped:
             view = TurnView(self.log.state.turns, 0, self.log.state.history, ledger)
-            batch = RunBatch(calls, view=view, approved=True, waited=True, again=True)
+            batch = RunBatch(calls, view=view, approved=True, waited=True, after_crash=True)
             for delegated in (await self.refs.scheduler.ask(batch)).delegated:
                 self.log.hold(delegated)
         ledger = await self.ledger.query()

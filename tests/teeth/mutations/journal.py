@@ -325,7 +325,7 @@ self._apply_to_state(event)
         "ledger: a result is shown before it is durable",
         "actors/ledger/ledger_actor.py:LedgerActor.receive",
         "durable.send(self._durable)",
-        "durable.send(self.known.ledger)",
+        "durable.send(self.current.ledger)",
         ("tests/journal/test_slow_journal.py::test_ledger_history_and_preview_show_only_durable_results",),
     ),
 )

@@ -192,8 +192,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "ledger: a request is sealed on an outdated version",
         "actors/ledger/ledger_actor.py:LedgerActor.receive",
-        "version != self.known.version",
-        "version > self.known.version",
+        "version != self.current.version",
+        "version > self.current.version",
         (
             "tests/session/test_cancel.py::test_a_rendered_request_is_not_sent_if_another_result_arrived_since_rendering",
         ),
@@ -201,8 +201,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "ledger: a change has no version",
         "actors/ledger/ledger_actor.py:LedgerActor._write_and_reply",
-        "LedgerSnapshot(*..., known.version + 1)",
-        "LedgerSnapshot(*..., known.version)",
+        "LedgerSnapshot(*..., before.version + 1)",
+        "LedgerSnapshot(*..., before.version)",
         (
             "tests/session/test_cancel.py::test_a_rendered_request_is_not_sent_if_another_result_arrived_since_rendering",
         ),

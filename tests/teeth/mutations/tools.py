@@ -157,8 +157,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "order: a writer does not wait for earlier writers",
         "actors/scheduler/calls.py:CallExecution.try_acquire",
-        "self.tool.resources and self._enter_resource_order()",
-        "self._enter_resource_order() and False",
+        "self.tool.resources and self._must_wait_for_resources()",
+        "self._must_wait_for_resources() and False",
         (ORDER,),
     ),
     Mutation(
