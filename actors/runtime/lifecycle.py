@@ -226,7 +226,7 @@ class SessionLifecycle:
         self.host.residency.remove_folded(self)
         self.holding.record_size("objects", OBJECTS)
         pending = self._pending or PendingAsks(self.host.most_waiting)
-        pending.on_rest, pending.record = self.on_ask_end, self.record
+        pending.on_ask_end, pending.record = self.on_ask_end, self.record
         self._actors = SessionActors(
             self.spec,
             self.host,

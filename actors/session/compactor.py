@@ -5,7 +5,7 @@ requests the summary. If the backend writes no summary, only results are replace
 
 Like any request, the request for a summary is logged before its first byte is sent, and its usage counts towards
 budgets and attempts. The request continues the lane with the same tools, so the provider's cache is used, but the model
-may not call the tools. The request does not become part of the lane, because no later request continues from it.
+may not call the tools. The request does not become part of the lane, because no later request continues it.
 """
 
 from functools import partial
@@ -82,7 +82,7 @@ class Compactor:
     async def summarise_all(self) -> CompactionResult:
         """Summarise all earlier turns.
 
-        Use this on another backend, after a backend rejected even the request for a summary as too long.
+        Another backend does this if the history is too long even for the request for a summary.
         """
         return await self._summarise(self._log.state.asked_at, 0)
 
@@ -155,7 +155,7 @@ class Compactor:
     async def _find_shortenable(
         self, ledger: Ledger, *, include_small: bool, before_index: int
     ) -> dict[CallId, Short]:
-        """Return the results before message index `before_index` that can be shortened.
+        """Return the results before message index `before_index` that can be shortened, each with its short form.
 
         With `include_small`, small results are included.
         """

@@ -75,7 +75,10 @@ class SessionLedger:
         return self.latest
 
     async def seal(self, event: RequestSent, snapshot: LedgerSnapshot) -> bool:
-        """Log that a request is sent. Return False and log nothing if the ledger has changed since `snapshot`."""
+        """Log that a request is about to be sent, and seal its synthetic results.
+
+        Return False and log nothing if the ledger has changed since `snapshot`.
+        """
         answer = await self._ref.ask(SealResults(event, snapshot.version))
         if isinstance(answer, Recorded):
             self.keep_newer(answer.snapshot)
@@ -154,9 +157,9 @@ class AskTotals(Struct):
             yield MemberSkippedEvent(turn, each.member, each.reason)
 
     def record_request(self, turn: int, round_number: int) -> None:
-        """Count a request, and clear the finish reason of the previous answer.
+        """Count the round of a request, and clear the finish reason of the previous answer.
 
-        The numbers of its turn and round identify the request, so a repeated request counts once.
+        A request that is repeated in the same turn and round counts once.
         """
         self.finish, self.cut = None, None
         if self._last != (turn, round_number):  # a retry in a new epoch counts as the same round
@@ -164,9 +167,9 @@ class AskTotals(Struct):
             self.rounds += 1
 
     def record_losses(self, report: Report, request: Request) -> None:
-        """Record the losses of a request.
+        """Record the render report and the losses of a request.
 
-        Parameters that were rejected earlier in the ask count as losses in `report`.
+        The recorded report also counts parameters that were rejected earlier in the ask as losses.
         """
         self.omitted |= dict.fromkeys(request.omitted)
         self.lost = tuple(dict.fromkeys((*self.lost, *request.losses)))
@@ -285,8 +288,8 @@ class AskInFlight(Struct):
         variables: Context variables that the ask's tools see.
         tally: The totals of the ask so far.
         cancelled: True if the ask was cancelled or stopped by a limit.
-        halted: The reason why a deadline or a limit stopped the ask; empty if none did.
-        bound: The kind of limit that stopped the ask. It becomes the cause of the failure.
+        halt_reason: The reason why a deadline or a limit stopped the ask; empty if none did.
+        halt_cause: The kind of limit that stopped the ask, as the cause of the failure.
         is_leaving: True if the ask was cancelled because the host is releasing the session.
         output: The type of the answer.
         is_instructed: True if the history contains an instruction with the output schema.
@@ -305,8 +308,8 @@ class AskInFlight(Struct):
     variables: Variables
     tally: AskTotals = field(default_factory=AskTotals)
     cancelled: bool = False
-    halted: str = ""
-    bound: Cause | None = None
+    halt_reason: str = ""
+    halt_cause: Cause | None = None
     is_leaving: bool = False
     output: Output[Any] | None = None  # Any: the answer may have any type
     is_instructed: bool = False
@@ -349,7 +352,7 @@ class AskInFlight(Struct):
     def count_usage(self, binding: Binding, usage: Usage, *, is_round: bool) -> None:
         """Count the usage of a finished request in the shared budgets.
 
-        The budget that belongs only to this session is computed from the log.
+        The session's own budget is not counted here, because it is computed from the log.
         """
         if self.share is not None:
             self.share.record_usage(binding, usage, is_round=is_round)
@@ -366,7 +369,7 @@ class AskInFlight(Struct):
     def halt(self, context: Context[Any], why: str) -> None:  # Any: any actor may call this
         """Stop the running step, like `cancel`, and make the ask fail with the reason `why`."""
         if not self.cancelled:
-            self.halted, self.bound = why, Cause("time")
+            self.halt_reason, self.halt_cause = why, Cause("time")
             self.cancel(context)
 
     def restore_output(
@@ -402,8 +405,8 @@ class AskInFlight(Struct):
         """
         if step.status != "cancelled":
             return step
-        if self.halted:
-            return replace(step, status="failed", reason=self.halted, cause=self.bound)
+        if self.halt_reason:
+            return replace(step, status="failed", reason=self.halt_reason, cause=self.halt_cause)
         return replace(step, cause=LEAVING) if self.is_leaving else step
 
     def set_stop(self, stop: Stop) -> None:

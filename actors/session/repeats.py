@@ -1,10 +1,10 @@
 """Answer asks that repeat the key of an earlier ask in the session, so that each key has one result.
 
-    key unknown                     a new ask
-    first ask queued or in flight   the caller joins the first ask, and receives its result
-    first ask waits or has ended    its result, from the log
-    first ask was interrupted       the first ask continues in a further turn, without another user message; if another
-                                    ask has started since, the message is sent again
+    key unknown                     starts a new ask
+    first ask queued or in flight   joins the first ask, and receives its result
+    first ask waits or has ended    receives the first ask's result from the log
+    first ask was interrupted       continues the first ask in a further turn, without another user message; if another
+                                    ask has started since, sends the message again
 
 The log contains the keys (`AskStarted.key`), so they work on every host and after a crash.
 """
@@ -46,7 +46,7 @@ MAX_LENGTH = 200
 MAX_REPEATED = 256
 """Maximum number of a session's repeated asks that wait for the result of their first ask."""
 READING = 60.0
-"""Seconds for the reader of a repeated ask to read the events in the log. After that, the rest are skipped."""
+"""Seconds for the reader of a repeated ask to read the events from the log. After that, further events are skipped."""
 _SLICE = BUFFER // 2
 
 
@@ -154,7 +154,7 @@ class RepeatedAsks:
             raise
         finally:
             self._reading -= 1
-            self._pending.on_rest()
+            self._pending.on_ask_end()
 
 
 async def _pass_on(events: Sequence[SessionEvent], submit: Submit) -> None:

@@ -159,7 +159,7 @@ class TurnSteps:
         rendered = await self._requests.prepare(
             self._plan, lambda: self._log.state.history, self._is_declined
         )
-        self._known = self._requests.known
+        self._known = self._requests.rendered_ledger
         if step.round == 1:
             self._ledger = self._known
         if rendered.report.faults:

@@ -1,4 +1,4 @@
-"""Change the target and the tools of an ask: hand it over between two turns, and declare changed tools within a turn.
+"""Hand an ask over to another target between two turns, and declare changed tools within a turn.
 
 After the model called a `handoff` tool, the ask continues with another target. A handoff may also change the system
 prompt and the tools, through `actors.session.configuration`. The new toolsets are opened before the turn with the
@@ -48,9 +48,10 @@ class HandoverSteps:
         self._change: ConfigChange | None = None
 
     async def requested_handover(self) -> steps.HandedOver | None:
-        """Return the handover that the last batch requested, or None. The first successful `handoff` call counts.
+        """Return the handover that the last batch requested, with its toolsets opened, or None.
 
-        The toolsets of the handover are opened.
+        If several `handoff` calls succeeded, the first one counts. If the ask cannot be handed over, the returned value
+        contains the reason.
         """
         ask, handovers = self._ask, self._ask.resolver.handovers
         if not handovers:
@@ -136,7 +137,7 @@ class ToolChanges:
     async def declare_changes(self, turn_steps: TurnSteps, round_number: int) -> bool:
         """Declare the current tools of the toolsets in the next requests. Return True if the tools changed.
 
-        If the ask is cancelled, it no longer waits for a toolset's list of tools.
+        A cancellation of the ask ends the wait for a toolset's list of tools.
 
         Args:
             turn_steps: The steps of the current turn.
