@@ -1,7 +1,7 @@
 """End a session on this host so that another host can continue it: either release it, or hand it over.
 
 During a departure, commands that would change the session wait (`SessionLifecycle.wait_departed`). The turn in flight
-has a time limit, after which it is cancelled, as when the runtime exits. Queued asks end with an error, which gives the
+has a time limit, after which it is cancelled, as when the runtime exits. Queued asks end with an error, which names the
 next host if it is known. A turn that waits for its caller stays open in the log. Once all events are written, the
 storage releases the session or assigns it to the other host, and the session ends on this host. If the storage fails,
 the session stays on this host and remains usable.
@@ -108,7 +108,7 @@ async def _end_turn(lifecycle: SessionLifecycle, error: ActorsError, timeout: fl
 
 
 async def _end(lifecycle: SessionLifecycle, error: ActorsError) -> None:
-    """End the session on this host. If a tool is still running, the session still has actors, so stop them.
+    """End the session on this host, and stop its actors, which it still has if one of its tools is running.
 
     Later uses of the session raise `error`.
     """

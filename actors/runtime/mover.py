@@ -40,7 +40,8 @@ PAGES = 1000
 REFRESH = 1.0
 """Seconds between two reads of the list of hosts. In between, moved sessions are added to the counts in the list."""
 EVEN = 0.2
-"""The load counts as even if each host's number of sessions differs from the mean by at most this fraction of it."""
+"""The load counts as even if each host's number of sessions differs from the mean by at most this fraction of the mean.
+"""
 
 
 class OtherHosts:
@@ -58,7 +59,7 @@ class OtherHosts:
         self._refreshing = anyio.Lock()
         self._until = 0.0
         self.own: Host | None = None
-        """The row of this host; None if this storage is not a host yet."""
+        """This host in the list of hosts; None if the storage has not registered this host yet."""
 
     @property
     def all(self) -> list[Host]:
@@ -77,9 +78,9 @@ class OtherHosts:
         self._until = anyio.current_time() + REFRESH
 
     async def choose(self, below: float | None = None) -> Host | None:
-        """Return the host with the fewest sessions, and count one more session for it. Return None if there is no host.
+        """Return the host with the fewest sessions, and count one more session for that host.
 
-        Call `finish` after the movement.
+        Return None if there is no host. Call `finish` after the movement.
 
         Args:
             below: Return only a host that has fewer sessions than this number.
@@ -245,8 +246,9 @@ class SessionMover:
     async def _transfer(
         self, name: str, hand_over: Callable[[Host], Awaitable[None]], release: Callable[[], Awaitable[None]]
     ) -> None:
-        """Hand a session over to the host with the fewest sessions. If there is no other host, release or keep the
-        session.
+        """Hand a session over to the host with the fewest sessions.
+
+        If there is no host to choose, release the session, or keep it if `below` is set.
 
         Raises:
             ActorsError: The session was not moved.
@@ -282,7 +284,7 @@ def _first_to_move(registry: SessionRegistry) -> list[str]:
 
     Subagents move last, because tools of their parents may use them.
     """
-    parents = [name for name, session in registry.open.items() if session._lifecycle.above is None]
+    parents = [name for name, session in registry.open.items() if session._lifecycle.parent_call is None]
     return parents or [*registry.open]
 
 
@@ -300,4 +302,4 @@ def _idle_sessions(host: SessionHost, registry: SessionRegistry) -> list[str]:
 def _is_idle(lifecycle: SessionLifecycle) -> bool:
     """Return True if the session is not a subagent, and no ask, tool or reader is using it."""
     is_used = lifecycle.busy or lifecycle.runs_tools or lifecycle.name in lifecycle.host.readers.following
-    return not is_used and lifecycle.above is None
+    return not is_used and lifecycle.parent_call is None

@@ -162,7 +162,7 @@ class Residency(Struct):
         limits: The number of sessions that keep their actors, and the bytes that all sessions may use.
         active: The sessions that have actors.
         folded: The sessions without actors whose state (replay) is in memory.
-        unused: The sessions that every caller has released. Some of them may be held by a caller again.
+        unused: The sessions that every caller has released. A caller may have opened some of them again since.
         held: Counts the bytes that all sessions use.
         reuse: Counts how often a used session was in memory, and how often it was rebuilt from its log.
     """

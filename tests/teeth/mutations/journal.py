@@ -33,7 +33,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "journal: the fold of a passivated session stays in memory",
         "actors/runtime/session_actors.py:SessionActors.reset_state",
-        "self._state, self._lanes, self._made = (*..., None)",
+        "self._state, self._lanes, self._session_actor = (*..., None)",
         "self._state, self._lanes = (*...,)",
         (_DROPPED,),
     ),

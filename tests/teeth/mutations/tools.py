@@ -52,7 +52,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "call_tool: other readers of the session are left out",
         "actors/runtime/delivery.py:SessionCaller._run_operation",
-        "Submit(message, heard, *...)",
+        "Submit(message, shared_sink, *...)",
         "Submit(message, sink, *...)",
         ("tests/session/test_call_tool.py",),
     ),
