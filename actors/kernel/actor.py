@@ -83,7 +83,7 @@ class Context(Struct, Generic[C], eq=False):
 
     @property
     def ref(self) -> Ref[C]:
-        """A new address of the actor. Closing it does not affect other addresses."""
+        """A new address of the actor. Closing this address does not affect other addresses."""
         return Ref(self.receiver)
 
     @property

@@ -1,7 +1,7 @@
 """Suspend and wake tasks, with one interface for the primitives of asyncio and trio.
 
 A task suspends itself by awaiting a `Waiter`, and is woken once. On asyncio, the waiter is a future of the loop. On
-trio, it parks the task with `wait_task_rescheduled`. anyio's events and streams cost several times as much, and its
+trio, it parks the task with `wait_task_rescheduled`. anyio's events and streams cost several times as much, and anyio's
 streams lose items under native cancellation, so frequent waits are implemented here.
 
 A queue that uses waiters is safe under every form of cancellation, because a wake-up carries no item. The woken task

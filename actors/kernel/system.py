@@ -32,10 +32,10 @@ from actors.kernel.ref import Ref
 from actors.kernel.shared import Account, Dispatcher, SystemState
 from actors.kernel.tasks import ContainedTasks, Tasks
 
-HURRY = 0.2  # seconds for each step of the shutdown after a second interruption
+HURRIED_STEP_TIMEOUT = 0.2  # seconds for each step of the shutdown after a second interruption
 SHARED = 1 << 30  # the depth of actors that actors of every other depth may ask
 GRACE = 0.5  # seconds for foreign code to end when the system exits; code that continues is dropped
-SHUTDOWN = 10.0  # seconds for all actors together to end; the remaining tasks are then cancelled
+SHUTDOWN_TIMEOUT = 10.0  # seconds for all actors together to end; the remaining tasks are then cancelled
 Step = Callable[[], Awaitable[object]]
 
 
@@ -119,10 +119,10 @@ class SystemHost:
         return swallowed
 
     def _shorten_steps(self) -> None:
-        """Shorten the current step and all later steps to `HURRY` seconds."""
+        """Shorten the current step and all later steps to `HURRIED_STEP_TIMEOUT` seconds."""
         self._is_hurried = True
         if self._step is not None:
-            self._step.deadline = min(self._step.deadline, anyio.current_time() + HURRY)
+            self._step.deadline = min(self._step.deadline, anyio.current_time() + HURRIED_STEP_TIMEOUT)
 
     def fail(self, error: BaseException | None) -> None:
         """End the system because of `error`, which no actor caused. The `async with` block of the system raises it.
@@ -155,11 +155,13 @@ class SystemHost:
             self._changes.notify()
 
         async def work_within_limit() -> None:
-            with anyio.move_on_after(HURRY if self._is_hurried else seconds) as self._step:
+            with anyio.move_on_after(HURRIED_STEP_TIMEOUT if self._is_hurried else seconds) as self._step:
                 await work()
 
         self._tasks.start(work_within_limit, on_end, "leaving", self._context.copy())
-        with anyio.move_on_after(seconds + HURRY) as limit:  # do not wait for work that shields itself
+        with anyio.move_on_after(
+            seconds + HURRIED_STEP_TIMEOUT
+        ) as limit:  # do not wait for work that shields itself
             while not done:
                 try:
                     await self._changes.wait_for_change()
@@ -236,14 +238,14 @@ class System(SystemState):
         contained_tasks = self.contained_tasks
         for step in self.first_steps:
             await host.run_step(*step)
-        await host.run_step(self._stop_all, SHUTDOWN)
+        await host.run_step(self._stop_all, SHUTDOWN_TIMEOUT)
         await host.run_step(partial(contained_tasks.close, GRACE), 2 * GRACE)
         # drops the remaining foreign code if the step above was cut short
         await host.run_step(partial(contained_tasks.close, 0), GRACE)
         for step in self.last_steps:
             await host.run_step(*step)
         self.tasks.cancel()
-        await host.run_step(self.tasks.join, SHUTDOWN)
+        await host.run_step(self.tasks.join, SHUTDOWN_TIMEOUT)
         for cell in reversed(tuple(self.cells.values())):
             cell.finish("stopped")
         return not contained_tasks.names
@@ -261,7 +263,7 @@ class System(SystemState):
         """Start an actor and return its address.
 
         Args:
-            factory: Creates the actor's object, now and at each restart. An exception raised now propagates.
+            factory: Creates the actor's object, now and at each restart. If it raises now, the exception propagates.
             name: Unique among the actors that have not ended.
             capacity: Maximum number of queued messages, separately for mail and control commands. When a queue is full,
                 senders wait.

@@ -1,10 +1,10 @@
 """Start independent tasks, which cannot affect each other, and contain foreign code in separate tasks.
 
 The kernel uses this module instead of anyio's task groups. A task in a group cancels the group if it fails, or even if
-it leaves a cancel scope open. It also costs several times as much as a native task of the event loop, so this module
-starts native tasks. Each has a cancel scope and reports its end to its starter. An owner can cancel and await all of
-its tasks together. Only the owner cancels these tasks. On trio, their scopes are shielded from the end of the run,
-which would otherwise cancel all of them at once.
+it leaves a cancel scope open. A task in a group also costs several times as much as a native task of the event loop, so
+this module starts native tasks. Each task has a cancel scope and reports its end to its starter. An owner can cancel
+and await all of its tasks together, and no other code cancels them. On trio, their scopes are shielded from the end of
+the run, which would otherwise cancel all of them at once.
 
 Foreign code, such as tools, runs in contained tasks, which it may corrupt without harm to the runtime. A tool may leave
 a task group open, swallow its cancellation, raise an exit exception, or never end. On trio, a task that leaves a
@@ -12,10 +12,10 @@ nursery open breaks the surrounding nursery, and the entire trio run if that nur
 task runs alone in a nursery, which a separate containing task keeps open. An intact nursery is reused for the next
 contained task. On asyncio, a separate task is enough.
 
-A contained task is asked to end by cancelling its scope. A task that swallows the cancellation would spin, because a
+To stop a contained task, this module cancels its scope. A task that swallows the cancellation would spin, because a
 cancelled scope raises at every wait. Such a task is detached: its inner scope is shielded from then on. When the host
-ends, the task is dropped: this module drives the coroutine step by step, so it can close the coroutine at any step
-without waiting.
+ends, a task that still runs is dropped: this module drives each coroutine step by step, so it can close a coroutine at
+any step without waiting.
 """
 
 import contextvars
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 Work: TypeAlias = Callable[[], Coroutine[Any, Any, object]]  # Any: seen by the event loop only
 OnEnd: TypeAlias = Callable[[BaseException | None], None]
 Run: TypeAlias = Coroutine[Any, Any, None]  # Any: seen by the event loop only
-SPARES = 16  # maximum number of idle nurseries that are kept for reuse
+MAX_SPARE_NURSERIES = 16  # maximum number of idle nurseries that are kept for reuse
 PASSES = 64  # maximum number of turns of the event loop to wait for dropped tasks
 
 
@@ -308,7 +308,7 @@ class ContainedTasks:
     def _reuse_nursery(self, *, is_sound: bool) -> None:
         """Keep the nursery of the running task for the next contained task, or cancel it if `is_sound` is False."""
         nursery = sys.modules["trio"].lowlevel.current_task().parent_nursery
-        if is_sound and len(self._spare) < SPARES:
+        if is_sound and len(self._spare) < MAX_SPARE_NURSERIES:
             self._spare.append(nursery)
         else:
             nursery.cancel_scope.cancel()

@@ -1,9 +1,9 @@
 """Own a session's ledger. The ledger actor is its only writer.
 
-`actors.core.ledger` defines the legal changes. The actor puts them in order: a query sees the effect of every command
-received before it, and events enter the log in the order in which they changed the ledger. Each change gets a number,
-the version, and every answer contains the ledger with its version. A command that was based on an older version is
-rejected. The reply then contains the newer ledger, so that the sender can decide again.
+`actors.core.ledger` defines the legal changes. The actor puts changes in order: a query sees the effect of each earlier
+command, and events enter the log in the order in which they changed the ledger. Each change gets a number, the version,
+and every answer contains the ledger with its version. A command that was based on an older version is rejected. The
+reply then contains the newer ledger, so that the sender can decide again.
 """
 
 from typing import ClassVar, TypeAlias, assert_never

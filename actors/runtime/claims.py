@@ -311,7 +311,7 @@ def awaited_output(state: SessionState, output: Any) -> Output[Any] | None:  # A
 
 
 def unfinished_asks(
-    replay: Replay, output: Output[Any] | None, most_waiting: int
+    replay: Replay, output: Output[Any] | None, max_queued: int
 ) -> tuple[PendingAsks | None, AnswerSink | None]:  # Any: any answer type
     """Return the pending asks of a resumed session, and the sink that receives the result of its interrupted ask.
 
@@ -321,11 +321,11 @@ def unfinished_asks(
     Args:
         replay: The state, ledger and lanes rebuilt from the log.
         output: The output type of the waiting or interrupted ask.
-        most_waiting: Maximum number of queued asks.
+        max_queued: Maximum number of queued asks.
     """
     if not needs_recovery(replay.state):
-        return None if output is None else PendingAsks(most_waiting, output_type=output), None
+        return None if output is None else PendingAsks(max_queued, output_type=output), None
     name = replay.state.session
     sink = AnswerSink(lambda: SessionClosed(f"Session {name!r} could not be resumed: it crashed"))
     lost = Submit(pack(Message("user")), sink, copy_context())
-    return PendingAsks(most_waiting, current=lost, output_type=output), sink
+    return PendingAsks(max_queued, current=lost, output_type=output), sink

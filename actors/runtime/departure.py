@@ -21,9 +21,9 @@ from actors.session.pending import copy_error
 
 POLL = 0.05
 """Seconds between two checks whether the turn in flight has ended. Usually, an event reports the end earlier."""
-CANCELLING = 5.0
+CANCEL_TIMEOUT = 5.0
 """Maximum seconds to wait for the turn in flight to end after it was cancelled."""
-PASSIVATING = 1.0
+PASSIVATE_TIMEOUT = 1.0
 """Maximum seconds to wait for queries in progress before the actors are stopped."""
 
 Transfer: TypeAlias = Callable[[], Awaitable[None]]
@@ -99,16 +99,16 @@ async def _end_turn(lifecycle: SessionLifecycle, error: ActorsError, timeout: fl
     lifecycle.drop_queued(error)
     while lifecycle.is_asking and (left := until - anyio.current_time()) > 0:
         await lifecycle.wait_for_ask_end(min(POLL, left))
-    with anyio.move_on_after(CANCELLING):
+    with anyio.move_on_after(CANCEL_TIMEOUT):
         await lifecycle.interrupt_asks()
         await lifecycle.actors_ended()
-    until = anyio.current_time() + PASSIVATING
+    until = anyio.current_time() + PASSIVATE_TIMEOUT
     while not lifecycle.passivate() and not lifecycle.runs_tools and anyio.current_time() < until:  # noqa: ASYNC110  queries end unannounced
         await anyio.sleep(POLL)
 
 
 async def _end(lifecycle: SessionLifecycle, error: ActorsError) -> None:
-    """End the session on this host, and stop its actors, which it still has if one of its tools is running.
+    """End the session on this host, then stop its actors, if they still exist because a tool is running.
 
     Later uses of the session raise `error`.
     """

@@ -249,7 +249,8 @@ class JournalAdmin:
 
         Afterwards, a SQLite file is rewritten and its write-ahead log is emptied, so that no deleted data remains. The
         result is verified: `Deletion.remaining` lists data that does remain, with the reason, such as a program that
-        still reads the file. A Postgres server keeps deleted rows until `VACUUM FULL`; until then, they are reported.
+        still reads the file. A Postgres server keeps deleted rows until `VACUUM FULL`; until then, `remaining` lists
+        them.
 
         If the caller is cancelled, the current session is still deleted, but no further session.
 

@@ -41,7 +41,7 @@ from actors.session.records import SessionAskTracker
 from actors.telemetry import logger
 from actors.tools import Toolset
 
-OBJECTS = 4096
+OBJECT_BYTES = 4096
 """Estimated bytes of a session's objects while it is in memory, without its messages, calls and lanes."""
 
 
@@ -54,7 +54,7 @@ class SessionLifecycle:
         configuration: The session's target, system prompt and tools. The session's toolsets are released when the
             session ends.
         replay: The state, ledger and lanes rebuilt from the session's log.
-        resolver: Resolves the session's target. It is kept with the replay until the first use.
+        resolver: Resolves the session's target. The resolver is kept together with the replay, until the first use.
         pending: The asks of a session whose turn waits for its caller. They are passed only to keep the type of the
             answer, which the log does not contain.
 
@@ -128,7 +128,7 @@ class SessionLifecycle:
         self._enter_idle_stage()
         self.holding.record_size("messages", state.size)
         self.holding.record_size("calls", state.ledger.size)
-        self.holding.record_size("objects", OBJECTS)
+        self.holding.record_size("objects", OBJECT_BYTES)
         self.host.residency.add_folded(self)
 
     def _enter_idle_stage(self) -> None:
@@ -211,7 +211,7 @@ class SessionLifecycle:
                 self.host.residency.reuse.hits += self._resolver is None
                 self._make_actors()
             case "restart":
-                self.holding.record_size("objects", OBJECTS)
+                self.holding.record_size("objects", OBJECT_BYTES)
                 self.current.start()
             case _:
                 self.host.residency.reuse.hits += 1
@@ -227,8 +227,8 @@ class SessionLifecycle:
     def _make_actors(self) -> None:
         """Create the actors, from the replay if it is in memory, otherwise from the log."""
         self.host.residency.remove_folded(self)
-        self.holding.record_size("objects", OBJECTS)
-        pending = self._pending or PendingAsks(self.host.most_waiting)
+        self.holding.record_size("objects", OBJECT_BYTES)
+        pending = self._pending or PendingAsks(self.host.max_queued)
         pending.on_ask_end, pending.record = self.on_ask_end, self.record
         self._actors = SessionActors(
             self.spec,

@@ -29,7 +29,7 @@ from actors.runtime.registry import SessionRegistry
 from actors.runtime.session_host import SessionHost
 from actors.scheduler.executor import sessions_in_call
 
-AT_ONCE = 64
+MAX_CONCURRENT = 64
 """Maximum number of sessions that move at the same time."""
 PASSES = 3
 """Maximum number of passes of `drain` over the open sessions. Sessions may still be opened during the first pass."""
@@ -37,9 +37,9 @@ TRIES = 3
 """Maximum number of hosts to try for one session, if a host ends or starts to drain during the movement."""
 PAGES = 1000
 """Maximum number of pages of unopened sessions."""
-REFRESH = 1.0
+REFRESH_INTERVAL = 1.0
 """Seconds between two reads of the list of hosts. In between, moved sessions are added to the counts in the list."""
-EVEN = 0.2
+TOLERANCE = 0.2
 """The load counts as even if each host's number of sessions differs from the mean by at most this fraction of the mean.
 """
 
@@ -75,7 +75,7 @@ class OtherHosts:
             for name, host in found.items()
             if host.state == "serving" and host.address
         }
-        self._until = anyio.current_time() + REFRESH
+        self._until = anyio.current_time() + REFRESH_INTERVAL
 
     async def choose(self, below: float | None = None) -> Host | None:
         """Return the host with the fewest sessions, and count one more session for that host.
@@ -124,7 +124,7 @@ class SessionMover:
     ) -> None:
         self._host, self._registry, self._timeout = host, registry, timeout
         self._pause, self._due = 1 / rate, 0.0
-        self._slots = anyio.Semaphore(AT_ONCE)
+        self._slots = anyio.Semaphore(MAX_CONCURRENT)
         self.others: OtherHosts = OtherHosts(host)
         self._handed_over, self._released = list[str](), list[str]()
 
@@ -173,7 +173,7 @@ class SessionMover:
         if own is None or not others or own.state == "draining":
             return self.movement
         mean = (own.sessions + sum(other.sessions for other in others)) / (len(others) + 1)
-        if any(abs(each.sessions - mean) > EVEN * mean for each in (own, *others)):
+        if any(abs(each.sessions - mean) > TOLERANCE * mean for each in (own, *others)):
             self.below = mean
             await self._move_idle(min(own.sessions - ceil(mean), int(limit)))
         return self.movement

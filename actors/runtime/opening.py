@@ -201,7 +201,7 @@ class SessionOpener:
         form = awaited_output(state, config.output)
         system = state.history.system if config.system is ... else config.system
         opened = replace(opened, system=system, target=config.target or state.target)
-        pending, broken = unfinished_asks(replay, form, self._host.most_waiting)
+        pending, broken = unfinished_asks(replay, form, self._host.max_queued)
         # A paused session has an open turn, which continues in its own dialect. So do not check the number of tools.
         async with self._open_tools(opened, config, check_count=state.pause is None) as (tools, resolver):
             session = self._start(claims, opened, replay, config, tools, resolver, pending)

@@ -118,7 +118,7 @@ class SessionHost(Struct):
         limits: The limits of tools.
         quarantine: Counts tools that still run after their calls were closed.
         bounds: The limits of a turn.
-        most_waiting: Maximum number of queued asks of a session.
+        max_queued: Maximum number of queued asks of a session.
         residency: Decides which sessions are in memory.
         on_session_end: Called with each session that has ended.
         toolsets: Opens and closes toolsets.
@@ -143,7 +143,7 @@ class SessionHost(Struct):
     limits: ToolLimits
     quarantine: Quarantine
     bounds: Bounds
-    most_waiting: int
+    max_queued: int
     residency: Residency
     on_session_end: Callable[[HostedSession], None]
     toolsets: Toolsets

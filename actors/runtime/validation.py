@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from actors.provider.dumps import Dumps, OnRefusal
     from actors.tools.toolsets import ToolItem
 
-MOST = 1_000_000
+MAX_PAGE = 1_000_000
 """Maximum number of sessions in one page of a list."""
 
 
@@ -148,9 +148,9 @@ def absolute_path(path: str | PathLike[str]) -> "Path":
 
 
 def check_limit(limit: object) -> None:
-    """Check that a `limit=` argument is an integer from 0 to `MOST`. Raises `ConfigError` otherwise."""
-    if not (isinstance(limit, int) and 0 <= limit <= MOST):
-        raise ConfigError(f"limit= takes a whole number from 0 to {MOST:,}, not {limit!r:.40}")
+    """Check that a `limit=` argument is an integer from 0 to `MAX_PAGE`. Raises `ConfigError` otherwise."""
+    if not (isinstance(limit, int) and 0 <= limit <= MAX_PAGE):
+        raise ConfigError(f"limit= takes a whole number from 0 to {MAX_PAGE:,}, not {limit!r:.40}")
 
 
 def checked_session_id(value: object) -> str:

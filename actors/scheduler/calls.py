@@ -32,7 +32,7 @@ from actors.scheduler.executor import Executor, ToolCallMarker
 from actors.scheduler.failures import describe_for_model, disabled_error, not_run_error
 from actors.scheduler.in_threads import CaughtException, run_in_slot, wait_for_slot
 from actors.scheduler.ordering import ResourceWriter
-from actors.scheduler.threads import READERS, THREADS, ThreadSlot
+from actors.scheduler.threads import CONVERSION_THREADS, THREADS, ThreadSlot
 from actors.scheduler.views import NO_VIEW, TurnView, create_subagents, create_tool_context
 from actors.tools import Tool
 from actors.tools.signature import is_async
@@ -306,7 +306,7 @@ class CallExecution:
         if self._timer is not None:
             self.batch.executor.cancel_timer(self._timer)
         try:
-            self._slot = await wait_for_slot(self.batch.executor, READERS, MAX_CONVERSIONS)
+            self._slot = await wait_for_slot(self.batch.executor, CONVERSION_THREADS, MAX_CONVERSIONS)
             read = await self._run_in_thread(partial(self._return_event, value, plain_only=True))
         except GeneratorExit:
             raise

@@ -1,8 +1,8 @@
 """Run blocking code of a tool call in a thread, and wait for its result in the event loop.
 
-A call first waits for a slot of a pool (`actors.scheduler.threads`), which entitles it to one thread. The code in the
-thread can use the call's context variables and event loop. A thread cannot be cancelled: if the caller is cancelled,
-the thread continues, and its late result is discarded.
+A call first waits for a slot of a pool (`actors.scheduler.threads`). A slot is the right to use one thread. The code in
+the thread can use the call's context variables and event loop. A thread cannot be cancelled: if the caller is
+cancelled, the thread continues, and its late result is discarded.
 
 A tool's thread may run functions in the event loop, with `anyio.from_thread` or `trio.from_thread`. anyio and trio look
 up the event loop of the calling thread, which they register only for their own worker threads. The threads of tools are
@@ -108,8 +108,9 @@ def _discard_result(value: object) -> None:
 
 
 def loop_context() -> LoopRegistration:
-    """Return a function for a tool's thread. It returns a context manager that makes the thread, inside the block, a
-    worker thread of the event loop that is running now.
+    """Return a function that returns a context manager for a tool's thread.
+
+    Inside the block, the thread is a worker thread of the event loop that ran when `loop_context` was called.
     """
     return partial(_enter_loop, current_token())
 

@@ -56,7 +56,7 @@ Tools: TypeAlias = Mapping[str, Tool[..., Any]]  # Any: tool signatures differ
 
 
 class BatchEnded(Struct, frozen=True):
-    """The result of a batch. The end of every call is durable, except for calls that wait for the caller.
+    """The result of a batch. Every call has ended durably, except for calls that wait for a result or a decision.
 
     Args:
         refused: Number of calls with an unknown tool or invalid arguments.
@@ -83,7 +83,8 @@ class RunBatch(Query[BatchEnded], frozen=True):
         variables: Context variables of the ask's caller.
         view: Information about the turn, which tools can read.
         approved: Whether the calls have been approved.
-        waited: Whether the calls waited for the caller. The log then already contains their `Scheduled` events.
+        waited: Whether the log already contains the `Scheduled` events of the calls, because the calls waited for a
+            decision or had started before a crash.
         policy: The disabled tools and the repeated results of the turn.
         repair: The rules for repairing malformed arguments.
         after_crash: Whether the calls had started before a crash. A call that cannot run again then stays open.
@@ -248,7 +249,10 @@ class _Batch:
         self._waiter: Waiter | None = None
 
     async def run(self, command: RunBatch, tools: Tools, approve: Approve | None) -> BatchEnded:
-        """Run the calls that can run, and record the end of every call except those that wait for the caller."""
+        """Run the calls that can run, and record how they ended.
+
+        Calls that wait for a result or a decision are returned without having ended.
+        """
         context = BatchContext(
             self._executor, command.variables, approve, self._record_start, self.on_call_end, command.view
         )
@@ -273,7 +277,7 @@ class _Batch:
         return BatchEnded(refused, external, approvals, delegated, repaired, self._snapshot)
 
     async def _waiting_calls(self) -> tuple[WaitingCall, ...]:
-        """Return the calls that wait for the caller. If the batch was stopped, cancel these calls and return none."""
+        """Return the calls that wait for a result or a decision. If the batch was stopped, cancel them instead."""
         waiting = self._plan.waiting
         if waiting and self._stopping is not None:
             await self._record(tuple([Cancelled(each.call.id, self._stopping) for each in waiting]))

@@ -16,7 +16,7 @@ from actors.core.policy.fair import FairQueue
 from actors.errors import ThreadsBusy
 from actors.kernel.event_loop import reset_after_fork
 
-LINGER = 1.0
+JOIN_TIMEOUT = 1.0
 """Maximum seconds to wait for each idle thread to end after the last runtime has exited."""
 
 
@@ -91,7 +91,7 @@ class SlotRequest:
 
 
 class Threads:
-    """A pool of threads. The process uses the pools `THREADS` and `READERS`; only tests create other pools."""
+    """A pool of threads. `THREADS` and `CONVERSION_THREADS` are the only pools outside tests."""
 
     users: int
     taken: int
@@ -137,7 +137,7 @@ class Threads:
         for worker in idle:
             worker.work_queue.put(None)
         for worker in idle:
-            worker.join(LINGER)
+            worker.join(JOIN_TIMEOUT)
 
     def try_take_slot(self, limit: int) -> ThreadSlot | None:
         """Return a slot if fewer than `limit` slots are in use, else None."""
@@ -273,7 +273,7 @@ class _Worker(threading.Thread):
 
 THREADS = Threads()
 
-READERS = Threads()
+CONVERSION_THREADS = Threads()
 """The pool of threads that convert large results. No tool runs in these threads, so no tool can block them."""
 reset_after_fork(THREADS.reset)
-reset_after_fork(READERS.reset)
+reset_after_fork(CONVERSION_THREADS.reset)

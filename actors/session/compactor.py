@@ -37,7 +37,7 @@ from actors.session.requests import RequestPlan, TurnRequests
 LONG = 256
 """Maximum number of messages that the event loop searches (a few milliseconds). Threads search longer histories."""
 NOTHING_LEFT = "nothing is left to shorten"
-ENOUGH = 1 / 3
+MIN_SAVING = 1 / 3
 """The share of an overlong request that shortening results must save. If it saves less, turns are summarised too."""
 
 
@@ -105,7 +105,7 @@ class Compactor:
             ledger, include_small=False, before_index=self._log.state.history.length
         )
         made = await self._log_shortened(short) if short else CompactionResult()
-        if short and self._next_request_tokens(ledger) <= before * (1 - ENOUGH):
+        if short and self._next_request_tokens(ledger) <= before * (1 - MIN_SAVING):
             return made
         summarised = await self._summarise_in_parts(0 if again else self._settings.keep_turns)
         if short or summarised.messages or self._ask.cancelled:
@@ -119,7 +119,7 @@ class Compactor:
     async def _summarise_in_parts(self, kept_turns: int) -> CompactionResult:
         """Summarise the turns before this one, except the last `kept_turns` turns.
 
-        If they are too long for one request, summarise only the older half of them.
+        If these turns are too long for one request, summarise only the older half of them.
         """
         whole = await self._summarise_turns(self._log.state.asked_at, kept_turns)
         if whole.messages or self.cause is None or self.cause.kind not in TOO_LONG:

@@ -1,7 +1,7 @@
-"""Apply switches, configuration changes and rewinds between asks. Changes that are requested during an ask wait for its
-end.
+"""Apply switches, configuration changes and rewinds between asks. A change that is requested during an ask waits until
+the ask has ended.
 
-A change that is requested during an ask gets the reply `queued` immediately. `apply_waiting` applies the latest switch
+A change that must wait gets the reply `queued` immediately. `apply_waiting` applies the latest switch
 and the latest configuration change after the ask has ended and before the caller gets the result. A turn that waits for
 its caller has not ended.
 

@@ -248,7 +248,7 @@ class AskTotals(Struct):
         )
 
     def result(self, served_by: Binding, ended: CloseStep, state: SessionState) -> AskResult:
-        """Return the result of the ask. `ended` is the step that ended its last turn."""
+        """Return the result of the ask. `ended` is the step that ended the ask's last turn."""
         status = ended.status
         assert status in ("complete", "cancelled", "failed")
         left_out = tuple(self.left_out.items())
@@ -383,7 +383,11 @@ class AskInFlight(Struct):
             self.output, self.is_instructed = output_type or output_of_schema(ask_settings.output), True
 
     def read_answer(self, text: str, repair: RepairMode) -> Checked:
-        """Parse an answer as the requested type. Store its value and repairs, or return its errors."""
+        """Parse an answer as the requested type.
+
+        If this succeeds, store the value and the repairs in the totals. Otherwise, the returned value contains the
+        errors.
+        """
         assert self.output is not None
         made = call_with_variables(self.variables, partial(self.output.parse, text, repair))
         if isinstance(made, str):

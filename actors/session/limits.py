@@ -1,4 +1,4 @@
-"""Limit the work of a session: reject commands that it cannot accept, and stop asks that exceed their time.
+"""Limit the work of a session: reject commands that the session cannot accept, and stop asks that exceed their time.
 
 A session that is ending rejects every command; that rule is in the table `actors.core.session.phases`. Other rejections
 depend on the command, and on the session's phase, state, queue and configuration.
@@ -37,7 +37,7 @@ def rejection(
     is_rewind = isinstance(command.call, HostRewind)
     if phase == "awaiting" and is_rewind:
         return open_turn_error(state)
-    if phase in ("asking", "awaiting", "recovering") and len(pending.waiting) >= pending.most_waiting:
+    if phase in ("asking", "awaiting", "recovering") and len(pending.waiting) >= pending.max_queued:
         return pending.queue_full_error(state.session)
     if phase == "idle" and not is_rewind and (why := active_config.budget_rejection(state)):
         return OverBudget(f"Session {state.session!r} accepts no ask: {why}")

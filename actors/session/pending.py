@@ -212,7 +212,7 @@ class PendingAsks(Struct):
     """The accepted asks of a session, including the ask in flight and its result. They survive crashes of the actors.
 
     Args:
-        most_waiting: Maximum number of queued asks, and of queued `Resolve` commands.
+        max_queued: Maximum number of queued asks, and of queued `Resolve` commands.
         waiting: The queued asks, oldest first.
         current: The ask in flight, or the `Resolve` command that last continued its turn.
         resolutions: The `Resolve` commands that are not recorded yet.
@@ -224,7 +224,7 @@ class PendingAsks(Struct):
         record: Counts and logs the asks.
     """
 
-    most_waiting: int = 8
+    max_queued: int = 8
     waiting: list[Submit] = []
     current: Submit | Resolve | None = None
     resolutions: list[Resolve] = []

@@ -41,11 +41,11 @@ from actors.kernel import Context, Ref
 from actors.session.pending import PendingAsks, Submit, copy_error
 from actors.session.streams import BUFFER, AskStream
 
-MAX_LENGTH = 200
+MAX_KEY_LENGTH = 200
 """Maximum length of a key, in characters."""
 MAX_REPEATED = 256
 """Maximum number of a session's repeated asks that wait for the result of their first ask."""
-READING = 60.0
+READ_TIMEOUT = 60.0
 """Seconds for the reader of a repeated ask to read the events from the log. After that, further events are skipped."""
 _SLICE = BUFFER // 2
 
@@ -62,8 +62,8 @@ def ask_key(name: str, message: Packed, ask_settings: Asked | None) -> AskKey:
     given: object = name  # a caller may pass any value
     if not isinstance(given, str):
         raise ConfigError(f"key= takes a string, not {type(given).__name__}")
-    if not 0 < len(given) <= MAX_LENGTH or not given.isprintable():
-        raise InvalidIdentifier(f"key= takes 1 to {MAX_LENGTH} printable characters, not {given[:40]!r}")
+    if not 0 < len(given) <= MAX_KEY_LENGTH or not given.isprintable():
+        raise InvalidIdentifier(f"key= takes 1 to {MAX_KEY_LENGTH} printable characters, not {given[:40]!r}")
     schema = b"" if ask_settings is None or ask_settings.output is None else bytes(ask_settings.output)
     parts = (message,) if isinstance(message, bytes) else (message[0], *map(str.encode, message[1]))
     return AskKey(name, content_name(b"\0".join((*parts, _canonical_json(schema))))[:16])
@@ -158,9 +158,9 @@ class RepeatedAsks:
 
 
 async def _pass_on(events: Sequence[SessionEvent], submit: Submit) -> None:
-    """Pass events to the caller of a repeated ask, as fast as the caller reads them. Stop after `READING` seconds."""
+    """Pass events to the caller of a repeated ask, at the caller's pace. Stop after `READ_TIMEOUT` seconds."""
     reader = submit.own if isinstance(submit.own, AskStream) else None
-    with anyio.move_on_after(READING):
+    with anyio.move_on_after(READ_TIMEOUT):
         for number, event in enumerate(events):
             if reader is not None and not number % _SLICE:
                 await reader.wait_for_room(_SLICE)

@@ -220,7 +220,7 @@ def refused_parameters(
     refusals: int,
     build: Callable[[tuple[OmittedParameter, ...]], Request],
 ) -> tuple[OmittedParameter, ...]:
-    """Return the rejected parameters to omit from the next request; none if omitting them would not change it.
+    """Return the rejected parameters to omit from the next request; none if the omission would not change the request.
 
     Args:
         failure: The failure of the request.

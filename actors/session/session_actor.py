@@ -4,8 +4,8 @@
 (`actors.session.child_tasks`). So the actor can handle a switch, a cancellation or a query while a turn runs. Further
 asks wait in a bounded queue, and changes wait for the end of the ask (`actors.session.held_changes`).
 
-`PendingAsks` holds the accepted asks and survives a crash of the actors. If the log contained the end of the ask's last
-turn before the crash, the ask in flight ends with its result. Otherwise, it ends with an `error` event. Then the queued
+`PendingAsks` holds the accepted asks and survives a crash of the actors. After a crash, the ask in flight ends with its
+result if the log already contains the end of the ask's last turn, and with an `error` event otherwise. Then the queued
 asks run.
 """
 
@@ -282,7 +282,7 @@ class SessionActor(Actor[SessionCommand]):
     def _resolve(self, command: Resolve) -> None:
         """Queue results and decisions for the waiting turn. The commands are recorded one after the other."""
         resolutions = self._pending.resolutions
-        if len(resolutions) >= self._pending.most_waiting:
+        if len(resolutions) >= self._pending.max_queued:
             self._reject(command, self._pending.resolutions_full_error(self._log.state.session))
         elif self._advance_phase("resolve") == "refuse":
             self._reject(command, self._ending_error())

@@ -31,7 +31,7 @@ from actors.session.steps import TurnSteps
 from actors.telemetry import logger
 from actors.tools.tool import Handover
 
-HANDOVERS = 16
+MAX_HANDOVERS = 16
 """Maximum number of handovers per ask, so that two models cannot hand an ask back and forth forever."""
 
 
@@ -69,8 +69,11 @@ class HandoverSteps:
         If the ask cannot be handed over, return the reason. Otherwise, return the empty string.
         """
         target, ask = handover.target, self._ask
-        if sum(each.status == "handed_over" for each in ask.tally.attempts) >= HANDOVERS:
-            return f"the ask cannot be handed over to {target}, because it was already handed over {HANDOVERS} times"
+        if sum(each.status == "handed_over" for each in ask.tally.attempts) >= MAX_HANDOVERS:
+            return (
+                f"the ask cannot be handed over to {target}, "
+                f"because it was already handed over {MAX_HANDOVERS} times"
+            )
         try:
             await self._prepare(handover)
         except ActorsError as error:

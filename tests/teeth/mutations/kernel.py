@@ -164,8 +164,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "kernel: foreign code runs in a damaged nursery",
         "actors/kernel/tasks.py:ContainedTasks._reuse_nursery",
-        "is_sound and len(self._spare) < SPARES",
-        "len(self._spare) < SPARES",
+        "is_sound and len(self._spare) < MAX_SPARE_NURSERIES",
+        "len(self._spare) < MAX_SPARE_NURSERIES",
         ("tests/kernel/test_leaving.py::test_host_code_is_not_affected_by_earlier_host_code",),
     ),
     Mutation(
