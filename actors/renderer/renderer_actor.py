@@ -38,7 +38,7 @@ class Render(Query[Rendered], frozen=True):
 class Invalidate(Command, frozen=True):
     """Begin a new epoch of a binding's lane, in which the lane is rendered again from the start.
 
-    The log already contains `event`. `epoch_start` is the number of messages in the history at that time.
+    The log already contains `event`. `epoch_start` is the number of messages in the history when the epoch begins.
     """
 
     event: EpochBegan

@@ -92,7 +92,7 @@ class RuntimeBackends:
         self.budgets = RuntimeBudgets(self._shared_budgets, self._pricing.cost, system.loop, system.now)
 
     def resolver(self, tools: Toolset, system: str | None) -> Resolver:
-        """Return the resolver, which all sessions with these tools and this system prompt share."""
+        """Return the resolver that all sessions with these tools and this system prompt share."""
         if (known := self._resolvers.get((tools, system))) is None:
             known = self._resolvers[tools, system] = Resolver(
                 self._config,

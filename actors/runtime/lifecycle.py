@@ -122,7 +122,7 @@ class SessionLifecycle:
         self._add_to_residency(replay)
 
     def _add_to_residency(self, replay: Replay) -> None:
-        """Add the session to the host's sessions in memory, with the values that depend on its replay."""
+        """Add the session to the host's sessions in memory, with the sizes and the pending calls from its replay."""
         state = replay.state
         self.record.pending_calls = pending_calls(state, state.ledger)
         self._enter_idle_stage()

@@ -37,7 +37,7 @@ class Reservation(Struct):
 def session_key() -> str:
     """Return a key that no other session has, in any process.
 
-    The idempotency keys of a session's calls begin with it. The key comes from the operating system, because two
+    The idempotency keys of a session's calls begin with this key. The key comes from the operating system, because two
     processes with equally seeded generators, or with a generator that was copied by a fork, would generate the same
     key.
     """

@@ -227,7 +227,7 @@ class Residency(Struct):
         self.free_memory()
 
     def free_memory(self) -> bool:
-        """If memory is short, free some. Return False if busy sessions and logs in memory use all of the memory."""
+        """Free memory if it is short. Return False if busy sessions and logs in memory still use all of the memory."""
         return self.held.total < self.limits.memory or self._evict_and_passivate()
 
     def evict_replays(self, max_bytes: int) -> None:

@@ -174,7 +174,7 @@ class SessionActors:
         return self._group.end_error is not None
 
     def start(self) -> None:
-        """Create the actors, the first time from the replay if there is one, otherwise from the log."""
+        """Create the actors: the first time from the replay, if there is one, and otherwise by reading the log."""
         self.active_config.restore()
         self._group = Group(self._host.system, RESTART)
         self.session = self._spawn_all()

@@ -199,7 +199,7 @@ def refusal_dumps(on_refusal: "OnRefusal") -> "Dumps":
 
 
 def load_configuration(config: "str | PathLike[str] | Config | None", environ: Mapping[str, str]) -> "Config":
-    """Return `config` if it is a `Config`. Otherwise load it from the file, or from the environment if it is None."""
+    """Return `config` if it is a `Config`; otherwise load the file at this path, or the environment if it is None."""
     from actors.config import Config, load
 
     return config if isinstance(config, Config) else load(config, environ)

@@ -286,7 +286,7 @@ class CallExecution:
         return value if isinstance(value, Returned) else self._return_event(await value)
 
     def _convert_unless_awaitable(self, value: Any) -> Any:  # Any: a tool may return any value
-        """Convert a return value to an event in the tool's thread. Return an awaitable unchanged, for the loop."""
+        """Convert a return value to an event, in the tool's thread. Return an awaitable unchanged."""
         return value if inspect.isawaitable(value) else self._return_event(value)
 
     def _return_event(self, value: object, *, plain_only: bool = False) -> Returned:

@@ -290,7 +290,7 @@ class Compactor:
 
 
 def _read_summary(generated: Generated) -> _Summary:
-    """Return the text of the summary, or the reason why the model wrote none."""
+    """Return the text of the summary, or the reason why the model wrote no summary."""
     usage = generated.usage
     match generated:
         case Answer(message=message) if message.calls:

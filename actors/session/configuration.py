@@ -181,7 +181,7 @@ class Configuration(Struct):
 
     @property
     def owners(self) -> tuple[ToolsetOwner, ...]:
-        """The owners of all open toolsets, also of those in waiting changes and in changes that can be undone."""
+        """The owners of all open toolsets, including toolsets in waiting changes and in changes that can be undone."""
         held = (
             ()
             if self._change is None or self._change.session_tools is ...

@@ -1,7 +1,7 @@
 """Parse answers as the type or JSON Schema that a caller passes as `output=`.
 
-pydantic derives the schema of a type and validates values. It is imported when the first type is used. Providers
-require the schema of an object, so the schema of any other value is wrapped in an object with the property `value`.
+pydantic, which is imported when the first type is used, derives the schema of a type and validates values. Providers
+accept only schemas of objects, so any other schema is wrapped in the schema of an object with the property `value`.
 """
 
 import re

@@ -49,7 +49,8 @@ def check_ask_arguments(
     """Check that an ask has either a message, or results and decisions without settings.
 
     Raises:
-        ConfigError: The ask has both or neither, or it has settings together with results or decisions.
+        ConfigError: The ask has a message together with results or decisions, or none of them, or it has settings
+            together with results or decisions.
     """
     resolves = results is not None or approvals is not None
     if message is None and not resolves:
