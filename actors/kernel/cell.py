@@ -153,7 +153,7 @@ class Cell(Receiver[C], eq=False, kw_only=True):
         if took > system.slow:
             system.on_slow(self.name, type(command).__name__, took)
         dispatcher.acting = dispatcher.command = None
-        if dispatcher.late:  # such as the handling of a crash, which must happen before the sender continues
+        if dispatcher.late:  # for example, a crash must be handled before the sender continues
             dispatcher.run_deferred()
 
     def handle_queued(self, limit: int) -> bool:
@@ -174,7 +174,7 @@ class Cell(Receiver[C], eq=False, kw_only=True):
             if queue.waiting:
                 queue.grant_place()
             reply = command.reply
-            if reply is not NO_REPLY and reply.is_expired:  # most messages are commands
+            if reply is not NO_REPLY and reply.is_expired:  # most messages have no reply
                 self.system.account.record_dead_letter(self.name, command, "expired")
             else:
                 self.handle(command)
@@ -281,7 +281,7 @@ class Cell(Receiver[C], eq=False, kw_only=True):
         if life is not None:
             life.end(error or self.stopped_error())
             del life.actor  # breaks a reference cycle, which only the garbage collector would free
-        del self.factory  # breaks another possible cycle, through an owner of this cell
+        del self.factory  # breaks another reference cycle: the factory may refer to an owner of this cell
         self._drop_queues("unhandled" if state == "faulted" else "stopped", error or self.stopped_error())
         if self.busy:
             system.decrement_active()

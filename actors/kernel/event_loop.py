@@ -110,7 +110,7 @@ class TrioTurnQueue:
         try:
             sys.modules["trio"].lowlevel.spawn_system_task(self._run, name="turns", context=Context())
             self._is_running = True
-        except RuntimeError:  # trio's run is ending
+        except RuntimeError:  # trio's run is ending and starts no more system tasks
             self._soon(self._call_due)
 
     def end_idle_task(self) -> None:
@@ -253,7 +253,7 @@ def _asyncio_interface(loop: "asyncio.AbstractEventLoop") -> EventLoop:
         next=loop.call_soon,
         end_idle_task=lambda: None,
         soon=loop.call_soon_threadsafe,
-        # without the loop's task factory, which may start tasks eagerly
+        # created directly, because the loop's task factory may start tasks eagerly
         spawn=lambda coroutine, name, context: asyncio.Task(coroutine, name=name, context=context),
         uncancel=_uncancel,
         cancelled=asyncio.CancelledError,

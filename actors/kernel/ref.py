@@ -148,7 +148,7 @@ class Ref(ObjectSendStream[C], Generic[C]):
                 result = reply.answer
             else:
                 waiter = reply.waiter = reply.waiter or system.loop.waiter()
-                del query, reply  # this frame must not keep a reply alive that the actor drops
+                del query, reply  # so that this frame does not keep a reply alive that the actor has dropped
                 result = await (waiter if deadline == inf else self._await_until(waiter, deadline))
             if caller is not None and caller.is_cancelled:
                 # the caller's actor has crashed or stopped: raise the cancellation instead of returning

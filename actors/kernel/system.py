@@ -104,7 +104,7 @@ class SystemHost:
                     raise
                 except (
                     BaseException
-                ) as raised:  # a native cancellation or an interrupt; cancelled scopes do not reach this
+                ) as raised:  # a native cancellation or an interrupt; cancelled scopes do not reach this wait
                     if struck is not None:
                         self._shorten_steps()
                     struck = raised

@@ -184,7 +184,7 @@ class ContainedTask:
             self._outer.cancel()  # on asyncio, ends a task group that was left open
         self._task = None
         on_end = self._on_end
-        del self._on_end, self._work  # break the reference cycle with their owner
+        del self._on_end, self._work  # break reference cycles with the owners of these functions
         self._contained_tasks.record_end(self, is_sound=raised is None and not self.cancelled)
         try:
             on_end(raised)

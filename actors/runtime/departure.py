@@ -103,7 +103,7 @@ async def _end_turn(lifecycle: SessionLifecycle, error: ActorsError, timeout: fl
         await lifecycle.interrupt_asks()
         await lifecycle.actors_ended()
     until = anyio.current_time() + PASSIVATE_TIMEOUT
-    while not lifecycle.passivate() and not lifecycle.runs_tools and anyio.current_time() < until:  # noqa: ASYNC110  queries end unannounced
+    while not lifecycle.passivate() and not lifecycle.runs_tools and anyio.current_time() < until:  # noqa: ASYNC110  no event reports the end of a query
         await anyio.sleep(POLL)
 
 

@@ -203,8 +203,8 @@ class Runtime(SessionAccess):
         address: str = "",
         gc: GcPolicy | None = None,
     ) -> None:
-        # The first runtime imports the modules that open and run sessions: half of the time that a host spends on
-        # importing this package. With the first session, these imports would block the event loop.
+        # Importing these modules, which open and run sessions, takes half of a host's time to import this package. This
+        # is done for the first runtime, because doing it for the first session would block the event loop.
         from actors.runtime import journal_admin, registry
 
         check_types(config=config, environ=environ, journal=journal, transport=transport, seed=seed)

@@ -210,7 +210,7 @@ class CallExecution:
         event: CallEvent | None = None
         try:
             event = await self._run_to_end()
-        except GeneratorExit as error:  # a coroutine closed from outside returns no event
+        except GeneratorExit as error:  # the coroutine was closed, so `_run_to_end` could not return an event
             event = self._failure_event(error)
         finally:
             if self._timer is not None:

@@ -245,7 +245,7 @@ class _Batch:
         self._open: dict[CallId, CallExecution] = {}
         self._stopping: Reason | None = None
         self._snapshot: LedgerSnapshot | None = None
-        self._unrecorded_events: list[CallEvent] = []  # the events that are not recorded yet
+        self._unrecorded_events: list[CallEvent] = []
         self._waiter: Waiter | None = None
 
     async def run(self, command: RunBatch, tools: Tools, approve: Approve | None) -> BatchEnded:

@@ -249,7 +249,7 @@ class Compactor:
             )
             if rendered.report.faults:
                 return rendered.report.faults[0]
-            # A cancellation while the request was rendered or logged found no stop function to call.
+            # While the request was rendered and logged, no stop function was set that a cancellation could call.
             if self._ask.cancelled:
                 return AbortedAnswer(None, Usage(), 0)
             generated = await requests.send(plan, requests.build(plan, rendered))

@@ -137,7 +137,7 @@ class SessionActor(Actor[SessionCommand]):
         elif self._phase == "awaiting":
             self._continue_waiting_turn(replay)
         else:
-            self._deliver_result()  # after a cancelled wait: no caller awaits the result, but repeated asks may
+            self._deliver_result()  # if a waiting turn was cancelled, repeated asks may still wait for the result
             self._start_next_ask()
         self._record_next()
 

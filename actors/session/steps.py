@@ -285,7 +285,7 @@ class TurnSteps:
         cause = Cause(failure.kind, failure.status)
         if (left_out := self._find_omission(broken)) is not None:
             return left_out
-        # The request does not contain the rejected parameter or attachment, so the failure has another kind.
+        # No parameter or attachment can be omitted, so the failure is treated as one of another kind.
         if failure.action == "leave_out" and not broken.visible:
             kind = failure.parameter.otherwise if failure.parameter else "transcript"
             failure, cause = replace(failure, kind=kind, action=ACTIONS[kind]), Cause(kind, failure.status)

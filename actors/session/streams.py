@@ -108,7 +108,7 @@ class AskStream:
     def __aiter__(self) -> "AskStream":
         return self
 
-    # This is not a generator, because a reader that stops early would have to close it.
+    # This is not a generator, because a reader that stops early would have to close a generator.
     async def __anext__(self) -> SessionEvent:
         self._check()
         while True:
@@ -167,7 +167,7 @@ class TextStream:
     def __aiter__(self) -> "TextStream":
         return self
 
-    # This is not a generator, because a reader that stops early would have to close it.
+    # This is not a generator, because a reader that stops early would have to close a generator.
     async def __anext__(self) -> str:
         if not self._has_begun:
             await self._submit()
