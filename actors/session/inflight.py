@@ -113,7 +113,7 @@ class AskTotals(Struct):
         tokens: Tokens of all rounds, including the current turn.
         seconds: Duration of the ask in seconds, excluding pauses and the current turn.
         report: The render report of the last request.
-        lost: The settings that requests of the current turn omitted.
+        lost: The settings that requests of the current turn omitted because the dialect lacks them.
         omitted: The parameters that were omitted because a provider rejected them.
         refusals: The rejected requests, in order.
         skipped: The pool members that were not used.
