@@ -66,7 +66,7 @@ column *cautious* names fields in which sources disagree; the row has the value 
 
 
 def page() -> str:
-    """Return the whole page."""
+    """Return the complete page."""
     sections = [HEAD + _fields(), ROWS_HEAD]
     for maker in dict.fromkeys(row.maker for row in ROWS):
         sections += [f"### {maker}\n", *_maker([row for row in ROWS if row.maker == maker])]
@@ -74,7 +74,7 @@ def page() -> str:
 
 
 def _fields() -> str:
-    """Return the fields, with their defaults: the facts of a model of which nothing is known."""
+    """Return the table of the fields with their defaults, which are the facts of an unknown model."""
     docstring = inspect.cleandoc(ModelFacts.__doc__ or "")
     documented = re.findall(r"^    (\w+): (.*(?:\n     .*)*)", docstring, re.MULTILINE)
     defaults = ModelFacts()
@@ -116,13 +116,13 @@ def _value(value: object) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the page, or with `--check` return 1 if it differs from the one that would be written."""
+    """Write the page; with `--check`, return 1 if the committed page differs."""
     if "--check" not in arguments:
         PAGE.write_text(page(), encoding="utf-8")
         return 0
     if PAGE.exists() and PAGE.read_text(encoding="utf-8") == page():
         return 0
-    sys.stderr.write(f"{PAGE.name} differs from the table; run python .ci/models.py\n")
+    sys.stderr.write(f"{PAGE.name} is not up to date; run python .ci/models.py\n")
     return 1
 
 

@@ -1,4 +1,4 @@
-"""Write docs/reference/settings.md: the settings of asks and backends, and the field of a request that holds each.
+"""Write docs/reference/settings.md: the settings of asks and backends, and the request field for each setting.
 
     python .ci/settings.py            write the page
     python .ci/settings.py --check    exit 1 if the committed page differs
@@ -42,12 +42,12 @@ Some profiles omit a setting although their wire family has a field for it. Some
 
 
 def page() -> str:
-    """Return the whole page."""
+    """Return the complete page."""
     return "\n".join([HEAD, *ranges(), FIELDS, *wire_fields(), HOSTS, *hosts(), ""])
 
 
 def ranges() -> list[str]:
-    """Return a table of the ranges."""
+    """Return a table of the settings with their ranges."""
     rows = [
         f"| `{name}` | {each.range.description} | {_places(each)} |"
         for name, each in SETTINGS.items()
@@ -61,7 +61,7 @@ def _places(setting: Setting) -> str:
 
 
 def wire_fields() -> list[str]:
-    """Return a table of the wire names."""
+    """Return a table of the request field for each setting, by wire family."""
     families = get_args(Family)
     rows = [
         f"| `{name}` | {' | '.join(_field(name, family) for family in families)} |"
@@ -86,7 +86,7 @@ def hosts() -> list[str]:
 
 
 def _is_plain(setting: Setting, family: Family) -> bool:
-    """Return True if a request of this family has a field for a setting, whatever the model and the other settings."""
+    """Return True if every request of this family has a field for a setting, whatever the model and other settings."""
     return family in setting.wire and family not in setting.coded and not setting.fact
 
 

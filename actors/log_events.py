@@ -1,4 +1,4 @@
-"""The events of a session's log, as a storage contains them.
+"""The events of a session's log, as they are stored.
 
 `LogEvent` is the union of all event classes. `Opened` is the first event of a log; `Closed` is the last event of the
 log of a closed session.
@@ -12,7 +12,7 @@ from actors.core.log.call_events import (
     Effects,
     End,
     Failed,
-    Gap,
+    MissingReason,
     Reason,
     Refused,
     Returned,
@@ -40,13 +40,13 @@ from actors.core.log.events import (
     ResultsTrimmed,
     Rewound,
     RoundEnded,
-    Short,
     SubagentUsage,
     SwitchApplied,
     SwitchEvent,
     SwitchFailed,
     SwitchQueued,
     SwitchSuperseded,
+    TrimReason,
     TurnEnded,
     TurnPaused,
     TurnResumed,
@@ -81,9 +81,9 @@ __all__ = [
     "EventsLost",
     "Failed",
     "FormatRequested",
-    "Gap",
     "HistoryEvent",
     "LogEvent",
+    "MissingReason",
     "OmittedParameter",
     "Opened",
     "Packed",
@@ -96,7 +96,6 @@ __all__ = [
     "RoundEnded",
     "Scheduled",
     "SessionUsage",
-    "Short",
     "Started",
     "SubagentUsage",
     "SwitchApplied",
@@ -104,6 +103,7 @@ __all__ = [
     "SwitchFailed",
     "SwitchQueued",
     "SwitchSuperseded",
+    "TrimReason",
     "TurnEnded",
     "TurnPaused",
     "TurnProgress",

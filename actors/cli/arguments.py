@@ -134,7 +134,7 @@ def add_dialect_option(
     parser: Parser,
     name: str,
     *,
-    help: str,  # noqa: A002  as argparse has it
+    help: str,  # noqa: A002  named as in argparse
     group: argparse._ActionsContainer | None = None,
     required: bool = False,
     dest: str | None = None,

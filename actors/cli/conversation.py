@@ -1,8 +1,7 @@
-"""Open the session that the options of `actors run` and `actors chat` select, decide approvals, describe answers.
+"""Provide the parts that `actors run` and `actors chat` share: opening the session, approvals, and lines about answers.
 
-The session is new or stored. The command-line options decide whether a tool call may run, or the user is asked at the
-terminal. Both commands print the same lines if an answer is missing or incomplete, and for the notable events of its
-turn.
+The session is new or stored. The command-line options decide whether a tool call may run, or let the user decide at the
+terminal. Both commands print the same lines about a missing or incomplete answer, and about notable events of a turn.
 """
 
 import argparse
@@ -42,7 +41,7 @@ from actors.tools.toolsets import ToolItem
 
 Answer: TypeAlias = Literal["yes", "no", "always"]
 AskAtTerminal: TypeAlias = Callable[[str], Awaitable[Answer]]
-"""Shows one call, as text, to the user and returns the answer."""
+"""A function that shows the text of one call to the user, and returns the user's answer."""
 QUESTION = "[y]es, [n]o, [a]lways?"
 _WIDTH = 300
 
@@ -65,18 +64,19 @@ def with_verdicts(
     tools: Sequence[Tool[..., Any]],  # Any: tools differ in result type
     verdicts: Mapping[str, Literal["allow", "deny"]],
     *,
-    are_all: bool,
+    are_all_tools: bool,
 ) -> list[Tool[..., Any]]:  # Any: tools differ in result type
     """Return copies of the tools, with the `approval` that the verdicts set for their names.
 
     Args:
-        are_all: True if the session has no other tools. Then a verdict for an unknown name is an error.
+        are_all_tools: True if the session has no tools except `tools`. In this case, a verdict for any other name is an
+            error.
 
     Raises:
         ConfigError: A verdict is for a tool that does not exist.
     """
     names = [tool.name for tool in tools]
-    for name in verdicts if are_all else ():
+    for name in verdicts if are_all_tools else ():
         if name not in names:
             raise ConfigError(
                 f"--{verdicts[name]}-tool names an unknown tool, {name!r}; --tools has {', '.join(names) or 'none'}"
@@ -85,7 +85,7 @@ def with_verdicts(
 
 
 def parse_answer(line: str) -> Answer:
-    """Return the answer in a line that a user typed. Everything except a clear yes or always means no."""
+    """Return the answer in a line that a user typed. Any line that is not a clear yes or always means no."""
     word = line.strip().lower()
     if word in ("a", "always"):
         return "always"
@@ -103,7 +103,7 @@ class Approvals:
 
     Args:
         policy: `allow` or `deny` applies to every call; `ask` asks the user.
-        ask: Asks the user about a call. Without a terminal, this is None: calls are denied, and `denied` lists them.
+        ask: Asks the user about a call. None means that there is no terminal: the policy `ask` then denies every call.
     """
 
     def __init__(self, policy: Literal["ask", "allow", "deny"], ask: AskAtTerminal | None) -> None:
@@ -114,7 +114,7 @@ class Approvals:
         self.while_asking: Callable[[CallId], AbstractContextManager[None]] = lambda _call_id: nullcontext()
         """Returns a context manager that is entered while a call waits for the user's answer."""
         self.denied: list[str] = []
-        """Names of the tools that did not run because there was no terminal to ask at."""
+        """Names of the tools whose calls were denied because there was no terminal at which to ask the user."""
 
     async def __call__(self, call: ToolCall) -> bool:
         """Return True if the call may run."""
@@ -150,7 +150,7 @@ async def open_conversation(
     async with serve_target(options, needs_target=not continues) as (found, target):
         config, servers = with_servers(found, options.mcp, verdicts)
         tools: list[ToolItem] = [
-            *with_verdicts(_offered_tools(options), verdicts, are_all=not servers),
+            *with_verdicts(_offered_tools(options), verdicts, are_all_tools=not servers),
             *servers,
         ]
         storage = conversation_storage(options, config, create=not continues)
@@ -190,7 +190,8 @@ def _is_continuation(options: argparse.Namespace) -> bool:
         )
     if options.id is not None and options.fork is None:
         raise ConfigError(
-            "--id names a new conversation or the copy of --fork, but a continued conversation keeps its id; omit --id"
+            "--id sets the id of a new conversation, or of the copy that --fork makes; a continued conversation keeps "
+            "its id, so omit --id"
         )
     return True
 
@@ -213,7 +214,7 @@ async def _latest_session_id(runtime: Runtime) -> str:
     """Return the id of the most recently used session that is not closed.
 
     Raises:
-        ConfigError: No such session is stored.
+        ConfigError: The journal contains no open session.
     """
     for each in await runtime.journal.list():
         if each.state != "closed":

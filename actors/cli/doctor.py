@@ -2,10 +2,10 @@
 
 Keys are reported as set or not set, and never shown. Nothing is sent to other machines without `--network`.
 
-A runtime learns from refusals which parameters a model does not support, and forgets them when it ends
-(`runtime.stats().learned`). But the log records the parameters that each request omitted for that reason. So `doctor`
-reads the most recent sessions and prints `[models]` tables. With these tables in its configuration, the next process
-avoids the refusals.
+A runtime learns from refusals which parameters a model does not support (`runtime.stats().learned`), and forgets them
+when it ends. But the logs of sessions record the parameters that requests omitted for this reason. So `doctor` reads
+the logs of the most recent sessions and prints `[models]` tables. A process that is configured with these tables avoids
+the refusals.
 """
 
 import argparse
@@ -163,7 +163,7 @@ def _refused_parameters(options: argparse.Namespace, config: Config) -> Iterator
 
 
 def _has_journal(options: argparse.Namespace, config: Config) -> bool:
-    """Return True if there is a journal to read. A missing file must not be opened, because that would create it."""
+    """Return True if there is a journal to read. Do not open a missing file, because that would create the file."""
     settings = config.settings.journal
     if named_journal(options) is not None or settings.url is not None:
         return True

@@ -60,7 +60,7 @@ MEANING: dict[Exit, str] = {
     Exit.TERMINATED: "terminated (SIGTERM); the turn was cancelled",
 }
 
-OF_SIGNAL = {
+EXIT_BY_SIGNAL = {
     getattr(signal, name): code
     for name, code in (("SIGINT", Exit.INTERRUPTED), ("SIGTERM", Exit.TERMINATED), ("SIGHUP", Exit.HANGUP))
     if hasattr(signal, name)
@@ -74,7 +74,7 @@ MESSAGES = {
 }
 """The message that a command prints when a signal ends it, by exit code."""
 
-_OF_ERROR: tuple[tuple[type[BaseException], Exit], ...] = (
+_EXIT_BY_ERROR: tuple[tuple[type[BaseException], Exit], ...] = (
     (MissingKey, Exit.AUTH),
     (CredentialFailed, Exit.AUTH),
     (ConfigError, Exit.CONFIG),
@@ -95,7 +95,7 @@ def exit_for_error(error: BaseException) -> Exit:
         return Exit.HANGUP  # the terminal was closed
     if isinstance(error, AskFailed) and hasattr(error, "result"):
         return exit_for_result(error.result)
-    return next((code for kind, code in _OF_ERROR if isinstance(error, kind)), Exit.FAILED)
+    return next((code for kind, code in _EXIT_BY_ERROR if isinstance(error, kind)), Exit.FAILED)
 
 
 def exit_for_result(result: "AskResult") -> Exit:
@@ -104,10 +104,10 @@ def exit_for_result(result: "AskResult") -> Exit:
         return _exit_of_cause(result.attempts[-1].cause if result.attempts else None)
     if result.status == "complete" and result.error:  # a limit was reached before the last calls ran
         return Exit.LIMIT
-    return _OF_STATUS.get(result.status, Exit.INTERRUPTED)
+    return _EXIT_BY_STATUS.get(result.status, Exit.INTERRUPTED)
 
 
-_OF_STATUS = {
+_EXIT_BY_STATUS = {
     "complete": Exit.OK,
     "late": Exit.OK,
     "awaiting": Exit.NOT_APPROVED,
@@ -120,16 +120,16 @@ def _exit_of_cause(cause: "Cause | None") -> Exit:
         return Exit.FAILED
     if cause.status in (401, 403):
         return Exit.AUTH
-    if cause.kind in _BY_LIMIT:
-        return _BY_LIMIT[cause.kind]
-    code = BY_KIND.get(cause.kind, Exit.FAILED)
+    if cause.kind in _EXIT_BY_LIMIT:
+        return _EXIT_BY_LIMIT[cause.kind]
+    code = EXIT_BY_KIND.get(cause.kind, Exit.FAILED)
     return Exit.UNREACHABLE if code is Exit.OVERLOADED and cause.status is None else code
 
 
-_BY_LIMIT = {"limit": Exit.LIMIT, "time": Exit.TIMEOUT}
+_EXIT_BY_LIMIT = {"limit": Exit.LIMIT, "time": Exit.TIMEOUT}
 """The exit code for each cause that is a limit from the command line."""
 
-BY_KIND = {
+EXIT_BY_KIND = {
     **dict.fromkeys(("transient", "rate_limit", "quota", "overloaded", "circuit_open"), Exit.OVERLOADED),
     "config": Exit.CONFIG,
     **dict.fromkeys(

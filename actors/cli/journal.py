@@ -1,7 +1,8 @@
-"""Select the journal that a command uses: by default, a file in the user's data directory.
+"""Select the journal that a command uses.
 
-The first of these is used: `--journal`, `ACTORS_JOURNAL`, the `[journal]` of `--config`, the default file in the user's
-data directory. With `--no-journal`, nothing is stored. With `--offline`, sessions are stored only in a named journal.
+The journal is named by the option `--journal`, else by the environment variable `ACTORS_JOURNAL`, else by the table
+`[journal]` in the file of `--config`. If none of them is given, it is a default file in the user's data directory. With
+`--no-journal`, nothing is stored. With `--offline`, sessions are stored only in a named journal.
 """
 
 import argparse
@@ -25,8 +26,8 @@ def conversation_storage(options: argparse.Namespace, config: Config, *, create:
     """Return the storage for a conversation. If the default file cannot be used, print a warning and store nothing.
 
     Args:
-        create: True to create a named file that does not exist. False for a continued conversation, because a file that
-            does not exist is then probably a typing error.
+        create: True to create a named file that does not exist. False for a continued conversation, because the name of
+            a missing file is then probably mistyped.
 
     Raises:
         ConfigError: The named journal cannot be used.

@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> Exit:
 
 
 def _other_dialect(value: Value, rules: Dialect) -> str | None:
-    """Return a message about the dialect of the file if it clearly is not the dialect of `rules`, otherwise None."""
+    """Return a message if the transcript clearly has another dialect than `rules`; otherwise None."""
     try:
         recognise_dialect(value, rules)
     except TranscriptError as error:

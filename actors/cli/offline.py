@@ -24,7 +24,7 @@ from actors.tools import tool
 Request = dict[str, Any]  # Any: a request body that the rules of its dialect have accepted
 
 MODELS = {"gpt": "stand-in-gpt", "claude": "stand-in-claude"}
-_REPEATED = 2000
+_MAX_REPEATED_CHARACTERS = 2000
 """Maximum number of characters of a message that the model repeats."""
 
 
@@ -84,9 +84,9 @@ def _last_message(request: Request) -> tuple[str, str]:
 
 
 def _joined_text(blocks: list[Request]) -> str:
-    """Return the text of content blocks, including that of tool results, cut to `_REPEATED` characters."""
+    """Return the text of content blocks and of tool results inside them, cut to `_MAX_REPEATED_CHARACTERS`."""
     words: list[str] = []
     for block in blocks:
         inner = block.get("content") if block["type"] == "tool_result" else block.get("text", "")
         words.append(inner if isinstance(inner, str) else _joined_text(inner or []))
-    return " ".join(words)[:_REPEATED]
+    return " ".join(words)[:_MAX_REPEATED_CHARACTERS]

@@ -4,9 +4,9 @@ With `--to DIALECT`, nothing is sent. Each request of the log is rendered for th
 at the time of the request, and checked against the rules of the dialect.
 
 With `--send`, another target receives the user's messages, and the new conversation is not stored. No tool runs. A call
-gets the recorded result for the same tool and arguments, in recorded order. A call without a recorded result fails. The
-model sees the failure, and the report lists the call. The log contains the names of tools but not their schemas, so the
-model sees only names.
+gets the recorded result of a call with the same tool and arguments; if there are several, they are used in the order of
+the log. A call without a recorded result fails. The model sees the failure, and the report lists the call. The log
+contains the names of tools but not their schemas, so the model sees only names.
 """
 
 import argparse
@@ -88,8 +88,8 @@ class RepeatedAskResult(Struct, frozen=True):
         ask: Number of the ask, from 1.
         status, reason: Status of the result, and the reason if the ask is not complete.
         text: The model's last text.
-        calls: Number of calls with a recorded result.
-        missing: Calls without a recorded result, with the arguments that the model sent.
+        calls: Number of the model's calls that got a recorded result.
+        missing: The model's other calls, each with its arguments.
     """
 
     ask: int
@@ -240,7 +240,7 @@ class _RecordedCalls:
         self._names = sorted({call.name for call in made.values()})
 
     def tools(self) -> Iterator[Tool[..., Any]]:  # Any: a recorded result may have any type
-        """Yield a tool for each tool name in the log. It accepts any arguments and returns recorded results."""
+        """Yield a tool for each tool name in the log. Each tool accepts any arguments and returns recorded results."""
         for name in self._names:
             yield Tool.from_schema(
                 name, f"{name}, as recorded.", {"type": "object"}, self._replaying_function(name)

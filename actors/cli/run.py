@@ -28,7 +28,7 @@ from actors.cli.conversation import (
     parse_answer,
     pending_calls_message,
 )
-from actors.cli.exits import MESSAGES, OF_SIGNAL, Exit, exit_for_result
+from actors.cli.exits import EXIT_BY_SIGNAL, MESSAGES, Exit, exit_for_result
 from actors.cli.parser import Parser
 from actors.cli.screen import escape_controls, print_notice
 from actors.cli.terminal import Keyboard
@@ -40,7 +40,7 @@ from actors.core.stream_events.events import SessionEvent
 from actors.core.stream_events.round_events import (
     MessageEvent,
     RequestSentEvent,
-    RoundText,
+    RoundTextAssembler,
     TextEvent,
     ThinkingEvent,
 )
@@ -179,10 +179,10 @@ class _Ask:
         return code
 
     async def _watch_signals(self, tasks: TaskGroup) -> None:
-        with anyio.open_signal_receiver(*OF_SIGNAL) as signals:
-            self._cancelled_by = OF_SIGNAL[await anext(signals)]
+        with anyio.open_signal_receiver(*EXIT_BY_SIGNAL) as signals:
+            self._cancelled_by = EXIT_BY_SIGNAL[await anext(signals)]
             tasks.start_soon(self._cancel_turn, tasks.cancel_scope)
-            again = OF_SIGNAL[await anext(signals)]
+            again = EXIT_BY_SIGNAL[await anext(signals)]
             print_notice(MESSAGES[again])
             os._exit(again)  # a second signal must not wait for tools
 
@@ -213,7 +213,7 @@ class AnswerPrinter:
     """A printer that writes the text of the answer as it arrives, and notes about other events on standard error."""
 
     def __init__(self) -> None:
-        self._answer = RoundText()
+        self._answer = RoundTextAssembler()
         self._has_text = False
         self._is_in_round = False
 
@@ -222,7 +222,7 @@ class AnswerPrinter:
             case TextEvent() | ThinkingEvent():
                 self._write_fragment(self._answer.add_delta(event))
             case MessageEvent(message=message):
-                self._write_fragment(self._answer.end_round(message.text, broken=bool(event.error)))
+                self._write_fragment(self._answer.end_round(message.text, interrupted=bool(event.error)))
                 self._is_in_round = False
             case CompleteEvent() | ErrorEvent() if self._has_text:
                 self._write("\n")

@@ -1,8 +1,8 @@
 """Write to the terminal safely: escape control characters, and use colour only for terminals or on request.
 
 Text from a model or a tool may contain escape sequences that rename a window or write to the clipboard, so
-`escape_controls` removes them. By default, only terminals get colour. NO_COLOR and `--color never` turn it off;
-`--color always` turns it on.
+`escape_controls` makes them visible and harmless. By default, only terminals get colour. NO_COLOR and `--color never`
+turn colour off; `--color always` turns it on.
 """
 
 import os
@@ -49,7 +49,7 @@ def align_columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """An output stream, its width in columns, and whether it shows colour."""
+    """An output stream with its width in columns. `color` is True if the stream shows colour."""
 
     stream: TextIO
     color: bool = False
@@ -78,7 +78,7 @@ def screen(
 
 
 def print_notice(text: str) -> None:
-    """Write `actors: ` and the text as one line on standard error, if it is open."""
+    """Write `actors: ` and the text as one line on standard error, if standard error is open."""
     lines = escape_controls(text).splitlines() or [""]
     with suppress(OSError):
         sys.stderr.write(f"actors: {' '.join(line.strip() for line in lines)}\n")

@@ -51,7 +51,7 @@ EXAMPLES = (
     ("actors sessions fsck sessions.db", "exit with 1 if a record has changed or is missing"),
     ("actors sessions fsck sessions.db --salvage saved.db", "copy all intact records to a new journal"),
 )
-_LISTED = 20
+_DEFAULT_LIMIT = 20
 _STATES = ("idle", "running", "awaiting", "closed")
 
 
@@ -94,7 +94,7 @@ def add_arguments(parser: Parser) -> None:
 
 def _add_list(parser: Parser) -> None:
     parser.add_argument(
-        "--limit", type=count, default=_LISTED, metavar="N", help="number of sessions; 20 by default"
+        "--limit", type=count, default=_DEFAULT_LIMIT, metavar="N", help="number of sessions; 20 by default"
     )
     parser.add_argument("--all", action="store_true", help="list all sessions")
     parser.add_argument("--after", metavar="ID", help="continue after this session")

@@ -1,7 +1,7 @@
 """`actors simulate`: run the strict server of a dialect, to test clients in any language.
 
-The server's address is a line of JSON on standard output. Standard error has a line for each request: accepted, or the
-rule that it breaks. `actors.testing.standin` is the model behind the server.
+The command prints the server's address as a line of JSON on standard output. For each request, a line on standard error
+says that the request was accepted, or names the rule that it breaks. `actors.testing.standin` is the server's model.
 """
 
 import argparse

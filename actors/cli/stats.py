@@ -112,7 +112,7 @@ def _no_subagents() -> "dict[str, _EventRecount]":
 
 
 class _EventRecount(ToolRecount):
-    """The tool counters of one session and of its subagents, while the events are read."""
+    """The tool counters of one session and of its subagents, which count events while they are read."""
 
     work: WorkCounts = msgspec_field(default_factory=WorkCounts)
     binding: str = ""
@@ -315,7 +315,7 @@ class _Histogram(Struct):
 
 
 class Scrape(Struct):
-    """The parsed metrics, by name (without the prefix `actors_`) and by labels."""
+    """The metrics in a Prometheus file, by name (without the prefix `actors_`) and by labels."""
 
     values: dict[str, dict[Labels, float]] = {}
     histograms: dict[str, dict[Labels, _Histogram]] = {}
@@ -346,7 +346,7 @@ class Scrape(Struct):
 
     @property
     def rows(self) -> Iterator[tuple[str, Labels, dict[str, float]]]:
-        """Yield each metric as a tuple of its name, its labels, and its value or its histogram's figures."""
+        """Yield (name, labels, figures) for each metric. The figures are its value, or the figures of its histogram."""
         for name, values in self.values.items():
             yield from ((name, labels, {"value": value}) for labels, value in values.items())
         for name, histograms in self.histograms.items():

@@ -1,8 +1,7 @@
 """Read lines from standard input in a task that can be cancelled, and write text to the terminal as it arrives.
 
-No thread blocks in `read`, so nothing delays the end of the process. The lines end at the end of input, and when the
-pipe or the terminal is closed. The cursor never moves back, so the same output suits terminals, screen readers and
-pipes.
+No thread blocks in `read`, so nothing delays the end of the process. Reading ends at the end of input, or when the pipe
+or the terminal is closed. The cursor never moves back, so the same output suits terminals, screen readers and pipes.
 """
 
 import codecs
@@ -40,7 +39,7 @@ class Keyboard:
         return "\n" in self._text or bool(select.select([self._descriptor], [], [], 0)[0])
 
     async def read_line(self) -> str | None:
-        """Return the next line without its newline, and None after the last line."""
+        """Return the next line without its newline; None after the last line."""
         await anyio.lowlevel.checkpoint()
         while "\n" not in self._text and not self._ended:
             await self._read_more()

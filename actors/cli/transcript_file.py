@@ -64,7 +64,7 @@ class Conversion:
 
     @cached_property
     def repairs(self) -> list[str]:
-        """A line for each defect of the transcript. If one kind of defect is frequent, a few lines and a count."""
+        """A line for each defect of the transcript. For a frequent kind of defect, a few examples and a count."""
         remarks, report = ReportBuilder(), self.rendered.report
         for call_id, dedupe in (*self._history.report.dedupe, *report.dedupe):
             remarks.add("deduplicated", f"a result of %s ({dedupe})", call_id)

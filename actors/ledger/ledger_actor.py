@@ -123,7 +123,7 @@ class LedgerActor(Actor[LedgerCommand]):
         self._record_size()
 
     def _record_size(self) -> None:
-        self._generation.holding.record_size("calls", self.current.ledger.size)
+        self._generation.memory_use.record_size("calls", self.current.ledger.size)
 
     def receive(self, command: LedgerCommand) -> None:
         match command:

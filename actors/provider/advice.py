@@ -1,7 +1,8 @@
 """Suggest how to fix a failed ask, for error messages and for the command line.
 
 In:  the result of an ask, and the configuration.
-Out: the suggestion in one line, or an empty string. Other functions return a message or an error with the suggestion.
+Out: the suggestion in one line, or an empty string. Other functions of this module return a message or an error that
+     contains the suggestion.
 
 The suggestion depends on the failure:
 
@@ -35,14 +36,14 @@ _NO_MODEL = re.compile(
     r"\b(?:unknown|invalid|no such) model",
     re.IGNORECASE,
 )
-_BOUNDS = ("limit", "time")
+_LIMIT_KINDS = ("limit", "time")
 """Kinds of causes that are limits, not failures: the ask has used up its rounds, tokens or time."""
-_FOR_LATER = frozenset(("overloaded", "circuit_open", "time"))
-"""Kinds of failures within this process that go away with time, so that the ask can be retried later."""
+_TEMPORARY = frozenset(("overloaded", "circuit_open", "time"))
+"""Kinds of failures within this process that disappear with time, so that the ask can be retried later."""
 _UNUSABLE = frozenset(("transcript", "media", "overflow"))
-"""Kinds of failures caused by the conversation. All automatic fixes have already been tried."""
+"""Kinds of failures that the conversation causes. If an ask ends with one, all automatic fixes have failed."""
 _NAMES = {"thinking": "thinking (reasoning)", "cache_life": "cache"}
-"""The names in the configuration of settings that have a different internal name."""
+"""The names that settings have in the configuration, for settings with a different internal name."""
 _NO_SETTINGS = frozenset(("stream_options", "include"))
 """Request parameters that no setting controls."""
 
@@ -63,7 +64,7 @@ def ask_failed_error(result: AskResult, config: "Config") -> AskFailed:
 def no_answer_message(result: AskResult, config: "Config") -> str:
     """Return a one-line message that explains why an ask has no answer, and suggests a fix."""
     cause, found = _cause(result), advice(result, config)
-    if cause is not None and cause.kind in _BOUNDS:
+    if cause is not None and cause.kind in _LIMIT_KINDS:
         failed = _pending_retry(result)
         before = f"; its request had failed: {failed.error}{found and f'; {found}'}" if failed else ""
         return f"stopped: {result.error}{before}"
@@ -73,7 +74,7 @@ def no_answer_message(result: AskResult, config: "Config") -> str:
 def advice(result: AskResult, config: "Config") -> str:
     """Return a one-line suggestion to fix a failed ask, or an empty string. The line contains no credentials."""
     attempt = _pending_retry(result) or (result.attempts[-1] if result.attempts else None)
-    if attempt is None or attempt.cause is None or attempt.cause.kind in _BOUNDS:
+    if attempt is None or attempt.cause is None or attempt.cause.kind in _LIMIT_KINDS:
         return ""
     known = (_key_advice, _model_advice, _parameter_advice, _address_advice)
     found = next((found for find in known if (found := find(attempt, attempt.cause, config))), "")
@@ -94,7 +95,7 @@ def _pending_retry(result: AskResult) -> Attempt | None:
 
 
 def _can_retry(kind: str) -> bool:
-    return kind in _FOR_LATER or any(kind == each and act == "retry" for each, act in ACTIONS.items())
+    return kind in _TEMPORARY or any(kind == each and act == "retry" for each, act in ACTIONS.items())
 
 
 def _key_advice(attempt: Attempt, cause: Cause, config: "Config") -> str:
@@ -134,7 +135,7 @@ def _near_model(binding: Binding, config: "Config") -> str | None:
 
 
 def _makers(binding: Binding, config: "Config") -> tuple[str, ...]:
-    """Return the companies whose models are served by hosts with the binding's dialect."""
+    """Return the companies whose models are offered by hosts with the binding's dialect."""
     try:
         return config.dialect(binding.dialect).makers
     except ConfigError:  # the dialect was removed from the configuration file

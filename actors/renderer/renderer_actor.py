@@ -88,7 +88,7 @@ class RendererActor(Actor[RendererCommand]):
         return self._lanes
 
     def _record_size(self) -> None:
-        self._generation.holding.record_size("lanes", self._lanes.size)
+        self._generation.memory_use.record_size("lanes", self._lanes.size)
 
     def on_start(self, context: Context[RendererCommand]) -> None:
         """After a crash, restore the lanes from the log."""

@@ -25,7 +25,7 @@ from actors.provider.budgets import RuntimeBudgets
 from actors.provider.pricing import Pricing
 from actors.provider.provider_actor import ProviderCommand
 from actors.provider.providers import Meters, Providers
-from actors.provider.resolver import PoolPlaces, Refuse, Resolver
+from actors.provider.resolver import RecordRefusal, Resolver, StartPositions
 from actors.telemetry import logger
 from actors.tools import Toolset
 from actors.transport import Transport
@@ -64,7 +64,7 @@ class RuntimeBackends:
         prices: Prices | None,
         compaction: Compaction | None,
         budgets: Mapping[str, Budget] | None,
-        on_refusal: Refuse,
+        on_refusal: RecordRefusal,
     ) -> None:
         settings = config.settings
         self._config, self._on_refusal = config, on_refusal
@@ -76,7 +76,7 @@ class RuntimeBackends:
             config.check_backend(summarizer)
         self._pricing = Pricing(config, self.prices, self.compaction.windows)
         self._calibrations, self.learned = Calibrations(), LearnedFacts()
-        self._places = PoolPlaces(random, is_seeded=is_seeded)
+        self._start_positions = StartPositions(random, is_seeded=is_seeded)
         self._shared_budgets = shared_budgets(budgets or {}, settings.budgets, settings.pools)
         self.meters: Meters = Meters(logger.slow_handler)
         self.providers: Providers = Providers(config, transport, random, self.meters)
@@ -106,7 +106,7 @@ class RuntimeBackends:
                 self._calibrations,
                 self.budgets.budgets_of,
                 self.learned,
-                self._places,
+                self._start_positions,
             )
         return known
 

@@ -79,9 +79,9 @@ class SessionLifecycle:
         "departure",
         "end_error",
         "handles",
-        "holding",
         "host",
         "is_given_back",
+        "memory_use",
         "parent_call",
         "record",
         "spec",
@@ -105,7 +105,7 @@ class SessionLifecycle:
     ) -> None:
         self.spec, self.host, self.configuration = spec, host, configuration
         self.record: SessionAskTracker = SessionAskTracker(spec.name, host.backends.meters.asks, host.advise)
-        self.holding: MemoryUse = MemoryUse(host.residency.held)
+        self.memory_use: MemoryUse = MemoryUse(host.residency.held)
         self.handles, self.is_given_back, self._submitting = 0, False, 0
         self.parent_call: ParentCall | None = None
         self.used: SessionUsage | None = replay.state.used
@@ -126,9 +126,9 @@ class SessionLifecycle:
         state = replay.state
         self.record.pending_calls = pending_calls(state, state.ledger)
         self._enter_idle_stage()
-        self.holding.record_size("messages", state.size)
-        self.holding.record_size("calls", state.ledger.size)
-        self.holding.record_size("objects", OBJECT_BYTES)
+        self.memory_use.record_size("messages", state.size)
+        self.memory_use.record_size("calls", state.ledger.size)
+        self.memory_use.record_size("objects", OBJECT_BYTES)
         self.host.residency.add_folded(self)
 
     def _enter_idle_stage(self) -> None:
@@ -211,7 +211,7 @@ class SessionLifecycle:
                 self.host.residency.reuse.hits += self._resolver is None
                 self._make_actors()
             case "restart":
-                self.holding.record_size("objects", OBJECT_BYTES)
+                self.memory_use.record_size("objects", OBJECT_BYTES)
                 self.current.start()
             case _:
                 self.host.residency.reuse.hits += 1
@@ -227,14 +227,14 @@ class SessionLifecycle:
     def _make_actors(self) -> None:
         """Create the actors, from the replay if it is in memory, otherwise from the log."""
         self.host.residency.remove_folded(self)
-        self.holding.record_size("objects", OBJECT_BYTES)
+        self.memory_use.record_size("objects", OBJECT_BYTES)
         pending = self._pending or PendingAsks(self.host.max_queued)
         pending.on_ask_end, pending.record = self.on_ask_end, self.record
         self._actors = SessionActors(
             self.spec,
             self.host,
             self.configuration,
-            self.holding,
+            self.memory_use,
             pending,
             self._affinity or Affinity(),
             ActorHooks(partial(prepare_change, self.configuration, self.host), self._handle_actors_end),
@@ -267,10 +267,10 @@ class SessionLifecycle:
 
         The messages and calls of a log in memory still count.
         """
-        self.holding.record_size("lanes", 0)
-        self.holding.record_size("objects", 0)
+        self.memory_use.record_size("lanes", 0)
+        self.memory_use.record_size("objects", 0)
         if self.host.is_durable:
-            self.holding.release()
+            self.memory_use.release()
 
     def _handle_actors_end(self, error: JournalError | None) -> None:
         """Suspend the session if the journal failed. End it if it was claimed elsewhere, or crashed too often.
@@ -300,7 +300,7 @@ class SessionLifecycle:
         self.record.record_phase("ended")
         if isinstance(error, Fenced):
             logger.session_fenced(self.name, error)
-        self.holding.release()
+        self.memory_use.release()
         self.configuration.release_toolsets()
         self.host.remove_session(self)
 
@@ -354,7 +354,7 @@ class SessionLifecycle:
 
         The log stays open, so the session can be resumed.
         """
-        if self.handles or self.closing is not None or self.name in self.host.readers.following:
+        if self.handles or self.closing is not None or self.name in self.host.readers.subscribers:
             return False
         if self.is_departing:
             return False

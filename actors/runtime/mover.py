@@ -301,5 +301,5 @@ def _idle_sessions(host: SessionHost, registry: SessionRegistry) -> list[str]:
 
 def _is_idle(lifecycle: SessionLifecycle) -> bool:
     """Return True if the session is not a subagent, and no ask, tool or reader is using it."""
-    is_used = lifecycle.busy or lifecycle.runs_tools or lifecycle.name in lifecycle.host.readers.following
+    is_used = lifecycle.busy or lifecycle.runs_tools or lifecycle.name in lifecycle.host.readers.subscribers
     return not is_used and lifecycle.parent_call is None

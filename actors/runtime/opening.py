@@ -380,7 +380,7 @@ def _shared_budget(parent: SessionLifecycle, actors: SessionActors) -> SharedBud
     if configuration.shared is not None or state.budget is None or state.used is None:
         return configuration.shared
     # a budget that was shared for an earlier batch does not include the usage since then
-    if configuration.lent is None or configuration.lent.before != state.used:
+    if configuration.lent is None or configuration.lent.used_before != state.used:
         cost, loop = actors.active_config.resolver.cost, parent.host.system.loop
         configuration.lent = SharedBudget(state.budget, state.used, cost, loop)
     return configuration.lent

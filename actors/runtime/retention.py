@@ -30,7 +30,7 @@ from actors.journal.storage.directory import Deletion, RemainingData, SessionFil
 from actors.kernel import Ref
 from actors.runtime.deletion import existing_parent, ids_with_subagents
 from actors.telemetry import logger
-from actors.telemetry.emission import MOST_ENTRIES
+from actors.telemetry.emission import MAX_ENTRIES
 
 SWEEP_INTERVAL = 3600.0
 """Seconds between two sweeps."""
@@ -224,7 +224,7 @@ class Retention(Struct):
                 if each.used >= clock.earliest_now - self.retention:  # expired only by the wall clock
                     if each.owner is None:
                         waiting += 1
-                        if len(examples) < MOST_ENTRIES:
+                        if len(examples) < MAX_ENTRIES:
                             examples.append(each.id)
                     continue
                 if len(expired) == BATCH or sum(one.bytes for one in expired) + each.bytes > BYTES:

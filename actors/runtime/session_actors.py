@@ -106,7 +106,7 @@ class SessionActors:
         spec: The session's fixed values.
         host: The host of the session.
         configuration: The session's target, system prompt and tools.
-        holding: Counts the bytes that the session uses.
+        memory_use: Counts the bytes that the session uses.
         pending: The asks that the session has accepted.
         affinity: The pool members that the session prefers.
         hooks: Functions that the actors call.
@@ -121,7 +121,7 @@ class SessionActors:
         spec: SessionSpec,
         host: SessionHost,
         configuration: Configuration,
-        holding: MemoryUse,
+        memory_use: MemoryUse,
         pending: PendingAsks,
         affinity: Affinity,
         hooks: ActorHooks,
@@ -148,7 +148,7 @@ class SessionActors:
             host.open_subagent,
             host.backends.meters.calls,
         )
-        self._generation = Generation(spec.name, spec.fence, host.journal, host.backends.rules, holding)
+        self._generation = Generation(spec.name, spec.fence, host.journal, host.backends.rules, memory_use)
         self.refs: SessionRefs
         self.session: Ref[SessionCommand]
         self.start()

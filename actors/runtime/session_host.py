@@ -33,7 +33,7 @@ from actors.errors import (
 )
 from actors.journal.commands import CheckOwner, JournalCommand, ReleaseAll, ReleaseSession, RenewLease
 from actors.journal.health import LAG
-from actors.journal.journal_actor import BATCH
+from actors.journal.journal_actor import MAX_BATCH
 from actors.journal.log import SLICE, Replay, make_replay
 from actors.journal.readers import Readers
 from actors.journal.storage import Storage
@@ -238,7 +238,7 @@ class SessionHost(Struct):
             JournalUnavailable: An event would wait too long to be written.
             TooManySessions: Busy sessions and logs in memory use all of the memory that sessions may use.
         """
-        lag = self.backends.meters.journal.lag(self.journal.waiting, BATCH, self.system.now())
+        lag = self.backends.meters.journal.lag(self.journal.waiting, MAX_BATCH, self.system.now())
         if lag > LAG:
             raise JournalUnavailable(
                 f"The journal is slow: an event would wait {lag:.0f} s to be written; try again later"

@@ -86,7 +86,7 @@ class CallExecution:
     ) -> None:  # Any: tools have functions of any type
         self.call, self.tool, self.batch = planned.call, tool, batch
         self.arguments: Mapping[str, Any] = planned.arguments  # Any: each tool has its own parameter types
-        self._asks = planned.asks
+        self._needs_approval = planned.needs_approval
         self._slot: ThreadSlot | None = None
         self._thread: ThreadSlot | None = None
         self._task: ContainedTask | None = None
@@ -118,7 +118,7 @@ class CallExecution:
 
         Return True if `start` can run the tool immediately. Otherwise, `start` waits for the resources or the approval.
         """
-        if (self.tool.resources and self._must_wait_for_resources()) or self._asks:
+        if (self.tool.resources and self._must_wait_for_resources()) or self._needs_approval:
             return False
         if self.batch.executor.quarantine.is_disabled(self.tool):
             return False
@@ -230,7 +230,7 @@ class CallExecution:
         Do not await after a tool raised, because the tool may have left its task in a broken state.
         """
         try:
-            if self._asks and (answer := await self._ask_approval()) is not True:
+            if self._needs_approval and (answer := await self._ask_approval()) is not True:
                 return denial(self.call, answer if isinstance(answer, str) else "")
             if self._fault is not None:
                 raise self._fault

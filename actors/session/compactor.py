@@ -20,7 +20,7 @@ from actors.core.history.compaction import CompactionResult, result_tokens
 from actors.core.history.history import History, extend
 from actors.core.lanes.lane import Rendered
 from actors.core.ledger import Ledger
-from actors.core.log.events import Compacted, EpochBegan, ResultsTrimmed, RoundEnded, Short
+from actors.core.log.events import Compacted, EpochBegan, ResultsTrimmed, RoundEnded, TrimReason
 from actors.core.settings.values import ToolChoiceSetting
 from actors.core.turn.answers import content_cut
 from actors.core.turn.turn import PARAMETER_REFUSALS
@@ -86,14 +86,14 @@ class Compactor:
         """
         return await self._summarise(self._log.state.asked_at, 0)
 
-    async def compact_after_overflow(self, *, again: bool) -> CompactionResult:
+    async def compact_after_overflow(self, *, is_repeated: bool) -> CompactionResult:
         """Compact the history within a turn whose request was too long.
 
         First shorten all results of earlier turns, then summarise these turns. If neither changes anything, shorten the
         results of the current turn that the model has already seen.
 
         Args:
-            again: True if an earlier compaction did not save enough. Then all turns except the current one are
+            is_repeated: True if an earlier compaction did not save enough. Then all turns except the current one are
                 summarised.
         """
         ledger = await self._ask.ledger.query()
@@ -107,7 +107,7 @@ class Compactor:
         made = await self._log_shortened(short) if short else CompactionResult()
         if short and self._next_request_tokens(ledger) <= before * (1 - MIN_SAVING):
             return made
-        summarised = await self._summarise_in_parts(0 if again else self._settings.keep_turns)
+        summarised = await self._summarise_in_parts(0 if is_repeated else self._settings.keep_turns)
         if short or summarised.messages or self._ask.cancelled:
             return replace(summarised, results=made.results)
         seen = compaction.last_batch_index(self._log.state.history.since(0))
@@ -154,8 +154,8 @@ class Compactor:
 
     async def _find_shortenable(
         self, ledger: Ledger, *, include_small: bool, before_index: int
-    ) -> dict[CallId, Short]:
-        """Return the results before message index `before_index` that can be shortened, each with its short form.
+    ) -> dict[CallId, TrimReason]:
+        """Return the results before message index `before_index` that can be shortened, each with the reason.
 
         With `include_small`, small results are included.
         """
@@ -170,7 +170,7 @@ class Compactor:
         )
         return await compute(work, is_long=history.length > LONG)
 
-    def _tokens_after_shortening(self, ledger: Ledger, results: dict[CallId, Short]) -> int:
+    def _tokens_after_shortening(self, ledger: Ledger, results: dict[CallId, TrimReason]) -> int:
         """Return the estimated tokens of the next request if these results are shortened."""
         ratio = self._ask.resolver.calibrations[self._requests.backend.binding].ratio
         return self._next_request_tokens(ledger) - round(result_tokens(results, ledger, ratio))
@@ -178,7 +178,7 @@ class Compactor:
     def _next_request_tokens(self, ledger: Ledger) -> int:
         return expected_tokens(self._ask.resolver, self._log.state, ledger, self._requests.backend.binding)
 
-    async def _log_shortened(self, results: dict[CallId, Short]) -> CompactionResult:
+    async def _log_shortened(self, results: dict[CallId, TrimReason]) -> CompactionResult:
         """Log that these results are shortened, and return their number as a `CompactionResult`."""
         await self._log_and_begin_epochs(ResultsTrimmed(tuple(results.items())))
         return CompactionResult(results=len(results))
@@ -273,7 +273,7 @@ class Compactor:
         media = self._requests.media_to_omit(plan, rendered, failure, length)
         if media is None:
             return False
-        binding, names = self._requests.backend.binding, media.media or media.others
+        binding, names = self._requests.backend.binding, media.media or media.suspects
         event = EpochBegan(binding, state.epoch + 1, "media", state.plain, failure.message, names)
         await self._requests.begin_epoch(event)
         return True

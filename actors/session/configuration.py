@@ -254,12 +254,12 @@ class ActiveConfig:
         """True if the tools may change within a turn."""
         return self._configuration.session_tools.may_change
 
-    async def catch_up(self) -> bool:
+    async def check_for_changes(self) -> bool:
         """Return True if a toolset that allows changes within a turn has changed its tools.
 
-        If the toolset is reading its list of tools, wait until it has read the list. See `SessionTools.catch_up`.
+        If the toolset is reading its list of tools, first wait until it has read the list.
         """
-        return await self._configuration.session_tools.catch_up()
+        return await self._configuration.session_tools.check_for_changes()
 
     def refresh_unless(self, why_not: Callable[["ActiveConfig"], str]) -> str:
         """Adopt the current tools of the toolsets within a turn, unless `why_not` returns a reason not to.

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from actors.core.log.events import AskKey, AskStarted, SwitchApplied, TurnResumed, TurnStarted, TurnStatus
 from actors.core.policy.routing import Pool, resolve_switch
-from actors.core.session.publishing import AskFold
+from actors.core.session.publishing import AskResultBuilder
 from actors.core.session.state import SessionState
 from actors.core.settings.asking import Asked, forced_instruction
 from actors.core.settings.values import ToolChoice, ToolChoiceSetting
@@ -85,7 +85,7 @@ class TurnDriver:
         log.hold(AskStarted(number, message, ask_settings, key))
         await self._run_turns(pool, selector, member)
 
-    async def continue_ask(self, totals: AskFold) -> None:
+    async def continue_ask(self, totals: AskResultBuilder) -> None:
         """Continue the session's last ask after an interruption, in further turns until the ask ends.
 
         The user's message is in the history, and all calls are closed. If the history ends with a part of the answer,
@@ -212,7 +212,7 @@ class TurnDriver:
             await self._handovers.apply_handover(ended.handover)
             pool, selector.resolver = self._pool(self.ask.log.state.target), self.ask.resolver
             return pool, await selector.first_member(pool)
-        if ended.status != "failed" or not ended.elsewhere or self.ask.cancelled:
+        if ended.status != "failed" or not ended.can_fail_over or self.ask.cancelled:
             return pool, None
         if ended.visible and not pool.failover_after_output:
             return pool, None
@@ -248,7 +248,7 @@ class TurnDriver:
         except ConfigError as error:  # the member became invalid, for example because its key is gone
             binding = Binding(member, "")
             self._turn_log.hold_start(TurnStarted(number, ask, binding))
-            return ServedTurn(binding, CloseStep("failed", str(error), elsewhere=True))
+            return ServedTurn(binding, CloseStep("failed", str(error), can_fail_over=True))
         self._turn_log.hold_start(TurnStarted(number, ask, turn_steps.binding))
         add_missing_instruction(self.ask, turn_steps.backend)
         self.ask.has_forced_call = has_forced_call(self.ask.log.state)
@@ -268,7 +268,7 @@ class TurnDriver:
                 closed = await self.ask.refs.scheduler.ask(CloseCalls(ids, "cancelled"))
                 self.ask.ledger.keep_newer(closed.snapshot)
             status: TurnStatus = "cancelled" if self.ask.cancelled else "failed"
-            return ServedTurn(binding, CloseStep(status, str(error), elsewhere=True))
+            return ServedTurn(binding, CloseStep(status, str(error), can_fail_over=True))
         await turn_steps.resume(await_step.so_far.rounds)
         conversation = turns.turn(self._turn_bounds(), await_step)
         next(conversation)

@@ -22,7 +22,7 @@ from actors.core.log.events import (
     SwitchSuperseded,
 )
 from actors.core.policy.routing import resolve_switch
-from actors.core.session.publishing import NOBODY
+from actors.core.session.publishing import NO_BINDING
 from actors.core.session.state import SessionState
 from actors.core.stream_events.ask_events import AskResult, SwitchOutcome
 from actors.core.values.stream import Usage
@@ -153,7 +153,7 @@ async def rewind(ask: AskInFlight, request: HostRewind, pending: PendingAsks) ->
     If the history already ends there, or cannot be rewound to that turn, nothing is logged.
     """
     state, to = ask.log.state, request.to_turn
-    result = AskResult("", "complete", NOBODY, (), 0, Usage(), turn=to)
+    result = AskResult("", "complete", NO_BINDING, (), 0, Usage(), turn=to)
     if (end := end_of(state.ends, to)) is None:
         why = unreachable_reason(state.ends, to, state.turns)
         request.refusal = f"Session {state.session!r} cannot be rewound to turn {to}: {why}"

@@ -18,7 +18,7 @@ from actors.core.ledger import Ledger
 from actors.core.log.events import FormatRequested, RequestSent, TurnPaused
 from actors.core.policy.routing import Pool, SkippedMember
 from actors.core.schemas.repair import Repair, RepairMode
-from actors.core.session.publishing import AskFold
+from actors.core.session.publishing import AskResultBuilder
 from actors.core.session.state import SessionState
 from actors.core.settings.asking import Asked
 from actors.core.settings.spending import sum_costs
@@ -228,7 +228,7 @@ class AskTotals(Struct):
         )
 
     @staticmethod
-    def from_log(totals: AskFold, resolver: Resolver) -> "AskTotals":
+    def from_log(totals: AskResultBuilder, resolver: Resolver) -> "AskTotals":
         """Return the totals with which an interrupted ask continues.
 
         Values that the log does not contain start at their defaults.
@@ -391,7 +391,7 @@ class AskInFlight(Struct):
         assert self.output is not None
         made = call_with_variables(self.variables, partial(self.output.parse, text, repair))
         if isinstance(made, str):
-            return Checked(lacks=made)
+            return Checked(error_summary=made)
         if isinstance(made, list):
             return Checked(correction(made), describe_errors(made))
         self.tally.output, self.tally.answer_repairs = made

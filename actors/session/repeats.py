@@ -24,7 +24,7 @@ from actors.core.settings.asking import Asked
 from actors.core.stream_events.ask_events import TerminalEvent
 from actors.core.stream_events.events import SessionEvent
 from actors.core.values.content import ToolCall
-from actors.core.values.identity import content_name
+from actors.core.values.identity import content_digest
 from actors.core.values.packed import Packed
 from actors.errors import (
     ActorsError,
@@ -66,7 +66,7 @@ def ask_key(name: str, message: Packed, ask_settings: Asked | None) -> AskKey:
         raise InvalidIdentifier(f"key= takes 1 to {MAX_KEY_LENGTH} printable characters, not {given[:40]!r}")
     schema = b"" if ask_settings is None or ask_settings.output is None else bytes(ask_settings.output)
     parts = (message,) if isinstance(message, bytes) else (message[0], *map(str.encode, message[1]))
-    return AskKey(name, content_name(b"\0".join((*parts, _canonical_json(schema))))[:16])
+    return AskKey(name, content_digest(b"\0".join((*parts, _canonical_json(schema))))[:16])
 
 
 def _canonical_json(schema: bytes) -> bytes:

@@ -114,8 +114,8 @@ class TurnRequests:
             self.rendered_ledger = snapshot.ledger
             render = Render(binding, history(), snapshot.ledger, is_side_request=plan.is_side_request)
             rendered = await ask.refs.renderer.ask(render)
-            if rendered.begins is not None:
-                await self.begin_epoch(rendered.begins)
+            if rendered.new_epoch is not None:
+                await self.begin_epoch(rendered.new_epoch)
             if rendered.report.faults or is_declined(rendered):
                 return rendered
             if await self._log_request(plan, rendered, snapshot):

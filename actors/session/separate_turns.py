@@ -12,7 +12,7 @@ turn. The turn belongs to the ask that needs the compaction, or to no ask if the
 from collections.abc import Awaitable, Callable
 
 from actors.adapters.failure import TOO_LONG
-from actors.core.history.compaction import AFTER, CompactionResult
+from actors.core.history.compaction import TARGET_SHARE, CompactionResult
 from actors.core.log.events import AskStarted, RoundEnded, TurnStarted, TurnStatus
 from actors.core.schemas.repair import RepairMode
 from actors.core.turn.steps import CloseStep
@@ -94,7 +94,7 @@ class CompactionTurns:
             return
         known = ask.ledger.latest
         if (most := compaction_limit(ask.resolver, state, known, binding, state.asked_at)) is not None:
-            tokens = round(most * AFTER)
+            tokens = round(most * TARGET_SHARE)
             await self.compact(
                 member, lambda compactor: compactor.shrink_next_request(tokens), is_host_request=False
             )

@@ -6,7 +6,7 @@ import anyio
 
 from actors.core.stream_events.ask_events import AskResult, CompleteEvent, ErrorEvent
 from actors.core.stream_events.events import ResyncEvent, SessionEvent, is_droppable
-from actors.core.stream_events.round_events import MessageEvent, RoundText, TextEvent, ThinkingEvent
+from actors.core.stream_events.round_events import MessageEvent, RoundTextAssembler, TextEvent, ThinkingEvent
 from actors.errors import ActorsError
 from actors.kernel import LostItems, Subscription
 from actors.kernel.event_loop import event_loop, wake
@@ -158,7 +158,7 @@ class TextStream:
         check_result: Callable[[AskResult], AskResult],
     ) -> None:
         self._events, self._begin, self._checked = events, submit, check_result
-        self._round = RoundText()
+        self._round = RoundTextAssembler()
         self._has_begun = False
         self._place: tuple[int, ...] = (0, 0)
         self.result: AskResult | None = None
@@ -202,7 +202,7 @@ class TextStream:
             case TextEvent() | ThinkingEvent():
                 return self._with_separator(self._round.add_delta(event), event.turn, event.round)
             case MessageEvent(message=message):
-                text = self._round.end_round(message.text, broken=bool(event.error))
+                text = self._round.end_round(message.text, interrupted=bool(event.error))
                 return self._with_separator(text, event.turn, event.round)
             case _:
                 return ""

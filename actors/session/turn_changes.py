@@ -153,7 +153,7 @@ class ToolChanges:
         with anyio.CancelScope() as scope:
             ask.set_stop(lambda _: scope.cancel())
             try:
-                has_changed = await ask.active_config.catch_up()
+                has_changed = await ask.active_config.check_for_changes()
             finally:
                 ask.clear_stop()
         if scope.cancelled_caught or ask.cancelled or not has_changed:

@@ -1,10 +1,10 @@
-"""Serve Anthropic Messages on a loopback port, also as Vertex AI and Bedrock InvokeModel do, and enforce its rules.
+"""Serve Anthropic Messages on a loopback port, as Anthropic, Vertex AI or Bedrock InvokeModel, and enforce its rules.
 
     async with serve(VertexAnthropicServer(), BedrockAnthropicServer()) as (vertex, bedrock):
         ...
 
-All servers apply the rules of `AnthropicServer`. On both platforms, a request's path contains the model, and its body
-contains the API version (`actors.strict.rules`).
+All servers apply the rules of `AnthropicServer`. On Vertex AI and Bedrock, a request's path contains the model, and the
+body contains the API version (`actors.strict.rules`).
 """
 
 import re
@@ -46,8 +46,8 @@ class AnthropicServer(LoopbackServer):
 
     `settings` lists the models that exist, and contains the secret and the account with which thinking is signed. The
     betas of a request are in its `anthropic-beta` header. The server stores the threads that requests create. A later
-    request can continue a thread by giving the id of the thread's last answer. With `oauth`, the server accepts only
-    bearer tokens, together with the beta header `oauth-2025-04-20`.
+    request can continue a thread by giving the id of the thread's last answer. With `oauth`, every request needs a
+    bearer token and the beta `oauth-2025-04-20`.
     """
 
     dialect = "anthropic"
@@ -72,7 +72,7 @@ class AnthropicServer(LoopbackServer):
         return AnthropicWire(self._settings, self.mode, host)
 
     def _parse_request(self, request: HttpRequest) -> Json:
-        """Return the parsed body. If it continues a stored thread, insert the thread's messages before its own."""
+        """Return the parsed body. If the request continues a thread, the body starts with the thread's messages."""
         parsed = super()._parse_request(request)
         try:
             return self._threads.expand(parsed)

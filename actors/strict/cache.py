@@ -1,11 +1,11 @@
 """Simulate a provider's prompt cache, and count the tokens that an ideal cache would have read.
 
 A prompt is a sequence of pieces (`rules/prompts.py`). The key of a cached prefix is a digest of all bytes up to the end
-of a piece, so a lookup is a dictionary access. If a provider caches on request, each cache mark reads the longest
-existing entry that ends at the mark or shortly before it, and writes one entry. Every use extends the lifetime of an
-entry. The digest covers the parameters of a request before its messages. So a request with a different tool choice
-finds no entries that include messages. An automatic cache stores prefixes at regular intervals, on the machine that
-served the request. `prompt_cache_key` selects the machine; without a key, the machines serve requests in turn.
+of a piece, so a lookup is a dictionary access. If a provider caches on request, the server looks up the longest entry
+that ends at a cache mark or shortly before it, and then writes an entry that ends at the mark. Every use extends the
+lifetime of an entry. In the digest, the request's parameters precede its messages, so a request with a different tool
+choice finds no entries that include messages. An automatic cache stores prefixes at regular intervals, on the machine
+that served the request. `prompt_cache_key` selects the machine; without a key, the machines serve requests in turn.
 
 The ideal cache stores the prefix at the end of every piece. It ignores the request's parameters, because the client
 could have left them unchanged. For each request, it counts the longest unexpired prefix of an earlier request with the
@@ -25,7 +25,7 @@ from actors.strict.rules.prompts import Piece, Prompt
 
 BYTES_PER_TOKEN = 4
 LOOKBACK = 20
-"""Number of positions before a cache mark at which an entry is looked up."""
+"""Number of positions before a cache mark at which the server looks for an entry."""
 STEP = 128
 """Tokens between two successive entries of an automatic cache."""
 MACHINES = 4
@@ -45,25 +45,27 @@ class _Position(NamedTuple):
     """A position in a prompt where a cached prefix may end.
 
     Args:
-        digest: Digest of the prompt up to this position.
+        digest: Digest of the prompt up to this position, including the request's parameters.
+        plain: The same digest without the parameters, for the ideal cache.
         tokens: Length of the prompt up to this position.
         piece: The piece that ends at this position.
     """
 
     digest: bytes
-    plain: bytes  # the digest without the parameters of the request
+    plain: bytes
     tokens: int
     piece: Piece
 
 
 class PromptCache:
-    """The simulated prompt cache of one host, with token counts for all its requests.
+    """The simulated prompt cache of one host, which also counts tokens over all requests.
 
     Args:
         clock: Returns the time in seconds.
         limit: Maximum number of entries in this cache and in the ideal cache. The least recently used entry is evicted.
 
     `prompt_tokens`, `read_tokens`, `written_tokens` and `ideal_tokens` are sums over all requests so far.
+    `ideal_tokens` counts the tokens that an ideal cache would have read. An ideal cache stores every prefix.
     """
 
     prompt_tokens: int
@@ -95,10 +97,10 @@ class PromptCache:
 
     def _use_marks(self, prompt: Prompt, positions: Sequence[_Position], now: float) -> tuple[int, int]:
         """Serve a prompt with cache marks. Return how many tokens were read and written."""
-        marked = [at for at, place in enumerate(positions) if place.piece.mark is not None]
+        marked = [at for at, place in enumerate(positions) if place.piece.cache_lifetime is not None]
         read = 0
         for at in marked:
-            for place in _searched_positions(positions, at):
+            for place in _lookup_positions(positions, at):
                 if self._entries.use_entry((prompt.model, place.digest), now):
                     read = max(read, place.tokens)
                     break
@@ -106,7 +108,7 @@ class PromptCache:
         for at in marked:  # written after all reads, because a request cannot read its own entries
             place = positions[at]
             if place.tokens >= prompt.minimum:
-                self._entries.write_entry((prompt.model, place.digest), now, place.piece.mark or 0)
+                self._entries.write_entry((prompt.model, place.digest), now, place.piece.cache_lifetime or 0)
                 end = place.tokens
         return read, max(end - read, 0)
 
@@ -114,9 +116,9 @@ class PromptCache:
         """Serve a prompt from an automatic cache. Return how many tokens were read and written. The second number is
         always 0, because providers with automatic caches do not report written tokens.
         """
-        if prompt.routed and not prompt.lane:
+        if prompt.routed and not prompt.cache_key:
             self._turn += 1
-        machine = (prompt.model, prompt.lane or self._turn % MACHINES)
+        machine = (prompt.model, prompt.cache_key or self._turn % MACHINES)
         found = [place.tokens for place in positions if self._entries.use_entry((machine, place.digest), now)]
         for place in positions:
             self._entries.write_entry((machine, place.digest), now, prompt.lifetime)
@@ -124,10 +126,10 @@ class PromptCache:
 
     def _ideal_tokens(self, prompt: Prompt, positions: Sequence[_Position], now: float) -> int:
         """Return how many tokens of a prompt the ideal cache reads, and add the prompt to the ideal cache."""
-        lane = (prompt.model, prompt.lane)
+        lane = (prompt.model, prompt.cache_key)
         long = [place for place in positions if place.tokens >= prompt.minimum]
         found = [place.tokens for place in long if self._ideal.use_entry((lane, place.plain), now)]
-        lifetime = max((place.piece.mark or 0 for place in positions), default=0) or prompt.lifetime
+        lifetime = max((place.piece.cache_lifetime or 0 for place in positions), default=0) or prompt.lifetime
         for place in long:
             self._ideal.write_entry((lane, place.plain), now, lifetime)
         return max(found, default=0)
@@ -141,7 +143,7 @@ class _CacheEntries:
         self._known: OrderedDict[Hashable, tuple[float, float]] = OrderedDict()
 
     def use_entry(self, key: Hashable, now: float) -> bool:
-        """Return True if an unexpired entry exists, and extend its lifetime."""
+        """If an unexpired entry exists, extend its lifetime and return True; otherwise return False."""
         expires, lifetime = self._known.get(key, (now, 0.0))
         if expires <= now:
             return False
@@ -150,7 +152,7 @@ class _CacheEntries:
         return True
 
     def write_entry(self, key: Hashable, now: float, lifetime: float) -> None:
-        """Write an entry. If it already exists with a longer lifetime, keep that lifetime."""
+        """Write an entry with a lifetime in seconds. If an existing entry has a longer lifetime, keep that lifetime."""
         expires, before = self._known.pop(key, (now, 0.0))
         lifetime = max(lifetime, before if expires > now else 0)
         self._known[key] = (now + lifetime, lifetime)
@@ -171,9 +173,9 @@ def _piece_positions(prompt: Prompt) -> Iterator[_Position]:
 
 
 def _step_positions(prompt: Prompt) -> Iterator[_Position]:
-    """For a prompt without marks, yield a position every `STEP` tokens.
+    """Yield a position every `STEP` tokens, for a prompt without marks.
 
-    The first position is at the shortest prefix that the provider caches.
+    Prefixes that are too short for the provider's cache are left out.
     """
     text = b"".join(piece.text for piece in prompt.pieces)
     width, digest = STEP * BYTES_PER_TOKEN, hashlib.sha256()
@@ -184,15 +186,15 @@ def _step_positions(prompt: Prompt) -> Iterator[_Position]:
             yield _Position(known, known, end // BYTES_PER_TOKEN, Piece(b""))
 
 
-def _searched_positions(positions: Sequence[_Position], mark_index: int) -> Iterator[_Position]:
+def _lookup_positions(positions: Sequence[_Position], mark_index: int) -> Iterator[_Position]:
     """Yield the positions at which the provider searches for an entry: the mark, and `LOOKBACK` positions before it.
 
-    Consecutive calls count as one position, as do consecutive results.
+    A series of calls counts as one position, as does a series of results.
     """
     yield positions[mark_index]
     left = LOOKBACK
     for behind, place in zip(positions[mark_index:0:-1], positions[mark_index - 1 :: -1], strict=False):
-        left -= not (place.piece.run and place.piece.run == behind.piece.run)
+        left -= not (place.piece.group and place.piece.group == behind.piece.group)
         if left < 0:
             return
         yield place

@@ -3,8 +3,8 @@
     async with serve(MistralServer(), CompatibleServer(vendor="qwen")) as (mistral, qwen):
         ...
 
-`CompatibleServer` serves any vendor, given its name, rules, response format and paths. The other classes are for
-vendors that need additional options or have their own client library.
+`CompatibleServer` serves any vendor, selected by name. The other classes are for vendors that need additional options
+or have their own client library.
 
 Plain `reasoning_content` has no signature, so the server stores a digest of it, to detect changed reasoning in later
 requests. The key is a digest of the prefix: the messages of the request, and the ids of the calls in the answer. A
@@ -42,7 +42,7 @@ _BASES: Mapping[str, tuple[str, ...]] = {
     "qwen": ("/compatible-mode/v1",),
     "glm": ("/api/paas/v4",),
 }
-_REMEMBERED = {"kimi": "KIM-S03", "deepseek": "DSK-S03"}
+_REASONING_RULES = {"kimi": "KIM-S03", "deepseek": "DSK-S03"}
 
 
 class CompatibleOptions(ServerOptions, total=False):
@@ -87,7 +87,7 @@ class CompatibleServer(LoopbackServer):
         self._base_path, self._paths = bases[0], frozenset(f"{base}/chat/completions" for base in bases)
         self._vendor_format = _vendor_format or VENDOR_FORMATS.get(vendor, VendorFormat())
         super().__init__(script, **options)
-        self._handed_out = ReasoningDigests(self._limits.recordings)
+        self._reasoning_digests = ReasoningDigests(self._limits.recordings)
 
     def _make_encoder(self, host: str) -> Wire:
         # The encoder receives a function, because `OpenRouterServer` replaces the settings for each request.
@@ -96,13 +96,14 @@ class CompatibleServer(LoopbackServer):
 
     def judge(self, request: HttpRequest) -> ServerRefusal | None:
         refusal = validate(request.body, self.vendor, mode=self.mode, settings=self.settings)
-        if refusal is None and self.mode == "strict" and self.vendor in _REMEMBERED:
+        if refusal is None and self.mode == "strict" and self.vendor in _REASONING_RULES:
             refusal = self._changed_reasoning(parse(request.body))
         return refusal
 
     def _cache_prompt(self, request: HttpRequest, parsed: Json) -> Prompt | None:
         if self.vendor == "openrouter" and goes_to_anthropic(parsed, self.settings):
-            return anthropic_prompt(to_anthropic_format(parsed), lane=parsed.get("prompt_cache_key") or "")
+            cache_key = parsed.get("prompt_cache_key") or ""
+            return anthropic_prompt(to_anthropic_format(parsed), cache_key=cache_key)
         return super()._cache_prompt(request, parsed)
 
     def _stored_resource(self, request: HttpRequest) -> bytes | None:
@@ -116,17 +117,17 @@ class CompatibleServer(LoopbackServer):
         models = self.settings.models
         profile = (models or {}).get(request["model"]) or self.settings.profile or host.profile
         at = (
-            self._handed_out.index_of_change(request["messages"])
+            self._reasoning_digests.index_of_change(request["messages"])
             if does_model_think(request, profile)
             else None
         )
-        return None if at is None else host.rules[_REMEMBERED[self.vendor]].refuse(at=at).refusal
+        return None if at is None else host.rules[_REASONING_RULES[self.vendor]].refuse(at=at).refusal
 
     def _encode_turn(self, turn: Turn, request: Json, request_number: int, is_streamed: bool) -> list[bytes]:
         thought = "".join(part.text for part in turn.parts if isinstance(part, Think))
-        if turn.calls and thought and self.vendor in _REMEMBERED:
+        if turn.calls and thought and self.vendor in _REASONING_RULES:
             ids = [self._writer.call_id(turn, request, request_number, at) for at in range(len(turn.calls))]
-            self._handed_out.record_reasoning(request["messages"], ids, thought)
+            self._reasoning_digests.record_reasoning(request["messages"], ids, thought)
         return super()._encode_turn(turn, request, request_number, is_streamed)
 
 
@@ -191,8 +192,9 @@ class OpenRouterServer(CompatibleServer):
 
 
 class GroqServer(CompatibleServer):
-    """A strict server for Groq. If the model writes a malformed call or omits a forced call, the server answers with an
-    error.
+    """A strict server for Groq.
+
+    If the script's turn contains a malformed call or lacks a forced call, the server answers with an error.
     """
 
     def __init__(self, script: ScriptSource = None, **options: Unpack[CompatibleOptions]) -> None:
@@ -211,7 +213,8 @@ class GroqServer(CompatibleServer):
 class AzureServer(CompatibleServer):
     """A strict server for Azure OpenAI at `/openai/v1`. With `deployment`, the server uses the classic path instead.
 
-    The classic path requires `api-version`. The key may be in the header `api-key` or in a bearer token.
+    The classic path, `/openai/deployments/DEPLOYMENT`, requires the query parameter `api-version`. The key may be in
+    the header `api-key` or in a bearer token.
     """
 
     def __init__(
@@ -257,8 +260,8 @@ def _has_object_arguments(call: Call) -> bool:
 
 
 class ReasoningDigests:
-    """Digests of the reasoning in earlier answers, by prefix. If there are more than `limit` digests, the oldest is
-    removed.
+    """Digests of the reasoning in earlier answers, by prefix. If there are more than `limit` prefixes, the oldest is
+    removed with its digests.
     """
 
     def __init__(self, limit: int) -> None:
@@ -276,7 +279,7 @@ class ReasoningDigests:
             self._known.popitem(last=False)
 
     def index_of_change(self, messages: Iterable[Json]) -> int | None:
-        """Return the index of the first message that has calls and whose reasoning was changed; otherwise None."""
+        """Return the index of the first message with calls whose reasoning was changed; None if there is none."""
         prefix = hashlib.sha256()
         for at, message in enumerate(messages):
             if calls := message.get("tool_calls"):

@@ -1,8 +1,8 @@
-"""Check the credentials of a request as clouds do: bearer tokens with an expiry, and AWS signatures (version 4).
+"""Check the credentials of requests as cloud platforms do: bearer tokens that expire, and AWS signatures (version 4).
 
-A signature is an HMAC of the method, the path, the signed headers and the digest of the body. Its key is derived from
-the secret, the day, the region and the service. The request contains all of these except the secret, so the server
-computes the signature itself and compares the two. The age of a request is not checked.
+A signature is an HMAC of the method, the path, the signed headers and the digest of the body. The HMAC's key is derived
+from the secret, the day, the region and the service. Except for the secret, the request contains all of this, so the
+server computes the signature itself and compares it with the request's. The age of a request is not checked.
 """
 
 import hashlib

@@ -19,7 +19,7 @@ from actors.strict.rules import DIALECTS, GeminiProfile, GeminiSettings
 from actors.strict.script import ScriptSource
 from actors.strict.server import LoopbackServer, OpenAIServer, ServerOptions
 
-_OWN: Mapping[str, Callable[..., LoopbackServer]] = {
+_SERVER_CLASSES: Mapping[str, Callable[..., LoopbackServer]] = {
     "openai_chat": OpenAIServer,
     "anthropic": AnthropicServer,
     "vertex_anthropic": VertexAnthropicServer,
@@ -54,5 +54,5 @@ def strict_server(
         raise ValueError(
             f"There is no strict server for dialect {dialect!r}; use one of {', '.join(SERVERS)}"
         )
-    made = _OWN.get(dialect) or partial(CompatibleServer, vendor=dialect)
+    made = _SERVER_CLASSES.get(dialect) or partial(CompatibleServer, vendor=dialect)
     return made(script, **options)

@@ -6,7 +6,7 @@
 
 Requests are numbered from 0 in the order in which the server receives them, including refused requests. Byte counts
 refer to the response body without the transfer encoding. `window_faults` limits the context window: longer requests are
-refused with the provider's error. A token counts as four bytes of the body, which is close to the providers' counts.
+refused with the provider's error. Four bytes of a body count as one token, which is close to the providers' counts.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,9 +15,9 @@ from typing import Literal, TypeAlias
 
 from actors.strict.rules.base import Json, dump
 
-BYTES = 4
+BYTES_PER_TOKEN = 4
 """Bytes of a request body that count as one token."""
-_WORDS: dict[str, str] = {
+_WINDOW_MESSAGES: dict[str, str] = {
     "openai_chat": "This model's maximum context length is {limit} tokens. However, your messages resulted in {tokens} "
     "tokens. Please reduce the length of the messages.",
     "openai_responses": "Your input exceeds the context window of this model. Please adjust your input and try again.",
@@ -31,17 +31,19 @@ _WORDS: dict[str, str] = {
     "openrouter": "This endpoint's maximum context length is {limit} tokens. However, you requested about {tokens} "
     "tokens.",
 }
-"""Error message of each dialect (OAC-15, OAR-13, ANT-36, GEM-12, MIS-33, KIM-12, DSK-09, BED-12)."""
-DIALECTS = tuple(_WORDS)
+"""The error message for a prompt that is too long, by dialect (OAC-15, OAR-13, ANT-36, GEM-12, MIS-33, KIM-12, DSK-09,
+BED-12).
+"""
+DIALECTS = tuple(_WINDOW_MESSAGES)
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A fault that answers with an HTTP status instead of the model's turn, before the rules are applied.
+    """A fault that answers with an HTTP error. The rules are not checked, and no turn of the script is used.
 
     Args:
         status: The HTTP status.
-        retry_after: Value of the `retry-after` header, sent unchanged: seconds, an HTTP date, or nonsense.
+        retry_after: Value of the `retry-after` header, sent unchanged: seconds, an HTTP date, or an invalid value.
         retry_after_ms: Value of the `retry-after-ms` header.
         should_retry: Value of the `x-should-retry` header.
         type: Error type; None selects the dialect's type for this status.
@@ -76,8 +78,8 @@ class Status:
 class Disconnect:
     """A fault that closes the connection after `after_bytes` bytes of the body.
 
-    With None, the connection closes before the response begins. With `reset`, it closes with a TCP reset instead of an
-    orderly shutdown.
+    With None, the server closes the connection before the response begins. With `reset`, the server closes it by a TCP
+    reset instead of an orderly shutdown.
     """
 
     after_bytes: int | None = None
@@ -151,27 +153,27 @@ class Flood:
 
 @dataclass(frozen=True, slots=True)
 class Reframed:
-    """A harmless variation: the same server-sent events, formatted in a different way that the standard allows.
+    """A harmless fault that sends the same server-sent events in another format that the standard allows.
 
     Args:
         line_end: The characters that end each line.
-        mark: Whether the stream begins with a byte order mark.
+        byte_order_mark: Whether the stream begins with a byte order mark.
         unfinished: Whether the blank line after the last event is omitted.
 
     Answers without streaming and Bedrock's frames do not change.
     """
 
     line_end: Literal["\n", "\r", "\r\n"] = "\n"
-    mark: bool = False
+    byte_order_mark: bool = False
     unfinished: bool = False
 
     def write(self, events: list[bytes]) -> list[bytes]:
-        """Return the encoded events, formatted in this way."""
+        """Return encoded events in this format."""
         end = self.line_end.encode()
         written = [event.replace(b"\n", end) for event in events]
         if self.unfinished:
             written[-1] = written[-1].removesuffix(end).removesuffix(end)
-        return [b"\xef\xbb\xbf" + written[0], *written[1:]] if self.mark else written
+        return [b"\xef\xbb\xbf" + written[0], *written[1:]] if self.byte_order_mark else written
 
 
 InjectedFault: TypeAlias = (
@@ -179,21 +181,23 @@ InjectedFault: TypeAlias = (
 )
 """A fault that a strict server injects into one answer."""
 InjectedFaults: TypeAlias = Mapping[int, InjectedFault] | Callable[[int, Json], InjectedFault | None]
-"""Faults by request number from 0, or a function from the request number and the parsed body to a fault or None."""
+"""Faults by the number of the request, counted from 0, or a function from this number and the parsed body to a fault or
+None.
+"""
 
 RATE_LIMITED = Status(429, retry_after="1")
-"""Rejects a request because of a rate limit, and asks the client to wait one second."""
+"""A refusal because of a rate limit, which asks the client to wait one second."""
 QUOTA = Status(
     429,
     type="insufficient_quota",
     code="insufficient_quota",
     message="You exceeded your current quota, please check your plan and billing details.",
 )
-"""Rejects a request because the account has no credit left."""
+"""A refusal because the account has no credit left."""
 SERVER_ERROR = Status(500)
-"""Fails with an internal error."""
+"""An internal error of the provider."""
 OVERLOADED = Status(529)
-"""Rejects a request because the provider is overloaded."""
+"""A refusal because the provider is overloaded."""
 
 
 def fault_for(faults: InjectedFaults, number: int, request: Json) -> InjectedFault | None:
@@ -203,7 +207,7 @@ def fault_for(faults: InjectedFaults, number: int, request: Json) -> InjectedFau
     return faults.get(number)
 
 
-_READ: Mapping[str, Callable[[int | None], InjectedFault]] = {
+_FAULTS_BY_NAME: Mapping[str, Callable[[int | None], InjectedFault]] = {
     "cut": lambda count: Disconnect(after_bytes=count),
     "reset": lambda count: Disconnect(after_bytes=count, reset=True),
     "stall": lambda count: Stall(after_bytes=count),
@@ -217,8 +221,8 @@ def parse_fault(text: str) -> tuple[int, InjectedFault]:
     """Parse a command-line option such as `2:429` or `3:cut=100` into a request number and a fault.
 
     The fault is either a status or one of `cut`, `reset`, `stall`, `error`, `malformed` and `garbage`. An equals sign
-    and a value may follow. For a status, the value is that of `retry-after`. For any other fault, it is the number of
-    bytes or events before the fault.
+    and a value may follow: the value of `retry-after` for a status, the number of bytes or events before any other
+    fault.
 
     Raises:
         ValueError: The option is not a valid fault; the message gives the reason.
@@ -229,17 +233,17 @@ def parse_fault(text: str) -> tuple[int, InjectedFault]:
         raise ValueError(f"{text!r} must begin with a request number and a colon, as in 0:429")
     if name.isdecimal() and 400 <= int(name) <= 599:
         return int(number), Status(int(name), retry_after=value if given else None)
-    if name not in _READ or (given and not value.isdecimal()):
-        known = ", ".join(_READ)
+    if name not in _FAULTS_BY_NAME or (given and not value.isdecimal()):
+        known = ", ".join(_FAULTS_BY_NAME)
         raise ValueError(
             f"{fault!r} is not a fault; use a status from 400 to 599, or one of {known}, optionally with =COUNT"
         )
-    return int(number), _READ[name](int(value) if given else None)
+    return int(number), _FAULTS_BY_NAME[name](int(value) if given else None)
 
 
 def count_tokens(request: Json) -> int:
-    """Return the number of tokens of a parsed request body."""
-    return len(dump(request)) // BYTES
+    """Return the number of tokens of a parsed request body, at four bytes per token."""
+    return len(dump(request)) // BYTES_PER_TOKEN
 
 
 def window_faults(dialect: str, max_tokens: int) -> Callable[[int, Json], InjectedFault | None]:
@@ -250,6 +254,8 @@ def window_faults(dialect: str, max_tokens: int) -> Callable[[int, Json], Inject
         del number
         if (tokens := count_tokens(request)) <= max_tokens:
             return None
-        return Status(400, message=_WORDS[dialect].format(limit=max_tokens, tokens=tokens), code=code)
+        return Status(
+            400, message=_WINDOW_MESSAGES[dialect].format(limit=max_tokens, tokens=tokens), code=code
+        )
 
     return fault

@@ -29,8 +29,8 @@ from actors.strict.wires.responses import ResponsesWire
 
 _ANSWER, _COUNT, _COMPACT = "/v1/responses", "/v1/responses/input_tokens", "/v1/responses/compact"
 _KEYS = {_ANSWER: KEYS, _COUNT: COUNTED_KEYS, _COMPACT: COMPACTED_KEYS}
-_MOST = 100
-_USUAL = 20
+_MAX_PAGE_SIZE = 100
+_DEFAULT_PAGE_SIZE = 20
 _RESPONSE = r"/v1/responses/(?P<response>resp_[^/]+)"
 _CONVERSATION = r"/v1/conversations/(?P<conversation>[^/]+)"
 
@@ -66,7 +66,7 @@ class ResponsesServer(LoopbackServer):
         return self._writer
 
     def _parse_request(self, request: HttpRequest) -> Json:
-        """Return the parsed body, in which ids of stored objects are replaced with the objects."""
+        """Return the parsed body, with stored objects in place of their ids."""
         parsed = super()._parse_request(request)
         if not is_object(parsed):
             return parsed
@@ -124,7 +124,7 @@ class ResponsesResources:
         self._profile = profile
 
     def answer(self, request: HttpRequest) -> bytes | None:
-        """Return the answer to a request for a stored resource; None if the path is not that of a stored resource.
+        """Return the answer to a request for a stored resource; None if no route has the request's method and path.
 
         Raises:
             RuleBroken: The requested object is not stored, or the requested change is not allowed.
@@ -208,9 +208,9 @@ class ResponsesResources:
         return found
 
     def _check_items(self, new_items: Sequence[Json]) -> Sequence[Json]:
-        """Check the shape of each item that a client adds, and return the items.
+        """Check the shape of each item that a client adds to a conversation, and return the items.
 
-        Their order is checked later, when a request asks for an answer.
+        The order of the items is checked later, when a request asks for an answer in this conversation.
         """
         responses_items.check({"input": new_items, "conversation": ""}, self._profile)
         return new_items
@@ -265,8 +265,8 @@ def _list_page(items: Sequence[Json], query: str) -> Json:
     ordered = list(items) if asked.get("order") == "asc" else list(reversed(items))
     ids = [item["id"] for item in ordered]
     begin = ids.index(asked["after"]) + 1 if asked.get("after") in ids else 0
-    limit = int(asked["limit"]) if asked.get("limit", "").isdigit() else _USUAL
-    end = begin + min(max(limit, 1), _MOST)
+    limit = int(asked["limit"]) if asked.get("limit", "").isdigit() else _DEFAULT_PAGE_SIZE
+    end = begin + min(max(limit, 1), _MAX_PAGE_SIZE)
     return _list_object(ordered[begin:end], has_more=end < len(ordered))
 
 

@@ -1,10 +1,10 @@
-"""Script the model of a strict server: its turns are served in order, or computed from the request.
+"""Script the model of a strict server. The turns are served in order, or a function computes each from the request.
 
     Script([Turn(Say("Looking."), Call("weather", {"city": "Oslo"})), Turn(Say("21 C."))])
     Script(lambda request: Turn(Say(str(len(request["messages"])))))
 
 By default, the model behaves correctly. Each defect that has been observed in real backends is an option of `Turn`, so
-a test needs only one line to cause it.
+a test causes a defect in one line.
 
 A file may contain the turns as a JSON list:
 
@@ -42,7 +42,7 @@ _KEYS: Mapping[str, tuple[frozenset[str], type]] = {
     "redacted": (frozenset({"redacted"}), bool),
     "call": (frozenset({"call", "arguments", "raw", "id"}), str),
 }
-_OF_CALLS = {"arguments": dict, "raw": str, "id": str, "signature": str}
+_PART_KEY_TYPES = {"arguments": dict, "raw": str, "id": str, "signature": str}
 _JSON_TYPES = {str: "a string", bool: "a boolean", dict: "an object"}
 
 
@@ -126,10 +126,11 @@ class Turn:
         stop: The stop reason in wire format, possibly a wrong one; None selects the correct reason.
         ids: The ids of calls: `minted` ids are unique, `restart` ids are `call_0`, `call_1` and so on in each response,
             and `blank` ids are empty.
-        index: The index of the fragments of tool calls (OpenAI's wire format): `counted`, always `zero`, or `missing`.
+        index: The `index` of each tool call delta in OpenAI's wire format: the position of the call (`counted`), always
+            0 (`zero`), or no index (`missing`).
         repeat_id: Whether every fragment of a call repeats its id, type and name (OpenAI's wire format).
         whole_calls: Whether each call is sent in a single delta.
-        extra: Unknown fields that are added to every message, chunk and event.
+        extra: Fields that are added to every message, chunk and event, to test that clients ignore unknown fields.
         fragment: Number of characters in each text or argument delta.
         usage: Numbers of input and output tokens to report. If the prompt cache reads or writes tokens, the reported
             input tokens are the size of the prompt instead.
@@ -167,7 +168,7 @@ class Turn:
             object.__setattr__(self, name, value)
 
     def with_usage(self, usage: tuple[int, int], cached: tuple[int, int]) -> "Turn":
-        """Return a copy of this turn that reports other token counts."""
+        """Return a copy of this turn that reports these token counts."""
         values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
         parts = values.pop("parts")
         values |= {"usage": usage, "cached": cached}
@@ -214,7 +215,7 @@ class Script:
         return self._turns[self._served] if self._served < len(self._turns) else self._default
 
     def advance(self) -> None:
-        """Advance to the next turn. Called after the current turn was served."""
+        """Advance to the next turn. The server calls this after it has served a turn."""
         self._served += 1
 
 
@@ -264,9 +265,9 @@ def _parse_part(value: Json, location: str) -> TurnPart:
             f"{location}: {kind!r} must be {_JSON_TYPES[wanted]}, and its object may have only the keys "
             f"{', '.join(sorted(keys))}"
         )
-    for key in value.keys() & _OF_CALLS.keys():
-        if not isinstance(value[key], _OF_CALLS[key]):
-            raise ValueError(f"{location}: {key!r} must be {_JSON_TYPES[_OF_CALLS[key]]}")
+    for key in value.keys() & _PART_KEY_TYPES.keys():
+        if not isinstance(value[key], _PART_KEY_TYPES[key]):
+            raise ValueError(f"{location}: {key!r} must be {_JSON_TYPES[_PART_KEY_TYPES[key]]}")
     match kind:
         case "say":
             return Say(value["say"])

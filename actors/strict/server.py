@@ -4,10 +4,10 @@
         ...  # send requests to openai.base_url
         assert openai.refusals == []
 
-Each server listens on a free port of 127.0.0.1. A request is handled in the provider's order of steps: check the
-credentials, check the path, return a scripted `Status`, check the rules, and answer with the script's turn, streamed if
-requested. Every exchange is recorded with the verdict of the rules. The numbers of connections and recordings and the
-size of bodies are limited.
+Each server listens on a free port of 127.0.0.1. It handles a request in the provider's order: check the credentials,
+check the path, return an injected `Status`, check the rules, and answer with the script's turn, streamed if requested.
+Every exchange is recorded with the verdict of the rules. The numbers of connections and recordings and the size of
+bodies are limited.
 """
 
 import hmac
@@ -226,7 +226,7 @@ class LoopbackServer:
             self.port = None
 
     def answer(self, request: HttpRequest) -> LoopbackAnswer:
-        """Check a request, record the exchange, and return the answer."""
+        """Return the answer to a request, and record the exchange."""
         order, self._received = self._received, self._received + 1
         parsed = self._parse_request(request)
         fault = fault_for(self.faults, order, parsed)
@@ -351,8 +351,8 @@ class LoopbackServer:
         return LoopbackAnswer(200, (_JSON, self._request_id(request_number)), (body,))
 
     def _with_cache_usage(self, turn: Turn, prompt: Prompt | None) -> Turn:
-        """Return the turn with the numbers of tokens that the cache read and wrote. If both are 0, return the turn
-        unchanged.
+        """Send a prompt through the simulated cache, and return the turn with the numbers of tokens that were read and
+        written. If both are 0, or `prompt` is None, return the turn unchanged.
         """
         cached = self.cache._serve_prompt(prompt) if prompt is not None else None
         if cached is None or not (cached.read or cached.written):

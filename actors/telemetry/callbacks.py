@@ -21,15 +21,12 @@ T = TypeVar("T")
 
 
 def create_listener(name: str) -> Listener:
-    """Return an object that calls callbacks until one of them raises.
-
-    `name` is the name of the callbacks in the log.
-    """
+    """Return a listener that calls the program's callbacks until one of them raises. The log names them `name`."""
     return Listener(partial(logger.host_code_failed, name, consequence="switched off"))
 
 
 def guard_callback(name: str, callback: Callable[[T], object]) -> Callable[[T], object]:
-    """Wrap one of the program's callbacks so that it never raises, and is disabled after its first exception."""
+    """Return a callback that calls `callback`, but never raises, and does nothing after the first exception."""
     safe = create_listener(name)
     return lambda event: safe.call(lambda: callback(event))
 

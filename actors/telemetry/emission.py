@@ -6,13 +6,13 @@ Out: one structlog event; or one `logging` record. The record's message is the e
 
 Strings may come from tools, MCP servers and providers, so long strings are truncated and unprintable characters are
 escaped (`\\x1b`, `\\n`). So no control character reaches a renderer or a terminal, and no string can forge a line of
-the log. The lines of a traceback follow its event, each prefixed with `MARGIN`.
+the log. The lines of a traceback follow the line of the event, each prefixed with `MARGIN`.
 
 Fields contain no content of conversations. The message of an error may quote content, so only errors of this package
 are described with their message.
 
 `actors.telemetry.logger` decorates its functions with `never_raising`: an event that cannot be logged is dropped. This
-module configures neither library. It imports both libraries at the first event.
+module imports structlog and `logging` at the first event, and configures neither.
 """
 
 import sys
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
     import logging
 
 Level: TypeAlias = Literal["debug", "info", "warning", "error"]
-Plain: TypeAlias = str | int | float | bool | None
-Value: TypeAlias = Plain | list[str] | dict[str, int]
+Scalar: TypeAlias = str | int | float | bool | None
+Value: TypeAlias = Scalar | list[str] | dict[str, int]
 """The types that a field of an event may have."""
 RUNTIME, TOOLS = "actors", "actors.tools"
-"""Names of the two loggers: for events of the runtime, and for events of the program's tools."""
-NUMBERS: Mapping[Level, int] = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+"""Names of the two loggers. `actors.tools` receives the events about the program's tools, `actors` all other events."""
+LEVEL_NUMBERS: Mapping[Level, int] = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 """The number of each level in `logging`."""
-MOST_TEXT = 2_000
+MAX_CHARACTERS = 2_000
 """Maximum characters of a string in a field."""
-MOST_TRACE = 200
+MAX_TRACE_LINES = 200
 """Maximum lines of a traceback: half from its start, half from its end."""
 MARGIN = "    | "
 """The prefix of each line of a traceback."""
 P = ParamSpec("P")
-MOST_ENTRIES = 50
+MAX_ENTRIES = 50
 """Maximum entries of a list in an event."""
 
 
@@ -65,14 +65,14 @@ def emit(level: Level, event: str, *, logger: str = RUNTIME, trace: str = "", **
 
 
 def is_level_enabled(level: Level, logger: str) -> bool:
-    """Return True if the logger accepts events of this level. If it does not, callers can skip expensive fields."""
+    """Return True if the logger accepts events of this level. Callers ask before they compute expensive fields."""
     import structlog
 
     if not structlog.is_configured():
-        return _logging_logger(logger).isEnabledFor(NUMBERS[level])
+        return _logging_logger(logger).isEnabledFor(LEVEL_NUMBERS[level])
     bound = _structlog_logger(logger)
     asked = getattr(bound, "is_enabled_for", None) or getattr(bound, "isEnabledFor", None)
-    return asked is None or bool(asked(NUMBERS[level]))
+    return asked is None or bool(asked(LEVEL_NUMBERS[level]))
 
 
 def _emit_to_structlog(level: Level, event: str, logger: str, trace: str, fields: dict[str, Value]) -> None:
@@ -95,7 +95,7 @@ def _structlog_logger(logger: str) -> Any:  # Any: the program configures the cl
 
 
 def _emit_to_logging(level: Level, event: str, logger: str, trace: str, fields: dict[str, Value]) -> None:
-    out, number = _logging_logger(logger), NUMBERS[level]
+    out, number = _logging_logger(logger), LEVEL_NUMBERS[level]
     if not out.isEnabledFor(number):
         return
     extra = {"event": event, **{name: escape(value) for name, value in fields.items()}}
@@ -153,21 +153,21 @@ def _escape_character(character: str) -> str:
 
 
 def _truncate(text: str) -> str:
-    """Shorten a string to `MOST_TEXT` characters, with a marker at the cut."""
+    """Shorten a string to `MAX_CHARACTERS` characters, with a marker at the cut."""
     text = str.__str__(text)  # an exact str: a subclass may override the methods used here
-    return text if len(text) <= MOST_TEXT else f"{text[: MOST_TEXT - 6]} [cut]"
+    return text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 6]} [cut]"
 
 
 def format_traceback(error: BaseException) -> str:
-    """Return an error's traceback, escaped, with each line prefixed with `MARGIN`.
+    """Return an error's traceback with unprintable characters escaped, and with `MARGIN` before each line.
 
-    Without the prefix, a line break in the error's message could forge a line of the log.
+    Without this prefix, a line break in the error's message could forge a line of the log.
     """
     import traceback
 
     lines = "".join(traceback.format_exception(error)).rstrip("\n").split("\n")
-    if len(lines) > MOST_TRACE:
-        half = MOST_TRACE // 2
+    if len(lines) > MAX_TRACE_LINES:
+        half = MAX_TRACE_LINES // 2
         lines = [*lines[:half], f"[{len(lines) - 2 * half} lines cut]", *lines[-half:]]
     return "\n".join(map(partial("{}{}".format, MARGIN), map(escape_unprintable, map(_truncate, lines))))
 
@@ -213,21 +213,18 @@ def error_type(error: BaseException) -> str:
 
 
 def describe_error(error: BaseException) -> str:
-    """Return the type of an error, with the message only for errors of this package.
-
-    Other messages may quote content.
-    """
+    """Return the type of an error and, for an error of this package, its message. Other messages may quote content."""
     kind = error_type(error)
     return f"{kind}: {error}"[:500] if isinstance(error, ActorsError) else kind
 
 
 def describe_fault(fault: Fault) -> str:
-    """Return the class of a fault, its rule and the ids of its calls."""
+    """Return one line with the class of a fault, its rule and the ids of its calls."""
     words = [fault.fault_class, fault.rule or "no known rule", *limit_names(fault.call_ids)]
     return " ".join(words)
 
 
 def limit_names(values: Sequence[str]) -> list[str]:
-    """Return the first `MOST_ENTRIES` values, followed by the number of omitted values."""
-    more = [f"and {len(values) - MOST_ENTRIES} more"] if len(values) > MOST_ENTRIES else []
-    return [*values[:MOST_ENTRIES], *more]
+    """Return the first `MAX_ENTRIES` values, followed by the number of omitted values."""
+    more = [f"and {len(values) - MAX_ENTRIES} more"] if len(values) > MAX_ENTRIES else []
+    return [*values[:MAX_ENTRIES], *more]

@@ -7,8 +7,8 @@ All packages call these functions. Each function logs one event; docs/reference/
     info       normal operation: a retry, a tool that raised, a rejected ask
     debug      tracebacks, including the messages of errors
 
-No function here raises: an event that cannot be logged is dropped (`actors.telemetry.emission`). The program's
-logging configuration decides where events go (`actors.telemetry.emission`).
+No function here raises: an event that cannot be logged is dropped. The program's logging configuration decides where
+events go (`actors.telemetry.emission`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
 from actors.telemetry.emission import (
-    MOST_ENTRIES,
+    MAX_ENTRIES,
     TOOLS,
     describe_error,
     describe_fault,
@@ -187,9 +187,9 @@ def retention_waits(sessions: Sequence[str], count: int, seconds: int) -> None:
     """Log sessions that seem expired but are kept, because the clock was not observed long enough to trust their age.
 
     Args:
-        sessions: Ids of some of these sessions.
-        count: The number of these sessions.
-        seconds: Seconds of observation that are still needed before the sessions are deleted.
+        sessions: Ids of some of the sessions.
+        count: The number of all the sessions.
+        seconds: Seconds for which the clock must still be observed before the sessions are deleted.
     """
     advice = (
         "if the clock is right, delete the sessions now with `actors sessions delete --older-than DATE`; "
@@ -198,7 +198,7 @@ def retention_waits(sessions: Sequence[str], count: int, seconds: int) -> None:
     emit(
         "warning",
         "retention_waits",
-        sessions=list(sessions[:MOST_ENTRIES]),
+        sessions=list(sessions[:MAX_ENTRIES]),
         count=count,
         seconds=seconds,
         advice=advice,
@@ -207,13 +207,13 @@ def retention_waits(sessions: Sequence[str], count: int, seconds: int) -> None:
 
 @never_raising
 def deleted_data_remains(places: Sequence[str], reasons: Sequence[str]) -> None:
-    """Log the places that still contain data of deleted sessions after a sweep, and why it could not be removed."""
+    """Log the places that still contain data of deleted sessions after a sweep, and why the data was not removed."""
     emit(
         "warning",
         "deleted_data_remains",
-        places=list(places[:MOST_ENTRIES]),
+        places=list(places[:MAX_ENTRIES]),
         count=len(places),
-        reasons=list(dict.fromkeys(reasons))[:MOST_ENTRIES],
+        reasons=list(dict.fromkeys(reasons))[:MAX_ENTRIES],
     )
 
 
@@ -231,7 +231,7 @@ def tool_left_out(toolset: str, tool: str, error: "ActorsError") -> None:
 
 @never_raising
 def tools_held(session: str, reason: str) -> None:
-    """Log that changed tools are declared only from the next ask on, and why not within the current turn."""
+    """Log that changed tools are not declared before the next ask, and why the current turn cannot declare them."""
     emit("info", "tools_held", session=session, reason=reason)
 
 
@@ -469,11 +469,14 @@ def transcript_refused(refusal: "Refusal") -> None:
 
 @never_raising
 def input_withheld(round_: str, reasons: Sequence[str]) -> None:
-    """Log that a provider hid invalid reasoning in a request from its model. This is a bug in this package."""
+    """Log that a provider removed invalid reasoning from a request before its model read the request.
+
+    The invalid reasoning is a bug in this package.
+    """
     emit("error", "input_withheld", round=round_, reasons=limit_names(sorted(set(reasons))))
 
 
 @never_raising
 def answer_left_out(round_: str, counts: Mapping[str, int]) -> None:
-    """Log how many items of an answer are missing from the history. The keys are the provider's item types."""
-    emit("info", "answer_left_out", round=round_, kinds=dict(islice(counts.items(), MOST_ENTRIES)))
+    """Log how many items of an answer are missing from the history. `counts` is by the provider's types of items."""
+    emit("info", "answer_left_out", round=round_, kinds=dict(islice(counts.items(), MAX_ENTRIES)))

@@ -11,11 +11,11 @@ Tracing needs `opentelemetry-api` (extra `otel`). There are three kinds of spans
 Spans that a tool creates are children of `invoke_agent`. Spans contain names, ids and token counts, and the backend
 that answered each request. They contain messages and tool arguments only with `content=True`.
 
-The names are those of github.com/open-telemetry/semantic-conventions-genai as of November 2026 (`cache_write`, one
-counter for each kind of token). A `chat` span covers all attempts of its request. Each failed attempt that is retried
-is an event `retry`, and `http.request.resend_count` is the number of retries. `error.type` is the HTTP status or the
-class of the exception. If a call or an ask ended without an exception, `error.type` is its status (`refused`,
-`cancelled`).
+The names are those of github.com/open-telemetry/semantic-conventions-genai as of November 2026, which has `cache_write`
+and one counter for each kind of token. A `chat` span covers all attempts of its request. Each failed attempt that is
+retried is an event `retry`, and `http.request.resend_count` is the number of retries. `error.type` is the HTTP status
+or the class of the exception. If a call or an ask failed without an exception, `error.type` is its status, such as
+`refused` or `cancelled`.
 
 The spans are derived from the events of the ask's stream, so a runtime without tracing has no extra cost.
 """
@@ -135,7 +135,7 @@ class _Request(Struct):
     Args:
         span: The request's `chat` span.
         began: Time of sending, in seconds of `perf_counter`.
-        about: The attributes of the request's metrics.
+        attributes: The attributes of the request's metrics.
         is_answered: Whether the first token of the answer has arrived.
         resends: Number of retries.
         error: The `error.type` of the last failed attempt; empty if no attempt failed.
@@ -143,7 +143,7 @@ class _Request(Struct):
 
     span: "Span"
     began: float
-    about: dict[str, str]
+    attributes: dict[str, str]
     is_answered: bool = False
     resends: int = 0
     error: str = ""
@@ -268,14 +268,14 @@ class AskSpans:
         """Record the time to the first token, once per request."""
         if self._chat is not None and not self._chat.is_answered:
             self._chat.is_answered = True
-            self._tracing._first.record(perf_counter() - self._chat.began, self._chat.about)
+            self._tracing._first.record(perf_counter() - self._chat.began, self._chat.attributes)
 
     def _end_request(self, error: str, usage: Usage | None = None) -> None:
         """End the span of the current request and record its metrics. Do nothing if no request is open."""
         if self._chat is None:
             return
         request, self._chat = self._chat, None
-        self._record_usage(request.about, usage)
+        self._record_usage(request.attributes, usage)
         _set_usage(request.span, usage or Usage())
         if request.resends:
             request.span.set_attribute("http.request.resend_count", request.resends)
@@ -283,7 +283,7 @@ class AskSpans:
         _set_error(request.span, error)
         request.span.end()
         error_attributes = {"error.type": error} if error else {}
-        self._tracing._duration.record(perf_counter() - request.began, request.about | error_attributes)
+        self._tracing._duration.record(perf_counter() - request.began, request.attributes | error_attributes)
 
     def _record_usage(self, attributes: dict[str, str], usage: Usage | None) -> None:
         counts = _token_counts(usage or Usage())
@@ -294,7 +294,7 @@ class AskSpans:
             histogram.record(counts[kind], attributes)
 
     def _end_call(self, call_id: str, error: str) -> None:
-        """End the span of a tool call. `error` says why the call has no result. It is empty if the tool returned."""
+        """End the span of a tool call. `error` is its `error.type`, which is empty if the tool returned."""
         raised = self._raised.pop(call_id, "")
         if (span := self._calls.pop(call_id, None)) is not None:
             _set_error(span, raised if error == "failed" and raised else error)

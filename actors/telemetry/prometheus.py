@@ -65,7 +65,7 @@ _BUDGETS = {
 class PrometheusCollector:
     """A Prometheus collector that reads the statistics of a runtime at each scrape.
 
-    If a scrape does not run in the thread of the runtime, its figures may come from slightly different moments.
+    If a scrape runs in another thread than the runtime, the figures may come from slightly different moments.
 
     Raises:
         ConfigError: `prometheus-client` is not installed.
@@ -173,7 +173,7 @@ def _model_metrics(stats: RuntimeStats) -> "Iterator[Metric]":
 
 def _tool_metrics(stats: RuntimeStats) -> "Iterator[Metric]":
     tools = stats.tools.items()
-    took = [((tool,), each.seconds) for tool, each in tools]
+    took = [((tool,), each.durations) for tool, each in tools]
     yield _histogram("tool", "Duration of tool calls that have ended.", took, "tool")
     failed = [((tool,), each.failures) for tool, each in tools]
     yield _counter("tool_failures", "Tool calls that raised or timed out.", failed, "tool")

@@ -8,7 +8,7 @@ from base64 import b64encode
 def png(width: int = 1, height: int = 1, note: str = "") -> bytes:
     """Return a PNG image whose header declares the given size. The image itself has only a few pixels.
 
-    `note` is a comment in the image. With different notes, images of equal size differ.
+    `note` is a comment in the image, so images of equal size with different notes have different bytes.
     """
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     pixels = zlib.compress(b"\0\0\0\0")

@@ -40,22 +40,22 @@ _KEY = "offline"
 
 
 def say(text: str) -> ScriptPart:
-    """Return a script part: the model sends `text` and ends its answer."""
+    """Return a script part in which the model sends `text` and ends its answer."""
     return Say(text)
 
 
 def think(text: str) -> ScriptPart:
-    """Return a script part: the model reasons. The server signs the reasoning if its dialect has signatures."""
+    """Return a script part in which the model reasons. The server signs the reasoning if its dialect has signatures."""
     return Think(text)
 
 
 def call(name: str, /, **arguments: Json) -> ScriptPart:
-    """Return a script part: the model calls a tool. Consecutive calls form one answer; it ends after the last call."""
+    """Return a script part in which the model calls a tool. Adjacent calls form one answer, which ends after them."""
     return Call(name, arguments)
 
 
 def answer(*parts: ScriptPart) -> ScriptPart:
-    """Return a script part: the model gives one answer that consists of exactly these parts.
+    """Return a script part in which the model gives one answer that consists of exactly these parts.
 
     Raises:
         ConfigError: A part is itself an answer.
@@ -144,7 +144,7 @@ class _LoopbackTransport:
     """A transport that sends each request to the strict server for the request's endpoint and model.
 
     Args:
-        routes: Each backend with its server.
+        routes: Pairs of a backend and the server that replaces its provider.
     """
 
     def __init__(self, routes: Sequence[tuple[Backend, LoopbackServer]]) -> None:

@@ -26,7 +26,7 @@ _RESULTS = ("toolResult", "functionResponse")
 def model(dialect: str) -> Callable[[Request], Turn]:
     """Return a function that answers requests of one dialect.
 
-    If models of the dialect think by default, its answers contain reasoning unless a request disables thinking.
+    If models of the dialect think by default, each answer contains reasoning unless the request disables thinking.
     """
     host = HOSTS.get(dialect)
     return partial(answer, thinks_by_default=host is not None and host.profile.thinking != "off")
@@ -84,7 +84,7 @@ def _nested_object(value: Request, key: str) -> Request:
 
 
 def _last_input_kind(request: Request) -> str:
-    """Return the kind of the model's last input: `text`, `result`, or an empty string if there is no input."""
+    """Return the kind of the last input in a request: `text`, `result`, or an empty string if there is no input."""
     messages = request.get("messages") or request.get("input") or request.get("contents") or ()
     if isinstance(messages, str):
         return "text"
@@ -160,7 +160,7 @@ def _sample_value(
 
 
 def _resolve_schema(schema: Schema, root_schema: Schema) -> object:
-    """Return the schema that `schema` refers to, or its first alternative; None if it has neither."""
+    """Return the schema that `schema` refers to, or its first alternative; None without a reference or alternatives."""
     if isinstance(reference := schema.get("$ref"), str):
         return _resolve_reference(reference, root_schema)
     return next((schema[key][0] for key in ("anyOf", "oneOf", "allOf") if schema.get(key)), None)

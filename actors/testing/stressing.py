@@ -52,7 +52,7 @@ BUILT_IN = ("openai_chat", "anthropic", "gemini", "mistral")
 """Dialects of the strict servers that form the pool `built-in`, the default target."""
 POOL = "built-in"
 DESCRIPTORS = Path("/proc/self/fd")
-OF_THE_LOOP = ("asyncio_", "AnyIO worker", "Trio thread")
+LOOP_THREADS = ("asyncio_", "AnyIO worker", "Trio thread")
 """Name prefixes of threads that the event loop keeps for itself, for example for name resolution."""
 CLOSE_TIMEOUT = 3.0
 """Maximum seconds to wait for threads and sockets that are still closing."""
@@ -125,7 +125,7 @@ class LoadTally:
 
     statuses: Counter[str] = field(default_factory=Counter[str])
     failures: Counter[str] = field(default_factory=Counter[str])
-    seconds: list[float] = field(default_factory=list[float])
+    latencies: list[float] = field(default_factory=list[float])
     rounds: int = 0
     switches: int = 0
 
@@ -134,7 +134,7 @@ class LoadTally:
         self.statuses[result.status] += 1
         self.rounds += result.rounds
         if result.status == "complete":
-            self.seconds.append(seconds)
+            self.latencies.append(seconds)
         elif result.status in ("failed", "interrupted"):
             causes = [each.cause.kind for each in result.attempts if each.cause is not None]
             self.failures[causes[-1] if causes else "other"] += 1
@@ -149,7 +149,7 @@ class LoadTally:
 
         `share` is a number from 0 to 1, such as 0.9 for the 90th percentile.
         """
-        ranked = sorted(self.seconds)
+        ranked = sorted(self.latencies)
         return ranked[max(0, ceil(share * len(ranked)) - 1)] if ranked else 0.0
 
 
@@ -268,8 +268,10 @@ async def stress(
         faults: Faults that the built-in servers inject.
         allow_network: True to allow backends on other machines.
         gc: As in `Runtime`.
-        options: Fields of `Load`: `sessions`, `turns`, `switches`, `switching`, `cancelling`, `think`, `seconds`,
-            `prompt`, `seed`.
+        options: The load: the number of concurrent `sessions`, the asks per session (`turns`), the targets of random
+            switches (`switches`), the probabilities of a switch (`switching`) and of a cancel (`cancelling`) per ask,
+            the mean pause between asks in seconds (`think`), the time limit in seconds (`seconds`), the user message
+            (`prompt`) and the `seed`.
 
     Raises:
         ConfigError: A target, a tool or an option is invalid, or a target is on another machine although the network is
@@ -310,7 +312,7 @@ async def _run_load(
 async def _counters(runtime: Runtime) -> Counter[str]:
     """Return the sums of the counters of all backends."""
     counters = Counter[str]()
-    for ref in tuple(runtime._backends.providers.made.values()):
+    for ref in tuple(runtime._backends.providers.actors.values()):
         counters.update(await ref.ask(Counters()))
     return counters
 
@@ -415,7 +417,7 @@ class ResourceCounts(Struct, frozen=True):
         """Count the resources of this process. Call this method in the event loop."""
         gc.collect()
         descriptors = len(os.listdir(DESCRIPTORS)) if DESCRIPTORS.exists() else -1
-        threads = [each for each in threading.enumerate() if not each.name.startswith(OF_THE_LOOP)]
+        threads = [each for each in threading.enumerate() if not each.name.startswith(LOOP_THREADS)]
         return cls(_count_tasks(), len(threads), descriptors)
 
     def exceeds(self, before: "ResourceCounts") -> bool:
@@ -428,9 +430,8 @@ class ResourceCounts(Struct, frozen=True):
 
 
 async def find_leaks(before: ResourceCounts) -> dict[str, int]:
-    """Return the increase of each resource since `before`.
-
-    Wait up to `CLOSE_TIMEOUT` seconds for resources that are closing.
+    """Return the increase of each resource since `before`, after waiting up to `CLOSE_TIMEOUT` seconds for resources to
+    close.
     """
     until = anyio.current_time() + CLOSE_TIMEOUT
     while ResourceCounts.now().exceeds(before) and anyio.current_time() < until:  # noqa: ASYNC110  no event reports their end

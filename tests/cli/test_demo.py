@@ -165,5 +165,5 @@ def test_the_demo_prints_the_requests_that_the_servers_received(
             assert request.status == exchange.status
             body = json.loads(exchange.body)
             messages = body.get("messages") or body.get("contents") or body["input"]
-            assert request.same + len(request.new) == len(messages)
-            assert "?" not in " ".join(request.new)
+            assert request.same_count + len(request.new_words) == len(messages)
+            assert "?" not in " ".join(request.new_words)

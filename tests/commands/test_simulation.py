@@ -136,10 +136,10 @@ def test_the_simulated_model_finds_no_ask_in_a_summary_without_user_messages() -
     model = Model(SimulationPlan(0, "safety", PlanInputs(0, 0, Odds()), ()), {})
     model.read_request(b'{"messages": ["[The program ran the tool work.]", "Write that summary now"]}')
     (said,) = model.current_answer().parts
-    assert (model.now, model.summarises) == (None, True)
+    assert (model.ask_name, model.summarises) == (None, True)
     assert isinstance(said, Say)
     model.read_request(f'{{"messages": ["{said.text}", "Write that summary now"]}}'.encode())
-    assert model.now is None
+    assert model.ask_name is None
 
 
 def test_answers_that_often_break_off_do_not_repeat_text_already_shown() -> None:

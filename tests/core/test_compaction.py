@@ -8,7 +8,7 @@ from actors.core.data.jsonio import quote
 from actors.core.data.record import replace
 from actors.core.history.compaction import (
     COMPACTION_RANGES,
-    FEW,
+    SHORT_SUMMARY_BYTES,
     Calibration,
     Compaction,
     ReportedRequest,
@@ -250,8 +250,8 @@ def test_the_estimated_saving_includes_content_to_summarise_and_results_to_short
 def test_a_summary_must_be_shorter_than_its_range_unless_it_is_short(session: Simulated) -> None:
     history, ledger = session.state.history, session.state.ledger
     size = round(message_tokens(history.upto(6), ledger, 1.0))
-    assert not is_summary_longer("x" * FEW, history, ledger, 0)
-    assert is_summary_longer("x" * (FEW + 1), history, ledger, 0)
+    assert not is_summary_longer("x" * SHORT_SUMMARY_BYTES, history, ledger, 0)
+    assert is_summary_longer("x" * (SHORT_SUMMARY_BYTES + 1), history, ledger, 0)
     assert not is_summary_longer("x" * size, history, ledger, 6)
     assert is_summary_longer("x" * (size + 1), history, ledger, 6)
     assert is_summary_longer("\u00e9" * (size - 1), history, ledger, 6)

@@ -26,7 +26,7 @@ from actors.journal.storage.postgres import PostgresStorage
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.runtime.retention import Retention
 from actors.telemetry import logger
-from actors.telemetry.emission import MOST_ENTRIES
+from actors.telemetry.emission import MAX_ENTRIES
 from tests.journal.postgres import Server
 from tests.journal.storages import begin, open_storage, to
 from tests.journal.test_erasure import copies, open_reader, write
@@ -236,11 +236,11 @@ async def test_a_sweep_remembers_a_bounded_number_of_doubtful_sessions(
     async with runtime_with(a=openai(), storage=storage) as runtime:
         swept = retention(runtime, clock)
         await sweep_monthly(clock, swept, 1)
-        for number in range(MOST_ENTRIES + 20):
+        for number in range(MAX_ENTRIES + 20):
             write_closed_log(storage, f"s{number}")
         clock.now += 400 * DAY
         assert await swept.sweep() == 0
-    assert logged == [(MOST_ENTRIES, MOST_ENTRIES + 20)]
+    assert logged == [(MAX_ENTRIES, MAX_ENTRIES + 20)]
 
 
 async def test_a_sweep_logs_remaining_data_and_retries_the_next_day(

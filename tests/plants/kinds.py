@@ -49,7 +49,7 @@ PLANTS = (
             ),
         ),
         (
-            "actors/core/normalize/settle.py:SAID_BY",
+            "actors/core/normalize/settle.py:BLOCK_AUTHORS",
             "actors/core/render/walk.py:_supported_blocks",
             "actors/core/render/walk.py:_write_blocks",
             "actors/cli/demo/show.py:_block_texts",
@@ -224,7 +224,7 @@ PLANTS = (
         ),
         (
             "actors/adapters/failure.py:ACTIONS",
-            "actors/cli/exits.py:BY_KIND",
+            "actors/cli/exits.py:EXIT_BY_KIND",
             "docs/reference/errors.md:Kind",
         ),
     ),

@@ -144,7 +144,7 @@ UNUSUAL: dict[str, InjectedFault] = {
     "lines end in CRLF": Reframed("\r\n"),
     "no blank line at the end": Reframed(unfinished=True),
     "CRLF, and no blank line at the end": Reframed("\r\n", unfinished=True),
-    "a byte order mark": Reframed(mark=True),
+    "a byte order mark": Reframed(byte_order_mark=True),
     "comments": MalformedEvent(1, b": still here\n\n:\n"),
     "an event of an unknown kind": MalformedEvent(
         1, b'event: brand_new\ndata: {"type":"brand_new","x":[1]}\n\n'

@@ -14,7 +14,7 @@ from actors.core.values.identity import RUNTIME, Binding, CallId
 from actors.core.values.packed import unpack
 from actors.core.values.stream import Usage
 from actors.testing.simulation.observer import Problems
-from actors.testing.simulation.plan import OUTSIDE
+from actors.testing.simulation.plan import EXTERNAL_TOOL
 
 REAL = (call_events.Returned, call_events.Failed, call_events.Denied, call_events.Refused)
 """The real completions of a call."""
@@ -169,7 +169,7 @@ class Witness:
             if call not in seen.known:
                 self._wrong("only calls of the model run", session, call)
             seen.scheduled.add(call)
-            if event.tool == OUTSIDE:
+            if event.tool == EXTERNAL_TOOL:
                 seen.external.add(call)
             elif event.tool == THREADED:
                 seen.threaded.add(call)

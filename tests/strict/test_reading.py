@@ -43,7 +43,7 @@ BODIES = {**SOUND, "gemini_2": GEMINI}
 def taken_apart() -> Iterator[None]:
     """Split bodies of any size into fragments, and start with no known fragments."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "_WHOLE", 0)
+        patch.setattr(reading, "_MAX_UNSPLIT_BYTES", 0)
         clear_cache()
         yield
     clear_cache()
@@ -228,7 +228,7 @@ def _outcome(read: Any, body: bytes) -> object:
 
 def test_the_cache_of_accepted_fragments_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     with taken_apart():
-        monkeypatch.setattr(reading, "_MOST", 10)
+        monkeypatch.setattr(reading, "_MAX_PARTS", 10)
         for number in range(100):
             parse(b'{"messages":[{"n":%d},{"text":"%b"}]}' % (number, b"x" * 5000))
             assert len(reading._parts) <= 10

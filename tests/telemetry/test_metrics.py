@@ -300,9 +300,9 @@ def test_calls_of_tools_beyond_a_limit_are_counted_under_the_name_other() -> Non
     measures.record_call("tool3", 7.0, failed=True)
     stats = measures.stats
     assert len(stats) == MOST_NAMES + 1
-    assert (stats["other"].seconds.count, stats["other"].failures) == (5, 3)
-    assert (stats["tool3"].seconds.count, stats["tool3"].failures) == (2, 1)
-    assert stats["tool3"].seconds.counts[0.25] == stats["tool3"].seconds.counts[10.0] == 1
+    assert (stats["other"].durations.count, stats["other"].failures) == (5, 3)
+    assert (stats["tool3"].durations.count, stats["tool3"].failures) == (2, 1)
+    assert stats["tool3"].durations.counts[0.25] == stats["tool3"].durations.counts[10.0] == 1
 
 
 def test_a_histogram_counts_each_duration_in_exactly_one_bucket() -> None:

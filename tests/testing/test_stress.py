@@ -117,7 +117,7 @@ async def test_stress_contacts_other_machines_only_on_request(target: str) -> No
 
 async def test_percentiles_cover_only_completed_asks() -> None:
     tally = LoadTally()
-    tally.seconds = [float(number) for number in range(100, 0, -1)]
+    tally.latencies = [float(number) for number in range(100, 0, -1)]
     assert [tally.percentile(share) for share in (0.5, 0.9, 0.99, 1.0)] == [50.0, 90.0, 99.0, 100.0]
     assert LoadTally().percentile(0.99) == 0.0
 

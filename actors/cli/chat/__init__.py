@@ -1,11 +1,11 @@
 """`actors chat`: hold a conversation with a session at the terminal.
 
-A line answers the open question, runs a command, or is queued as the next message. Turns run one after the other. Lines
-are read even during a turn, so that the user can switch or cancel.
+A line that the user enters answers the open question, runs a command, or is queued as the next message. Turns run one
+after the other. Lines are read even during a turn, so that the user can switch or cancel.
 
 Ctrl-C cancels the current turn, which closes its calls; queued lines are sent afterwards. A second Ctrl-C during the
 cancellation ends the process immediately. Between turns, Ctrl-C ends the chat. Ctrl-D, /quit, SIGTERM and a closed
-terminal end it at any time.
+terminal end the chat at any time.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from actors.cli.arguments import add_conversation_options
 from actors.cli.chat.commands import COMMANDS, ChatState, run_command
 from actors.cli.chat.view import ChatView, Questions
 from actors.cli.conversation import Approvals, ask_settings, call_text, failure_reason, open_conversation
-from actors.cli.exits import OF_SIGNAL, Exit
+from actors.cli.exits import EXIT_BY_SIGNAL, Exit
 from actors.cli.parser import Parser
 from actors.cli.screen import escape_controls, screen
 from actors.cli.terminal import Terminal
@@ -91,10 +91,12 @@ class Chat:
         await self._print_introduction()
         self._terminal.print(f"{self._session.target}. /help shows the commands, /quit leaves.", "dim")
         async with anyio.create_task_group() as tasks:
-            await tasks.start(self._watch_signals)  # before the prompt, at which a user may send one
+            await tasks.start(
+                self._watch_signals
+            )  # before the prompt appears, because a user may then press Ctrl-C
             for task in (self._run_turns, self._poll_ended_calls, self._cancel_turns):
                 tasks.start_soon(task)
-            with self._state.reading:
+            with self._state.reader_scope:
                 await self._read_lines()
             if not self._idle.is_set():
                 self._terminal.print("  cancelling the turn; Ctrl-C ends the process", "yellow")
@@ -135,9 +137,9 @@ class Chat:
             await anyio.lowlevel.checkpoint_if_cancelled()
 
     async def _wait_until_ready(self) -> None:
-        """Wait until the last line is answered or a question is open, if the input comes from a pipe.
+        """If the input comes from a pipe, wait until the last line is answered or a question is open.
 
-        Return at once if a user types.
+        With a user at a terminal, return at once.
         """
         while (
             not self._terminal.is_interactive
@@ -230,7 +232,7 @@ class Chat:
         return rest
 
     async def _cancel_waiting(self) -> None:
-        """Cancel a turn that waits, and show its end. A waiting turn has no stream that would show it."""
+        """Cancel a turn that waits, and show the end of the turn, because a waiting turn has no stream of events."""
         await self._session.cancel()
         self._view.show_ended_calls(await self._session.ledger())
         self._view.show_cancellation()
@@ -268,10 +270,10 @@ class Chat:
             await self._session.cancel()
 
     async def _watch_signals(self, *, task_status: TaskStatus[None]) -> None:
-        with anyio.open_signal_receiver(*OF_SIGNAL) as signals:
+        with anyio.open_signal_receiver(*EXIT_BY_SIGNAL) as signals:
             task_status.started()
             async for number in signals:
-                code = OF_SIGNAL[number]
+                code = EXIT_BY_SIGNAL[number]
                 if self._state.code is not None:
                     self._exit_now(code)
                 elif code is Exit.INTERRUPTED:

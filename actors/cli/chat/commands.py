@@ -31,7 +31,7 @@ from actors.errors import ActorsError
 from actors.runtime.handle import Session
 
 _WIDTH = 100
-_NEWEST = 200
+_MAX_ROWS = 200
 """Maximum number of rows of a table that are shown. Older rows are only counted."""
 
 
@@ -45,7 +45,7 @@ class ChatState:
         cost: Cost of all completed turns, or None if a price is unknown.
         turns: Number of completed turns.
         code: The exit code, or None until the user leaves.
-        reading: The scope of the task that reads lines. It is cancelled when the user leaves.
+        reader_scope: The cancel scope of the task that reads lines, which is cancelled when the user leaves.
     """
 
     session: Session
@@ -56,7 +56,7 @@ class ChatState:
     cost: float | None = 0.0
     turns: int = 0
     code: Exit | None = None
-    reading: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    reader_scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
     def add_turn(self, result: AskResult) -> None:
         """Add the usage and cost of a completed turn. A turn that waits for its caller is added when it ends."""
@@ -70,7 +70,7 @@ class ChatState:
     def leave(self, code: Exit = Exit.OK) -> None:
         """End the chat with an exit code, and cancel the current turn."""
         self.code = code if self.code is None else self.code
-        self.reading.cancel()
+        self.reader_scope.cancel()
 
 
 Run: TypeAlias = Callable[[ChatState, str], Awaitable[None]]
@@ -164,9 +164,9 @@ def _print_rows(chat: ChatState, header: Sequence[str], rows: Sequence[Sequence[
     if not rows:
         chat.terminal.print("  none yet", "dim")
         return
-    if len(rows) > _NEWEST:
-        chat.terminal.print(f"  {len(rows) - _NEWEST} older rows are not shown", "dim")
-    chat.terminal.print_table(header, rows[-_NEWEST:])
+    if len(rows) > _MAX_ROWS:
+        chat.terminal.print(f"  {len(rows) - _MAX_ROWS} older rows are not shown", "dim")
+    chat.terminal.print_table(header, rows[-_MAX_ROWS:])
 
 
 async def _print_preview(chat: ChatState, target: str) -> None:

@@ -1,6 +1,7 @@
-"""Show the events of a turn in a chat: text and thinking as they arrive, each call with its outcome and duration.
+"""Show the events of a turn in a chat: text and thinking as they arrive, and each call with its outcome and duration.
 
-The user is asked for approvals and external results during the turn. The next line that the user enters is the answer.
+During the turn, `Questions` asks the user for approvals and external results. The next line that the user enters is the
+answer.
 """
 
 from collections.abc import Callable, Generator
@@ -27,7 +28,7 @@ from actors.core.stream_events.ask_events import AskResult, CompleteEvent, Error
 from actors.core.stream_events.events import SessionEvent
 from actors.core.stream_events.round_events import (
     MessageEvent,
-    RoundText,
+    RoundTextAssembler,
     TextEvent,
     ThinkingEvent,
     ToolCallEvent,
@@ -53,7 +54,7 @@ class ChatView:
     """The output of a session's turns on a terminal.
 
     Args:
-        clock: Returns seconds; their origin does not matter.
+        clock: Returns the time in seconds, from any origin.
         config: Used to suggest a fix for a failure.
         thinking: True to show the model's thinking.
     """
@@ -66,7 +67,7 @@ class ChatView:
         self._clock = clock
         self._shows_thinking = thinking
         self._is_thinking = False
-        self._answer = RoundText()
+        self._answer = RoundTextAssembler()
         self._calls: dict[CallId, _CallLine] = {}
         self._waiting: set[CallId] = set()
 
@@ -84,7 +85,7 @@ class ChatView:
             case TextEvent():
                 self._show_text(self._answer.add_delta(event))
             case MessageEvent():
-                self._show_text(self._answer.end_round(event.message.text, broken=bool(event.error)))
+                self._show_text(self._answer.end_round(event.message.text, interrupted=bool(event.error)))
                 self._end_round()
             case ToolCallEvent():
                 self._start_call(event)
@@ -117,10 +118,7 @@ class ChatView:
 
     @contextmanager
     def mark_waiting(self, call_id: CallId) -> Generator[None]:
-        """Mark a call as waiting for the user inside the block.
-
-        The time in the block does not count towards its duration.
-        """
+        """Mark a call as waiting for the user during the block, and exclude this time from the call's duration."""
         self._waiting.add(call_id)
         try:
             yield
@@ -210,7 +208,7 @@ class Questions:
         return self._line
 
     def answer(self, line: str) -> bool:
-        """Use a line as the answer to the open question. Return False if no question is open."""
+        """Answer the open question with a line. Return False if no question is open."""
         if self._answered is None or self._answered.is_set():
             return False
         self._line = line

@@ -1,4 +1,4 @@
-"""`actors demo`: hold one conversation across several strict servers, with the events that break other libraries.
+"""`actors demo`: hold one conversation across several strict servers, with events that break other libraries.
 
 The servers run in this process, on the loopback interface. The scenes and the models' answers are fixed, so two runs
 print the same. The exit code is 0 only if all counts at the end are as expected and no request was refused.

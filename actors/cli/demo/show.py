@@ -41,16 +41,16 @@ class SentRequest:
 
     Args:
         status: HTTP status of the answer.
-        same: Number of messages at the start that are the same as in the last request to this provider.
-        new: One word for each message after these (see `actors.cli.shape`).
+        same_count: Number of messages at the start that are the same as in the last request to this provider.
+        new_words: One word for each later message (see `actors.cli.shape`).
         sent: The session's event about the request, which contains its sizes and the report of its rendering.
         is_retry: True if the request repeats the last one.
     """
 
     backend: str
     status: int
-    same: int
-    new: list[str]
+    same_count: int
+    new_words: list[str]
     sent: RequestRenderedEvent
     is_retry: bool
 
@@ -107,7 +107,7 @@ class ExchangePrinter:
             self.printer.print_message(message, error)
 
     def _print_open_request(self) -> None:
-        """Print the last rendered request and its retries, because it has been answered."""
+        """Print the rendered request that has just been answered, and its retries. Do nothing if there is none."""
         sent, self._open = self._open, None
         if sent is None:
             return
@@ -173,17 +173,14 @@ class DemoPrinter:
         if self._compact:
             self._held = label
             return
-        kept = [f"({request.same})"] if request.same else []
-        words = ["again"] if request.is_retry else [*kept, *request.new]
+        kept = [f"({request.same_count})"] if request.same_count else []
+        words = ["again"] if request.is_retry else [*kept, *request.new_words]
         self._print_wrapped(" ".join(words), label)
         if text := "; ".join(f"{what} {which}" for what, which in _report_entries(request.sent.report)):
             self._print_wrapped(text)
 
     def print_message(self, message: Message, error: str) -> None:
-        """Print a message of the model.
-
-        `error` is the reason why an incomplete message broke off. It is empty for a complete message.
-        """
+        """Print a message of the model. `error` says why the message is incomplete, and is empty if it is complete."""
         text = "; ".join(_block_texts(message, self.screen.width)) + (
             f" (incomplete: {error})" if error else ""
         )
@@ -192,12 +189,12 @@ class DemoPrinter:
         else:
             self.screen.write_line(f"{INDENT}> {one_line(text, self.screen.width - len(INDENT) - 2)}")
 
-    def print_note(self, what: str, text: str) -> None:
-        """Print an event that is neither a request nor an answer, after a label such as `switch`."""
-        if self._compact and what in _ROUTINE:
+    def print_note(self, topic: str, text: str) -> None:
+        """Print a note about an event that is neither a request nor an answer. `topic` is a label such as `switch`."""
+        if self._compact and topic in _ROUTINE:
             return
         self._print_held_request()
-        label = _name_label(self.screen, what, 8)
+        label = _name_label(self.screen, topic, 8)
         first, *more = textwrap.wrap(escape_controls(text), self.screen.width - len(INDENT)) or [""]
         self.screen.write_line(f"  {label} {first}")
         for line in more:
@@ -216,7 +213,7 @@ class DemoPrinter:
         )
 
     def _print_held_request(self, answer: str = "") -> None:
-        """In a compact scene, print the request that was held back, and the text of its answer."""
+        """In a compact scene, print the request that was held back until now, with the text of its answer."""
         if self._held:
             self.screen.write_line(
                 f"{self._held} {one_line(answer, self.screen.width - _LABEL - self._names + 7)}"
@@ -238,7 +235,7 @@ class DemoPrinter:
 
 
 _ROUTINE = frozenset({"you", "switch", "tools"})
-"""Labels of the notes that a compact scene omits."""
+"""Topics of the notes that a compact scene omits."""
 _COLORS: dict[str, tuple[Style, ...]] = {"gpt": ("cyan",), "claude": ("green",), "you": ("bold",)}
 
 

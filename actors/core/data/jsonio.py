@@ -90,8 +90,8 @@ def unquote(literal: Json) -> str:
 
 
 MAYBE_BLANK = frozenset(b'" \\') | frozenset(range(0x80, 0x100))
-"""The first bytes with which a blank text may begin. Nearly every text begins with another byte, a visible ASCII
-character, so this test is fast."""
+"""The bytes that may follow the opening quote of a blank string literal. Nearly every text begins with another
+character, so checking one byte usually saves decoding the text."""
 
 
 def is_blank(literal: Json) -> bool:
@@ -135,7 +135,7 @@ def parse_object(
 ) -> dict[str, JsonValue] | None:
     """Parse a model's arguments, and return them as a dict; None if they are not exactly one acceptable JSON object.
 
-    An empty or blank text counts as an empty object, because models omit the text for tools without parameters.
+    Empty or blank text counts as an empty object, because models write nothing for tools without parameters.
     """
     if len(raw) > max_bytes:
         return None

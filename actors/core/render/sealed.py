@@ -23,7 +23,7 @@ from actors.core.dialects.dialect import Dialect
 from actors.core.transcript.diagnostics import Notes
 from actors.core.transcript.transcript import ITEM_ID, REASONING_ID, EpochUsage
 from actors.core.values.content import Block, Message, ProviderBlock, Text, Thinking, ToolCall
-from actors.core.values.identity import Binding, content_name
+from actors.core.values.identity import Binding, content_digest
 
 ThinkingPolicy: TypeAlias = Literal["native", "drop", "text"]
 """The treatment of reasoning.
@@ -80,7 +80,7 @@ def replayable_upstream(messages: Iterable[Message], dialect: Dialect, target: R
 
 
 class ReasoningFilter:
-    """Decides which reasoning a render sends to its target. Without a binding, it sends none."""
+    """Decides which reasoning a render sends to its target. A target without a binding receives none."""
 
     def __init__(self, dialect: Dialect, target: RenderTarget) -> None:
         rules = dialect.reasoning
@@ -216,7 +216,7 @@ def _reasoning_id(data: Json) -> str | None:
     if type(state) is not str or not state:
         return None
     if item_id is None:
-        return content_name(state)
+        return content_digest(state)
     return item_id if type(item_id) is str and REASONING_ID.fullmatch(item_id) else None
 
 
@@ -266,7 +266,7 @@ def wire_bytes(block: ProviderBlock) -> bytes:
 def _readable_part(
     block: ProviderBlock, dialect: Dialect, target: Binding | None
 ) -> Mapping[str, JsonValue] | None:
-    """Return the JSON object in a block; None if the target cannot open the seal or the seal contains no object."""
+    """Return the JSON object in a block; None if the target may not receive it or the seal contains no object."""
     if block.seal.kind != "part" or not dialect.can_replay(block.seal.origin, target):
         return None
     try:

@@ -130,7 +130,7 @@ class Asked(RequestSettings, frozen=True, kw_only=True):
 
     @property
     def of_request(self) -> dict[str, Any]:  # Any: each setting has its own type
-        """The settings that apply to every request, by name, as arguments of `actors.adapters.request.Settings`."""
+        """The settings that apply to every request of the ask, by name. A tool choice is not one of them."""
         changes = {name: value for name in _OF_REQUEST if (value := getattr(self, name)) not in (None, ())}
         # The backend's thinking budget belongs to its mode `manual`. This ask sets another mode, so drop the budget.
         return changes | {"thinking_tokens": None} if "thinking" in changes else changes

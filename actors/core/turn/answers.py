@@ -100,7 +100,9 @@ NO_CONTENT: Final[Mapping[Cut | None, str]] = {
     "unparsed": "the answer holds a tool call as text, which was not run",
 }
 """The reason that is reported for an answer without content, by its cut."""
-NUDGE: Final = "Your last answer was empty. Go on: answer in words, or call a tool if you need one."
+EMPTY_ANSWER_NOTE: Final = (
+    "Your last answer was empty. Go on: answer in words, or call a tool if you need one."
+)
 """The note sent after an empty answer to tool results. Repeating the request alone would give the same answer."""
 UNPARSED: Final = (
     "Your last answer holds a tool call as text, with the tokens of a chat template. It was not parsed, and nothing "
@@ -198,7 +200,7 @@ def unparsed_note(*, tools_off: bool) -> str:
 
 
 def interrupted_message(partial: Message) -> Message:
-    """Return the message with the note appended.
+    """Return a partial answer with a note that the answer was interrupted.
 
     The note begins with a blank line, because some providers and `Message.text` join text blocks without a separator.
     """

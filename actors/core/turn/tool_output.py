@@ -45,7 +45,7 @@ def is_large(value: object) -> bool:
         item = pending.pop()
         kind = type(item)
         if kind is str or kind is bytes:
-            text -= len(item)  # type: ignore[arg-type]  # it is one of the two
+            text -= len(item)  # type: ignore[arg-type]  # the item has the type `kind`
         elif kind is dict:
             parts -= len(item)  # type: ignore[arg-type]  # as above
             pending.extend(islice(item.values(), LARGE_PARTS))  # type: ignore[attr-defined]  # as above

@@ -6,9 +6,9 @@
 The mode `strict` applies all known rules, including those of old versions and of strict compatible hosts. The mode
 `hosted` applies only the official host's current rules, so it accepts every body that `strict` accepts.
 
-Claude on Vertex AI and on Bedrock's InvokeModel API has the rules of `anthropic`, with two differences. The path of a
-request contains the model; if the body has no `stream`, the path determines whether the answer is streamed. The body
-contains the API version.
+Claude on Vertex AI and on Bedrock's InvokeModel API has the rules of `anthropic`, with two differences. First, the
+request's path contains the model and, if the body has no `stream`, determines whether the answer is streamed. Second,
+the body contains the API version.
 """
 
 from collections.abc import Callable, Mapping
@@ -208,7 +208,5 @@ def validate(
 def validate_count(
     body: bytes, *, mode: Mode = "strict", settings: AnthropicSettings | None = None
 ) -> ServerRefusal | None:
-    """Return the refusal that Anthropic's token count endpoint would send for a body, or None if it would accept the
-    body.
-    """
+    """Return the refusal that Anthropic's token count endpoint would send for a body, or None if the body is valid."""
     return refusal_of(lambda: anthropic.validate(body, mode, settings or AnthropicSettings(), count=True))

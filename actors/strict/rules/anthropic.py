@@ -1,7 +1,7 @@
-"""Check requests to Anthropic's `POST /v1/messages`: everything outside the messages, and the order of all checks.
+"""Check requests to Anthropic's `POST /v1/messages` in the provider's order.
 
-The order is: body, model, required parameters, unknown keys, values, tools, system. After that come the messages (their
-shape, ids, content and sequence, in `anthropic_messages`), cache breakpoints, and thinking (`anthropic_thinking`).
+This module checks the body, model, required parameters, unknown keys, values, tools and system prompt, in this order.
+Then follow the messages (`anthropic_messages`), the cache breakpoints, and thinking (`anthropic_thinking`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -45,7 +45,7 @@ _UNSUPPORTED: Mapping[str, str] = {
 }
 _TOOL = key_of_check("ANT tool")
 _MIN_BUDGET = 1024
-_LEAST_TOP = 0.95  # the minimum `top_p` with thinking
+_MIN_TOP_P = 0.95  # the minimum `top_p` with thinking
 
 
 def validate(
@@ -63,7 +63,7 @@ def validate(
         mode: The mode of the server.
         settings: The settings of the server.
         count: True for a request for a token count, which has no output parameters.
-        threads: The threads that the host stores. None means that there is no host, so no thread can be continued.
+        threads: The threads that the host stores; None if there is no host, so that nothing is stored.
 
     Raises:
         RuleBroken: At the first broken rule.
@@ -229,9 +229,9 @@ def _check_sampling(request: dict[str, Json], profile: AnthropicProfile) -> None
         raise RULES["ANT-S15"].refuse()
     thinks = is_object(thinking) and thinking.get("type") in ("enabled", "adaptive")
     heat = request.get("temperature")
-    if profile.is_exact and heat not in (None, 1) and _model_thinks(request, profile):
+    if profile.is_known and heat not in (None, 1) and _model_thinks(request, profile):
         raise RULES["ANT-S10"].refuse()
-    if top is not None and top < _LEAST_TOP and thinks:
+    if top is not None and top < _MIN_TOP_P and thinks:
         raise RULES["ANT-S16"].refuse()
 
 
@@ -263,7 +263,8 @@ def _check_thinking_type(
 def _check_budget(request: dict[str, Json], config: dict[str, Json], *, is_interleaved: bool) -> None:
     """Check the token budget of thinking.
 
-    `is_interleaved` is True if thinking may continue between tool calls. Then the budget may exceed `max_tokens`.
+    `is_interleaved` is True if the model may think between tool calls. In this case, the budget may exceed
+    `max_tokens`.
     """
     budget = WALK.required_member(config, "budget_tokens", int, "thinking.enabled")
     if budget < _MIN_BUDGET:
@@ -328,7 +329,7 @@ def _check_choice(request: dict[str, Json], profile: AnthropicProfile) -> None:
     if not profile.forced_tool_choice:
         raise RULES["ANT-48"].refuse()
     if object_at(request, "thinking").get("type") == "enabled" or (
-        profile.is_exact and _model_thinks(request, profile)
+        profile.is_known and _model_thinks(request, profile)
     ):
         raise RULES["ANT-48-thinking"].refuse()
     if which == "tool":
@@ -388,7 +389,7 @@ def _message_marks(message: Json) -> tuple[tuple[str, Json], ...]:
 
 
 def _marks_with_paths(blocks: Iterable[tuple[str, Json]]) -> Iterable[tuple[str, Json]]:
-    """Return (path, cache breakpoint) for each of `blocks` that has a breakpoint."""
+    """Return (path, cache breakpoint) for each block that has a breakpoint, given (path, block) pairs."""
     return ((path, mark) for path, block in blocks if (mark := block.get("cache_control")) is not None)
 
 

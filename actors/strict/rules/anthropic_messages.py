@@ -4,10 +4,10 @@ Theory of operation. Calls and results are paired between neighbouring turns. Th
 calls must begin with the results of all these calls, and must contain no other results. So the sequence is checked turn
 by turn, each turn together with the next one. The official host first merges adjacent messages with the same role into
 one turn. Strict compatible hosts treat each message as a separate turn, and refuse two successive turns with the same
-role. This is the only difference between the two kinds of host, and `_merge_turns` implements it.
+role. The two kinds of host differ only in this merging (`_merge_turns`).
 
-The provider may pause a turn that uses provider-run tools (`pause_turn`). The conversation may end there, and another
-assistant message continues the turn. A call of a provider tool stays open while the client answers other calls.
+The provider may pause a turn that uses provider-run tools (`pause_turn`). A request may end with such a turn, and
+another assistant message may continue it. A call of a provider tool stays open while the client answers other calls.
 
 A request may create a thread, and a later request may continue it by giving the id of the last answer (`thread`, a
 beta). The later request contains only new messages. `expand` adds the stored messages, system prompt and tools, so
@@ -43,7 +43,7 @@ _SERVER_IDS = {
 }
 _NAME = re.compile(TOOL_NAME)
 _MAX_NAME = 128
-_MOST_MESSAGES = 100_000
+_MAX_MESSAGES = 100_000
 _MAX_IMAGE = 5_242_880
 _OWN = frozenset({*SERVER_CALLS, *SERVER_RESULTS})
 _IDS, _CONTENT = key_of_check("ANT ids"), key_of_check("ANT content")
@@ -66,7 +66,7 @@ class ThreadStore:
         self._answers: OrderedDict[str, _StoredAnswer] = OrderedDict()
 
     def store_answer(self, request: Json, answer_id: str, content: Json) -> None:
-        """Store the answer to a request that `expand` has completed. `content` is the list of its blocks."""
+        """Store the answer to a request that `expand` has returned. `content` is the list of the answer's blocks."""
         thread = request["thread"]
         if thread["type"] == "continue" and (previous := self._answers.get(thread["previous_message_id"])):
             previous.is_continued = True
@@ -97,7 +97,7 @@ class ThreadStore:
 
 
 def assume_thread(request: Json) -> Json:
-    """Add plausible earlier messages to a request that continues a thread that is not stored.
+    """Add invented messages before those of a request that continues an unknown thread.
 
     The added messages end with calls that match the results at the beginning of the request.
     """
@@ -123,8 +123,8 @@ def check(messages: Json, mode: Mode, profile: AnthropicProfile) -> None:
     WALK.require_type(messages, list, "messages")
     if not messages:
         raise RULES["ANT-25"].refuse()
-    if len(messages) > _MOST_MESSAGES:
-        raise RULES["ANT-55"].refuse(most=_MOST_MESSAGES, count=len(messages))
+    if len(messages) > _MAX_MESSAGES:
+        raise RULES["ANT-55"].refuse(most=_MAX_MESSAGES, count=len(messages))
     for at, message in unchecked_items(messages, key_of_check("ANT shape", profile)):
         _check_shape(message, f"messages.{at}", profile)
     for at, message in unchecked_items(messages, _IDS):
@@ -188,7 +188,7 @@ def _check_image(block: dict[str, Json], path: str) -> None:
 
 
 def _content_check(block_type: str) -> Check:
-    """Return a function that checks the content of blocks of this type. It expects that the block's keys are valid."""
+    """Return a function that checks the content of a block of this type, after the block's keys have been checked."""
 
     def check(block: Json, path: str, context: object) -> None:
         check_cache_mark(block, path)

@@ -1,7 +1,7 @@
 """List the rules of Anthropic Messages, with the error messages of the provider.
 
-Paths have the provider's form: `messages.3.content.0.tool_use.id` gives the message, the block and, where the API
-distinguishes block types, the type. Refusals have no `param`, and few have an error code (`details`).
+Paths have the provider's form: `messages.3.content.0.tool_use.id` names the message, the block, and the block's type
+where the API distinguishes types. Refusals have no `param`, and few have an error code (`details`).
 """
 
 from actors.strict.rules.base import COPIES, DOC, RECALLED, ServerRule, rules_by_id

@@ -21,12 +21,12 @@ from actors.strict.rules.shapes import Fields, Maybe, Shape, ShapeChecker, Tagge
 
 COUNTED_KEYS = frozenset(
     """billing_policy cache_control compaction context_management mcp_servers messages model output_config
-    output_format speed system thinking tool_choice tools user_profile_id workspace_id""".split()  # noqa: SIM905  a list fills a page
+    output_format speed system thinking tool_choice tools user_profile_id workspace_id""".split()  # noqa: SIM905  a list would fill a page
 )
 """The keys that a request for a token count may have."""
 OUTPUT_KEYS = frozenset(
     """container diagnostics fallback_credit_token fallbacks inference_geo max_tokens metadata service_tier
-    stop_sequences stream temperature thread top_k top_p""".split()  # noqa: SIM905  a list fills a page
+    stop_sequences stream temperature thread top_k top_p""".split()  # noqa: SIM905  a list would fill a page
 )
 """The keys that a request for an answer may have, in addition to `COUNTED_KEYS`."""
 _USER = frozenset({"user"})
@@ -34,7 +34,7 @@ _ASSISTANT = frozenset({"assistant"})
 _BOTH = _USER | _ASSISTANT
 _BOUNDS = frozenset(
     """minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength maxItems uniqueItems
-    minProperties maxProperties patternProperties propertyNames""".split()  # noqa: SIM905  a list fills a page
+    minProperties maxProperties patternProperties propertyNames""".split()  # noqa: SIM905  a list would fill a page
 )
 _FORMATS = frozenset(
     "date-time time date duration email hostname uri ipv4 ipv6 uuid".split()  # noqa: SIM905  a list is longer
@@ -44,8 +44,8 @@ _FORM = Fields({"type": object, "schema": dict})
 _LISTS = ("anyOf", "allOf", "oneOf")
 _MAX_OPTIONAL = 24
 _MAX_UNIONS = 16
-_MOST, _MOST_OF_MANY, _MANY = 8000, 2000, 20
-_READ = 256 * 1024  # number of bytes to read from the beginning of an image file
+_MAX_SIDE, _MAX_SIDE_OF_MANY, _MANY_IMAGES = 8000, 2000, 20
+_HEADER_BYTES = 256 * 1024  # number of bytes to read from the beginning of an image file
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ BLOCKS: Mapping[str, BlockShape] = {
 """The content blocks, by type. A block with the role `tool_result` may occur only inside a tool result."""
 IN_RESULT = frozenset({"text", "image", "document", "search_result", "tool_reference", "browser_state"})
 """The types of content blocks that a tool result may contain."""
-AHEAD = frozenset({"compaction", "fallback", "mcp_tool_listing"})
+LEADING_BLOCKS = frozenset({"compaction", "fallback", "mcp_tool_listing"})
 """The types of blocks that the provider may put at the beginning of an answer, before thinking (ANT-39, ANT-40)."""
 
 MESSAGE_KEYS: Mapping[str, frozenset[str]] = {
@@ -130,7 +130,7 @@ MESSAGE_KEYS: Mapping[str, frozenset[str]] = {
 
 CUSTOM_TOOL_KEYS = frozenset(
     """type name description input_schema cache_control strict defer_loading allowed_callers input_examples
-    eager_input_streaming""".split()  # noqa: SIM905  a list fills a page
+    eager_input_streaming""".split()  # noqa: SIM905  a list would fill a page
 )
 TOOLSETS: Mapping[str, str | None] = {
     "mcp_toolset": "mcp_server_name",
@@ -305,7 +305,7 @@ def check_images(messages: Sequence[Json]) -> None:
     """Check the images of all messages.
 
     Raises:
-        RuleBroken: An image has a wrong media type, or is too large, in general or for a request with many images.
+        RuleBroken: An image has a wrong media type or is too large. The limit is lower in a request with many images.
     """
     images = [
         (at, *image)
@@ -316,10 +316,10 @@ def check_images(messages: Sequence[Json]) -> None:
         path = f"messages.{at}.{place}"
         if kind and kind != label:
             raise RULES["ANT-61"].refuse(path=path, label=label)
-        if side > _MOST:
-            raise RULES["ANT-58"].refuse(path=path, most=_MOST)
-        if side > _MOST_OF_MANY and len(images) > _MANY:
-            raise RULES["ANT-59"].refuse(path=path, most=_MOST_OF_MANY)
+        if side > _MAX_SIDE:
+            raise RULES["ANT-58"].refuse(path=path, most=_MAX_SIDE)
+        if side > _MAX_SIDE_OF_MANY and len(images) > _MANY_IMAGES:
+            raise RULES["ANT-59"].refuse(path=path, most=_MAX_SIDE_OF_MANY)
 
 
 def _images_with_sizes(message: Json) -> list[tuple[str, str, str, int]]:
@@ -348,7 +348,7 @@ def _images(content: Json, path: str) -> Iterator[tuple[str, Json]]:
 def _read_image(data: Json) -> tuple[str, tuple[int, ...]]:
     """Return the media type of an image file and its sides in pixels. The type is "" if it is unknown."""
     try:
-        raw = b64decode(data[: _READ * 4 // 3 // 4 * 4])
+        raw = b64decode(data[: _HEADER_BYTES * 4 // 3 // 4 * 4])
     except (ValueError, TypeError):
         return "", (0,)
     if raw[:8] == b"\x89PNG\r\n\x1a\n":

@@ -8,9 +8,9 @@ request.
 
 The digest of the content before a block excludes cache breakpoints, because they may move. It excludes thinking as
 well, because thinking may be dropped from the start of a conversation. Instead, each signature contains a digest of the
-previous thinking block. If a request contains any thinking before a block, the last such thinking must be this previous
-block. So a client may remove thinking from the start, from the end or completely. It may not remove thinking from the
-middle, or reinsert removed thinking. Successive messages with the same role count as one, because the API merges them.
+previous thinking block. If thinking precedes a block in a request, the nearest must be that previous block. So a client
+may remove thinking from the start, from the end or completely. It may not remove thinking from the middle, or reinsert
+removed thinking. Successive messages with the same role count as one, because the API merges them.
 """
 
 import base64
@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 
 from actors.strict.rules.anthropic_rules import RULES
-from actors.strict.rules.anthropic_shapes import AHEAD
+from actors.strict.rules.anthropic_shapes import LEADING_BLOCKS
 from actors.strict.rules.base import (
     AnthropicProfile,
     AnthropicSettings,
@@ -43,7 +43,11 @@ _LEADING, _ENDING = key_of_check("ANT thinking leads"), key_of_check("ANT thinki
 
 @dataclass(frozen=True, slots=True)
 class _SignedThinking:
-    """The state to which a signature binds a thinking block. All fields except the first two are digests."""
+    """The state to which a signature binds a thinking block.
+
+    All fields except the first two are digests. `before` covers the content before the block, `previous` the previous
+    thinking block, and `place` the block's position in its message.
+    """
 
     model: str
     account: str
@@ -113,9 +117,10 @@ def _check_first_blocks(messages: list[Json]) -> None:
 
 
 def _check_open_loop(messages: list[Json]) -> None:
-    """If a request ends with tool results, check that the first answer to the user starts with thinking (ANT-40).
+    """If a request ends with tool results, check that the open turn starts with thinking (ANT-40).
 
-    The rule applies to manual thinking. The first answer is the one directly after the user's last message.
+    The open turn begins with the answer to the last user message that contains more than results. The rule applies to
+    manual thinking.
     """
     turns: list[tuple[str, int, list[str]]] = []
     for at, message in enumerate(messages):
@@ -344,7 +349,7 @@ def _block_types(message: Json) -> list[str]:
 
 
 def _answer_block_types(message: Json) -> list[str]:
-    """Return the types of a message's blocks, without blocks that the provider adds before the answer (`AHEAD`)."""
+    """Return the types of a message's blocks, without `LEADING_BLOCKS` at the beginning."""
     kinds = _block_types(message)
-    ahead = next((at for at, kind in enumerate(kinds) if kind not in AHEAD), len(kinds))
+    ahead = next((at for at, kind in enumerate(kinds) if kind not in LEADING_BLOCKS), len(kinds))
     return kinds[ahead:]

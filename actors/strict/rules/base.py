@@ -19,12 +19,12 @@ Json: TypeAlias = Any  # Any: request bodies may contain any JSON, and the valid
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Json]]:
-    """Return True for a dict. Unlike `isinstance`, this tells type checkers the types of its keys and values."""
+    """Return True for a dict. Unlike `isinstance`, this function tells type checkers the types of keys and values."""
     return isinstance(value, dict)
 
 
 def is_array(value: object) -> TypeGuard[list[Json]]:
-    """Return True for a list. Unlike `isinstance`, this tells type checkers the type of its items."""
+    """Return True for a list. Unlike `isinstance`, this function tells type checkers the type of the items."""
     return isinstance(value, list)
 
 
@@ -113,8 +113,8 @@ class ServerRefusal:
 class RuleBroken(Exception):
     """Raised by a validator for the first broken rule. Users of this package never receive it.
 
-    `values` are the values that were inserted into the rule's message. Vendors with a different message for the rule
-    reuse them.
+    `values` are the values that were inserted into the rule's message. A vendor that has its own message for the rule
+    inserts the same values.
     """
 
     def __init__(self, refusal: ServerRefusal, values: Mapping[str, object] | None = None) -> None:
@@ -201,8 +201,8 @@ class AnthropicProfile:
         sampling: Whether `temperature`, `top_p` and `top_k` are accepted, as up to generation 4.6.
         one_sampling: Whether a request may have only one of `temperature` and `top_p`, as since generation 4.5.
         thinks_by_default: Whether the model thinks when the request does not mention thinking.
-        is_exact: Whether the model is known. For a known model, sampling settings and a forced tool are refused
-            whenever the model thinks.
+        is_known: Whether the strict servers know the facts about this model. Only then do they refuse sampling settings
+            and a forced tool whenever the model thinks.
         schemas: Whether `output_config.format` is accepted.
     """
 
@@ -222,7 +222,7 @@ class AnthropicProfile:
     sampling: bool = True
     one_sampling: bool = True
     thinks_by_default: bool = False
-    is_exact: bool = False
+    is_known: bool = False
     schemas: bool = True
 
 

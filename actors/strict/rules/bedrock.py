@@ -1,7 +1,6 @@
-"""Check requests to AWS Bedrock Converse: Bedrock's own rules, the rules of the model's vendor, and the order of all
-checks.
+"""Check requests to AWS Bedrock Converse against Bedrock's own rules, and then against the rules of the model's vendor.
 
-The order is: body, unknown keys, values, tools, system. After that come each message (shape, ids, blank text), all
+The order is: body, unknown keys, values, tools, system. Then follow each message (shape, ids, blank text), all
 documents, the sequence, the results of calls, required tool declarations, and the context window. The rules of the
 model's vendor come last.
 
@@ -194,7 +193,7 @@ def _to_vendor_message(message: Json) -> Json:
 
 
 def _to_vendor_format(setting: Json) -> Json:
-    """Convert the answer format. Bedrock expects its schema as a string, the vendor as an object."""
+    """Convert the answer format. Bedrock expects the schema as a string, the vendor expects an object."""
     return {"type": "json_schema", "schema": parse(setting["schema"].encode())}
 
 

@@ -135,7 +135,7 @@ def _check_not_blank(text: str, path: str, context: object) -> None:
 
 
 def _check_text(value: Json, path: str, context: object) -> None:
-    """Check a text block in a tool result or in the system prompt. A refusal contains the path of the block."""
+    """Check a text block in a tool result or in the system prompt. A refusal names the block, not its field `text`."""
     block = dotted_path(path.removesuffix("/text"))
     _check_not_blank(WALK.require_type(value, str, block), block, context)
 

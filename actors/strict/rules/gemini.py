@@ -1,12 +1,12 @@
 """Check requests to Google's generateContent, and create and check simulated thought signatures.
 
-The order is: the model in the path, the body's JSON, its shape (`gemini_shape`). After that come roles and parts,
-tools, the sequence of calls and responses, signatures, and the size.
+The order is: the model in the path, the body's JSON, its shape (`gemini_shape`). Then follow roles and parts, tools,
+the sequence of calls and responses, signatures, and the size.
 
-Theory of operation. Responses are paired with the calls of the previous content, by position. The content after a model
-content with calls must begin with as many responses as there are calls. So each content is checked together with the
-previous content. Successive model contents count as one, because Google's client library sends the pieces of a stream
-as separate contents.
+Theory of operation. A message is called a content in this API, and a result a response. Responses are paired with the
+calls of the previous content, by position. The content after a model content with calls must begin with as many
+responses as there are calls. So each content is checked together with the previous content. Successive model contents
+count as one, because Google's client library sends the pieces of a stream as separate contents.
 
 A signature contains the model, the account, the route (Gemini API or Vertex AI) and a digest of its call, protected by
 an HMAC. So the server need not store anything: when a request returns a signature, the server compares the signed state
@@ -37,7 +37,7 @@ _NAME = re.compile(NAME)
 _ROLES = frozenset({"user", "model"})
 _DATA = frozenset(
     """text inlineData fileData functionCall functionResponse executableCode codeExecutionResult toolCall
-    toolResponse""".split()  # noqa: SIM905  a list fills a page
+    toolResponse""".split()  # noqa: SIM905  a list would fill a page
 )
 _JSON = "application/json"
 _MIMES = frozenset({"text/plain", _JSON, "application/xml", "application/yaml", "text/x.enum"})
@@ -332,7 +332,7 @@ def is_continuation(request: Json, settings: GeminiSettings) -> bool:
 
 
 def check(turns: Mapping[int, Json], mode: Mode, profile: GeminiProfile, settings: GeminiSettings) -> None:
-    """Check the signatures of contents whose shape and sequence are valid. `turns` are the merged contents by index.
+    """Check the signatures of contents whose shape and sequence are valid. `turns` is the result of `_merge_turns`.
 
     Raises:
         RuleBroken: At the first broken rule.

@@ -2,13 +2,13 @@
 
 A field has a JSON name and a kind: a scalar, another message, or a list of scalars or messages. The provider's parser
 reads the complete request first. Then it reports all unknown names together, one per line. As in ProtoJSON, each name
-has two spellings, and enumerations are case-insensitive. The parsed request uses only the JSON spelling, so later
-checks need not handle both. The table contains the fields of the Gemini API and of Vertex AI. A test compares it with
-Google's SDK.
+has two spellings (camelCase and snake_case), and enumerations are case-insensitive. The parsed request uses only the
+JSON spelling, camelCase, so later checks need not handle both. The table contains the fields of the Gemini API and of
+Vertex AI. A test compares the table with Google's SDK.
 
-`Schema`, which tools and structured answers use, is one of these messages. A separate check finds fields that are not
-allowed for a type. JSON Schema (`responseJsonSchema`) is checked leniently: undocumented keywords are ignored, as on
-the host.
+`Schema`, which tools and structured answers use, is one of these messages. A separate check finds keywords that are not
+allowed for the type that a schema describes. JSON Schema (`responseJsonSchema`) is checked leniently: undocumented
+keywords are ignored, as on the host.
 """
 
 import base64
@@ -104,7 +104,7 @@ _MESSAGES: Mapping[str, Message] = {
 }  # fmt: skip
 _VERTEX_ONLY = {"Schema": frozenset({"additionalProperties"})}
 """Fields that only Vertex AI accepts, by message type."""
-_SENT_AGAIN = frozenset({"Content", "Tool"})
+_CACHED_TYPES = frozenset({"Content", "Tool"})
 _ENUMS = {
     "Type": frozenset(
         {"TYPE_UNSPECIFIED", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"}
@@ -196,13 +196,13 @@ class _RequestParser:
             return self._parse_field(value, message_type, path)
 
     def _parse_field(self, value: Json, field_type: str, path: str) -> Json:
-        """Parse a value whose type is given as in the tables. `X[]` is a list of `X`, and `X{}` is an object with any
-        keys.
+        """Parse the value of a field. As in the tables, the type `X[]` is a list of `X`, and `X{}` is an object with
+        values of type `X` under any keys.
         """
         if field_type.endswith("[]"):
             if not is_array(value):
                 raise _invalid_value(path, f"{_PACKAGE}.{field_type[:-2]}", value)
-            read = self._parse_repeated if field_type[:-2] in _SENT_AGAIN else self._parse_field
+            read = self._parse_repeated if field_type[:-2] in _CACHED_TYPES else self._parse_field
             return [read(item, field_type[:-2], f"{path}[{at}]") for at, item in enumerate(value)]
         if field_type.endswith("{}"):
             if not is_object(value):

@@ -61,11 +61,12 @@ class VendorHost:
         parts: The types of content parts, by role; other roles accept only text.
         part_keys: The keys that a content part may have in addition to its type and its value.
         part_types: The JSON type of a part's value, by part type; other parts are objects.
-        part_values: The key that contains a part's value, if it is not the part's type; None if there is no single key.
+        part_values: The key that contains a part's value, by part type, where the key differs from the part type; None
+            if no single key contains the value.
         nullable: The roles whose content may be null.
         argument_types: The JSON types that a call's arguments may have.
         tool_types: The types of tools and calls.
-        tool_marks: The keys that a tool may have in addition to its type and its value.
+        tool_keys: The keys that a tool may have in addition to its type and its value.
         own_tools: A pattern that matches the types of tools that the host runs itself. The keys of these tools are not
             checked.
         choices: The strings that `tool_choice` may be.
@@ -113,7 +114,7 @@ class VendorHost:
     nullable: frozenset[str] = frozenset({"function"})
     argument_types: tuple[type, ...] = (str,)
     tool_types: tuple[str, ...] = ("function",)
-    tool_marks: frozenset[str] = frozenset()
+    tool_keys: frozenset[str] = frozenset()
     own_tools: re.Pattern[str] | None = None
     choices: tuple[str, ...] = ("none", "auto", "required")
     efforts: tuple[str, ...] | None = None
@@ -227,7 +228,7 @@ def check_call_signatures(request: Json, context: RequestContext) -> None:
 
 
 def signature(call: Json, model: str, settings: CompatibleSettings) -> str:
-    """Return the simulated signature for a call that the model `model` made."""
+    """Return the simulated signature for a call by `model`."""
     try:
         given = parse(call["function"]["arguments"].encode())
     except (KeyError, ValueError):  # the call is not a function call, or its arguments are invalid

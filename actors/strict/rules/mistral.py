@@ -1,4 +1,4 @@
-"""Check Mistral requests with the vendor's error messages and its own checks of ids, order and pairing.
+"""Check requests to Mistral, with Mistral's error messages and with Mistral's own rules for ids, order and pairing.
 
 Theory of operation. Mistral's host runs the validator of the model's tokenizer generation. A table contains the roles
 that may follow each role. Up to generation 7, only the number of results must match: there must be as many results as
@@ -118,6 +118,7 @@ _FOLLOW = {
 }
 _NINE = re.compile(r"[a-zA-Z0-9]{9}")
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+# the first generations that pair by id, accept ids of any form, and accept results with more than text
 _BY_ID, _FREE_IDS, _RICH_RESULTS = 11, 13, 15
 
 
@@ -282,7 +283,7 @@ _NAMES = (
 _KEYS = frozenset(_NAMES.split())
 _CHUNKS = frozenset(
     """text image_url document_url input_audio file reference resource resource_link
-    thinking""".split()  # noqa: SIM905  a list fills a page
+    thinking""".split()  # noqa: SIM905  a list would fill a page
 )
 _OWN_TOOLS = re.compile(r"image_generation|document_library|connector|web_search(_premium)?|code_interpreter")
 

@@ -74,7 +74,7 @@ _SAMPLING = ("temperature", "top_p")
 
 
 def check_chat(request: Mapping[str, Json]) -> None:
-    """Check the settings of a request to OpenAI's Chat Completions.
+    """Check the settings of a request to OpenAI's Chat Completions API.
 
     Raises:
         RuleBroken: The model does not accept a setting, or is not available on Chat Completions.
@@ -114,7 +114,7 @@ def _refuses_tools(row: ServedModel, effort: Json) -> bool:
 
 
 def check_responses(request: Mapping[str, Json]) -> None:
-    """Check the settings of a request to OpenAI's Responses.
+    """Check the settings of a request to OpenAI's Responses API.
 
     Raises:
         RuleBroken: The model does not accept a setting.
@@ -153,7 +153,7 @@ def _check_openai(row: ServedModel, request: Mapping[str, Json], effort: Json) -
 
 
 def restrict_to_model(profile: AnthropicProfile, model: str) -> AnthropicProfile:
-    """Return `profile`, adjusted to the facts about an Anthropic model; unchanged if the model is unknown."""
+    """Return `profile` with the known facts about an Anthropic model; unchanged if the model is unknown."""
     row = served_model(model)
     if row is None or row.maker != "anthropic":
         return profile
@@ -163,7 +163,7 @@ def restrict_to_model(profile: AnthropicProfile, model: str) -> AnthropicProfile
         thinks_by_default=row.thinks_by_default,
         sampling=profile.sampling and row.sampling != "never",
         forced_tool_choice=profile.forced_tool_choice and row.forced != "never",
-        is_exact=True,
+        is_known=True,
         efforts=profile.efforts & frozenset(row.efforts or ()),
         schemas=row.schema_output,
         prefill=profile.prefill or row.prefill,
@@ -176,9 +176,9 @@ def restrict_to_model(profile: AnthropicProfile, model: str) -> AnthropicProfile
 
 
 def with_thinking_default(profile: CompatibleProfile, model: str, maker: str) -> CompatibleProfile:
-    """Return `profile`, adjusted to whether a model thinks by default and whether thinking can be turned off.
+    """Return `profile` with the facts about a model: whether it thinks by default, and whether it can stop thinking.
 
-    If `maker` did not make the model, return `profile` unchanged, because the facts apply only on the maker's own host.
+    `profile` is unchanged if `maker` did not make the model, because the facts apply only on the maker's own host.
     """
     row = served_model(model)
     if row is None or row.maker != maker:

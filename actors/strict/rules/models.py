@@ -2,7 +2,7 @@
 applies.
 
 The servers enforce these facts for known models, so that a client can be tested with gpt-5.6 or Opus 5.5 before it uses
-the real models. Bare names such as `gpt` or `claude`, and names of unknown families, have no row.
+the real models. No row matches a bare name such as `gpt` or `claude`, or a name of an unknown family.
 
 This table is independent: it shares no code and no pattern with the table that the encoders read, and a test compares
 the two. Where sources disagree, the row contains the values that a real host accepts.
@@ -22,7 +22,7 @@ class ServedModel:
 
     Args:
         maker: The maker of the models.
-        names: The prefixes of the models' names; a name that ends in `$` must match completely.
+        names: The prefixes of the models' names; a prefix that ends in `$` matches only the complete name.
         tools: When Chat Completions accepts function tools: with `any` effort, with no effort or the effort `none`
             (`no_effort`), only with the effort `none` (`effort_none`), or `never`.
         sampling: When sampling settings are accepted.
@@ -288,7 +288,7 @@ SERVED: tuple[ServedModel, ...] = (
 )
 """All rows. The first row that matches a model's name applies."""
 
-_CUTS = (
+_REMOVED_PATTERNS = (
     r"^ft:",
     r"^.*/",
     r"^~",
@@ -297,14 +297,14 @@ _CUTS = (
     r"(?<=\d)-v\d+$",
     r"-20\d{2}-?\d{2}-?\d{2}.*$",
 )
-_CUTS_LAST = (r"-latest$", r"-preview$")
+_REMOVED_LAST = (r"-latest$", r"-preview$")
 
 
 @lru_cache(maxsize=1024)
 def served_model(name: str) -> ServedModel | None:
     """Return the row for a model; None for a bare name such as `gpt`, and for an unknown family."""
     plain = name.lower()
-    for cut in (*_CUTS, *_CUTS_LAST):
+    for cut in (*_REMOVED_PATTERNS, *_REMOVED_LAST):
         plain = re.sub(cut, "", plain)
     if plain.startswith("claude-"):
         plain = plain.replace(".", "-")

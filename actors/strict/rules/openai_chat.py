@@ -97,7 +97,7 @@ def check_request(request: Json, context: RequestContext, size: int) -> None:
 
 
 def _check_parsed(request: dict[str, Json], context: RequestContext, size: int) -> None:
-    """Check a parsed request. Refusals have OpenAI's error messages."""
+    """Check a parsed request. Refusals have OpenAI's error messages, which the caller translates."""
     if request.get("messages") is None:
         raise WALK.missing_key_refusal("", "messages")
     refuse_unknown_keys(request, context.host.keys, "", context)
@@ -248,7 +248,7 @@ def _check_tool(tool: Json, path: str, context: RequestContext) -> None:
     if which not in context.host.tool_types:
         listed = openai_messages.enumerate_names(context.host.tool_types)
         raise RULES["OAC-06"].refuse(f"{path}.type", path=f"{path}.type", value=which, values=listed)
-    refuse_unknown_keys(tool, frozenset({"type", which}) | context.host.tool_marks, path, context)
+    refuse_unknown_keys(tool, frozenset({"type", which}) | context.host.tool_keys, path, context)
     inner, at = WALK.require(tool, which, path), f"{path}.{which}"
     WALK.require_type(inner, dict, at)
     check_name(WALK.require(inner, "name", at), f"{at}.name", context)

@@ -2,9 +2,9 @@
 
 Theory of operation. The messages are checked in three passes: first shapes (role, keys, types), then ids and names,
 then the sequence. So the reported fault is the first in the provider's order of checks, not the first in the array. The
-sequence check keeps one set as its state: the call ids of the last assistant message that have no `tool` message yet. A
-`tool` message removes its id. Before any other message and at the end, the set must be empty. A second answer, an
-answer without a call and a misplaced answer all find no matching id.
+sequence check keeps one set as its state: the ids of the last assistant message's calls that have no `tool` message
+yet. A `tool` message removes its id from the set. Before any other message and at the end, the set must be empty. A
+second answer, an answer without a call, and a misplaced answer are refused, because their id is not in the set.
 
 The mode `strict` adds rules of self-hosted servers with this API: they refuse arguments that are not a JSON object in a
 string, two calls with the same id in a message, and an empty assistant message.

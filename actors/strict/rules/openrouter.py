@@ -50,15 +50,15 @@ RULES = rules_by_id(
     replace(ANTHROPIC["ANT-34-ttl"], id="ORT-07"),
     replace(ANTHROPIC["ANT-S03"], id="ORT-08"),
 )
-_UPSTREAMS = frozenset({"ORT-03", "ORT-04", "ORT-05", "ORT-06", "ORT-07", "ORT-08"})
+_UPSTREAM_RULES = frozenset({"ORT-03", "ORT-04", "ORT-05", "ORT-06", "ORT-07", "ORT-08"})
 _MARKS = {"ANT-32": "ORT-05", "ANT-33": "ORT-06", "ANT-34-ttl": "ORT-07"}
 
 
 _OWN_TOOLS = re.compile(
     r"openrouter:\w+|web_search(_preview)?(_\d{4}_\d{2}_\d{2})?|image_generation|file_search|mcp"
 )
-_OF_TOOLS = frozenset({"tools", "tool_choice", "parallel_tool_calls"})
-_OF_CALLS = frozenset({"id", "type", "function", "custom"})
+_TOOL_SETTINGS = frozenset({"tools", "tool_choice", "parallel_tool_calls"})
+_CALL_KEYS = frozenset({"id", "type", "function", "custom"})
 _VIDEO = "video_url"
 
 
@@ -203,16 +203,19 @@ def _to_upstream(request: Json, host: VendorHost) -> Json:
     ]
     kept = {key: value for key, value in request.items() if key in host.keys}
     tools = [_without_mark(tool) for tool in request.get("tools") or () if not OPENROUTER.runs_tool(tool)]
-    kept = {key: value for key, value in kept.items() if tools or key not in _OF_TOOLS}
+    kept = {key: value for key, value in kept.items() if tools or key not in _TOOL_SETTINGS}
     return {**kept, **({"tools": tools} if tools else {}), "messages": messages}
 
 
 def _without_gateway_keys(key: str, value: Json) -> Json:
-    """Return the content parts or the calls of a message without keys that only the gateway accepts."""
+    """Return a message's value under `key` as the gateway forwards it.
+
+    Keys of calls and parts that only the gateway accepts are removed, and a video becomes the text `(a video)`.
+    """
     if not is_array(value):
         return value
     if key == "tool_calls":
-        return [{name: call[name] for name in call if name in _OF_CALLS} for call in value]
+        return [{name: call[name] for name in call if name in _CALL_KEYS} for call in value]
     return [
         _without_mark({"type": "text", "text": "(a video)"} if _is_video(part) else part) for part in value
     ]
@@ -233,7 +236,7 @@ def _mark_upstream_refusal(
     refusal: ServerRefusal, request: Json, values: Mapping[str, object]
 ) -> ServerRefusal:
     """Add the upstream's vendor to the refusal, if the refusal concerns reasoning or cache marks for that upstream."""
-    return replace(refusal, detail={"vendor": "anthropic"}) if refusal.rule in _UPSTREAMS else refusal
+    return replace(refusal, detail={"vendor": "anthropic"}) if refusal.rule in _UPSTREAM_RULES else refusal
 
 
 _UNKNOWN_UPSTREAM: VendorHost = replace(without_answer_rules(OPENAI), schema=accept_anything)
@@ -257,7 +260,7 @@ OPENROUTER: VendorHost = replace(
     | {"user": PARTS["user"] | {_VIDEO}},
     schema=accept_anything,  # schemas are checked by the upstream's rules
     own_tools=_OWN_TOOLS,
-    tool_marks=frozenset({"cache_control"}),
+    tool_keys=frozenset({"cache_control"}),
     identity=accept_anything,
     sequence=accept_anything,
     profile=CompatibleProfile(id_length=None),

@@ -21,23 +21,24 @@ ROUTED = frozenset({"openai_chat", "openai_responses", "xai", "mistral", "kimi"}
 """Hosts on which `prompt_cache_key` selects the machine, and therefore which automatic cache is used."""
 AUTOMATIC = ROUTED | {"deepseek", "gemini", "gemini_2", "vertex", "openrouter"}
 """Hosts that cache automatically. OpenRouter does so if its upstream does."""
-_RUNS = frozenset({"tool_use", "tool_result"})
+_GROUPS = frozenset({"tool_use", "tool_result"})
 _UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
 
 
 class Piece(NamedTuple):
-    """A part of a prompt. A cached prefix may end after it.
+    """A part of a prompt after which a cached prefix may end.
 
     Args:
         text: The encoded text of the piece.
-        run: `tool_use` for a call, `tool_result` for a result, otherwise empty. A series of pieces with the same `run`
-            counts as one piece in the search for cache entries.
-        mark: The lifetime in seconds of the cache entry that ends with this piece; None for no entry.
+        group: `tool_use` for a call, `tool_result` for a result, otherwise empty. Adjacent pieces with the same `group`
+            count as one piece in the search for cache entries.
+        cache_lifetime: The lifetime in seconds of the cache entry that ends with this piece; None if the piece has no
+            cache mark.
     """
 
     text: bytes
-    run: str = ""
-    mark: float | None = None
+    group: str = ""
+    cache_lifetime: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +49,11 @@ class Prompt:
         model: The model of the request.
         pieces: The pieces in the provider's order.
         marked: Whether the provider caches only at cache marks. Otherwise, its cache is automatic.
-        parameters: The request parameters on which cache entries that include messages depend.
+        parameters: The encoded request parameters that invalidate cached messages if they change.
         prefix: The number of pieces before the messages. Cache entries that end there do not depend on `parameters`.
-        lane: The request's `prompt_cache_key`, which is the same in all requests of a conversation; may be empty.
-        routed: Whether this key selects the machine that serves the request.
-        minimum: The minimum number of tokens of an entry.
+        cache_key: The request's `prompt_cache_key`, which is the same in all requests of a conversation; may be empty.
+        routed: Whether `cache_key` selects the machine that serves the request.
+        minimum: The minimum number of tokens of a cache entry.
         lifetime: The lifetime in seconds of an automatic cache's entry after its last use.
     """
 
@@ -61,19 +62,18 @@ class Prompt:
     marked: bool
     parameters: bytes = b""
     prefix: int = 0
-    lane: str = ""
+    cache_key: str = ""
     routed: bool = False
     minimum: int = MINIMUM
     lifetime: float = SECONDS["5m"]
 
 
 def anthropic_prompt(
-    request: Json, betas: Iterable[str] = (), *, minimum: int = MINIMUM, lane: str = ""
+    request: Json, betas: Iterable[str] = (), *, minimum: int = MINIMUM, cache_key: str = ""
 ) -> Prompt:
     """Return the prompt of a valid request to Anthropic Messages.
 
-    `betas` are the values of the request's `anthropic-beta` header. `minimum` is the minimum number of tokens of a
-    cache entry.
+    `betas` are the values of the request's `anthropic-beta` header. For the other arguments, see `Prompt`.
     """
     tools = [_prompt_piece(tool, "") for tool in request.get("tools") or ()]
     prefix = [*tools, *(_prompt_piece(block, "") for block in _as_blocks(request.get("system") or []))]
@@ -86,7 +86,7 @@ def anthropic_prompt(
     if (mark := request.get("cache_control")) is not None and (
         at := _last_markable(request, len(pieces))
     ) is not None:
-        pieces[at] = pieces[at]._replace(mark=_mark_lifetime(mark))
+        pieces[at] = pieces[at]._replace(cache_lifetime=_mark_lifetime(mark))
     effort = object_at(request, "output_config").get("effort")
     thinking = request.get("thinking") or {"type": "disabled"}
     choice = request.get("tool_choice") or {"type": "auto"}
@@ -97,7 +97,7 @@ def anthropic_prompt(
         marked=True,
         parameters=parameters,
         prefix=len(prefix),
-        lane=lane,
+        cache_key=cache_key,
         minimum=minimum,
     )
 
@@ -113,22 +113,20 @@ def automatic_prompt(request: Json, host: str) -> Prompt:
     text = dump(items)
     if any(mark in text for mark in _MARKS_AS_BYTES):
         text = dump(_without_marks(items))
-    lane = request.get("prompt_cache_key") or ""
+    cache_key = request.get("prompt_cache_key") or ""
     lifetime = DAY if request.get("prompt_cache_retention") == "24h" else SECONDS["5m"]
     return Prompt(
         request["model"],
         (Piece(text),),
         marked=False,
-        lane=lane,
+        cache_key=cache_key,
         routed=host in ROUTED,
         lifetime=lifetime,
     )
 
 
 def cache_mark(block: Json) -> Json:
-    """Return the cache mark of a block or, if it has none, of the last marked part inside the block; None without a
-    mark.
-    """
+    """Return the cache mark of a block. If the block itself has none, return the last mark inside it, or None."""
     inner = block.get("content")
     parts = inner if is_array(inner) else []
     marks = [part["cache_control"] for part in parts if is_object(part) and part.get("cache_control")]
@@ -139,8 +137,8 @@ def _prompt_piece(block: Json, role: str) -> Piece:
     mark, kind = None, block.get("type", "")
     if "cache_control" in block or is_array(block.get("content")):
         mark, block = cache_mark(block), _without_marks(block)
-    run = kind if kind in _RUNS else ""
-    return Piece(role.encode() + dump(block), run, None if mark is None else _mark_lifetime(mark))
+    group = kind if kind in _GROUPS else ""
+    return Piece(role.encode() + dump(block), group, None if mark is None else _mark_lifetime(mark))
 
 
 def _mark_lifetime(mark: Json) -> float:
@@ -152,7 +150,7 @@ def _as_blocks(content: Json) -> list[Json]:
 
 
 def _last_markable(request: Json, count: int) -> int | None:
-    """Return the index of the last of `count` pieces that may have a mark; None if there is none."""
+    """Return the index of the last of `count` pieces that may have a cache mark; None if no piece may have one."""
     said = [block for message in request["messages"] for block in _as_blocks(message["content"])]
     behind = 0
     for block in reversed(said):
@@ -177,7 +175,7 @@ _MARKS_AS_BYTES = tuple(f'"{mark}":'.encode() for mark in _MARKS)
 
 
 def to_anthropic_format(request: Json) -> Json:
-    """Convert a Chat Completions request to Anthropic's format, as far as the cache needs it."""
+    """Convert the parts of a Chat Completions request that the cache depends on to Anthropic's format."""
     system: list[Json] = []
     messages: list[Json] = []
     for message in request["messages"]:

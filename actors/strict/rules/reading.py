@@ -23,14 +23,16 @@ from actors.strict.rules.base import Json, is_array, is_object
 
 T = TypeVar("T")
 
-_WHOLE = 2000
-"""The maximum size in bytes of a body that is not split."""
-_SMALL = 4000
+_MAX_UNSPLIT_BYTES = 2000
+"""The maximum size in bytes of a body that is parsed without splitting it."""
+_MAX_PART_BYTES = 4000
 """The maximum size in bytes of a cached part. A larger part is parsed and checked each time."""
-_MOST = 20_000
-"""The maximum number of cached parts and results. If it is reached, the cache is cleared."""
-_DEEP = 100
-"""The maximum number of brackets in a cached part. With more brackets, its depth in the body might exceed the limit."""
+_MAX_PARTS = 20_000
+"""The maximum number of cached parts. If it is reached, the cache is cleared."""
+_MAX_BRACKETS = 100
+"""The maximum number of opening brackets in a part that is parsed alone. A part with more brackets may be nested so
+deeply that the complete body exceeds the limit, so the body is parsed without splitting it.
+"""
 
 _parts: dict[bytes, Json] = {}
 _part_results: dict[int, tuple[Json, dict[Hashable, Json]]] = {}
@@ -39,20 +41,20 @@ _UNKNOWN: tuple[Json, dict[Hashable, Json]] = None, {}
 
 
 def parse(body: bytes) -> Json:
-    """Return the JSON value of `body`. This is stricter than `json.loads`.
+    """Return the JSON value of `body`. Unlike `json.loads`, refuse repeated keys and values that are not valid JSON.
 
     Raises:
         ValueError: The body is not UTF-8 or not JSON, is nested more than 200 levels deep, or contains a repeated key,
             NaN, Infinity, a lone surrogate or a number out of range.
     """
-    return _parse_part(body) if len(body) <= _WHOLE else _parse_latest(body)
+    return _parse_part(body) if len(body) <= _MAX_UNSPLIT_BYTES else _parse_latest(body)
 
 
 def cached_result(compute: Callable[..., T], value: Json, *settings: Hashable) -> T:
     """Return `compute(value, *settings)`. The result is cached if `value` is a cached part of a request body.
 
-    The result must depend only on these arguments, and must not be changed. If the result is a JSON object, it becomes
-    a cached part itself.
+    The result must depend only on these arguments, and the caller must not change it. If the result is a JSON object,
+    results of functions of this object are cached too.
     """
     if (kept := _part_results.get(id(value))) is None:
         return compute(value, *settings)
@@ -67,8 +69,8 @@ def cached_result(compute: Callable[..., T], value: Json, *settings: Hashable) -
 def unchecked_items(values: Sequence[Json], check_key: object) -> Iterator[tuple[int, Json]]:
     """Yield the index and the value of each item that has not passed this check before.
 
-    An item passes the check when the caller asks for the next item, instead of raising an exception. `check_key`
-    identifies the check; it is a result of `key_of_check`.
+    The caller checks each item. An item has passed when the caller asks for the next item instead of raising an
+    exception. `check_key` is the result of `key_of_check` for this check.
     """
     known = [_part_results.get(id(value), _UNKNOWN)[1] for value in values]
     new = [at for at, passed in enumerate(known) if check_key not in passed]
@@ -80,7 +82,7 @@ def unchecked_items(values: Sequence[Json], check_key: object) -> Iterator[tuple
 
 @lru_cache(maxsize=1000)
 def key_of_check(check_name: str, *settings: Hashable) -> object:
-    """Return the cache key of a check. Its result must depend only on the checked item and on `settings`."""
+    """Return the cache key of a check. The check must depend only on the checked item and on `settings`."""
     return object()
 
 
@@ -96,14 +98,14 @@ def _parse_part(text: bytes) -> Json:
     if text in _parts:
         return _parts[text]
     value: Json = _parse_json(text)
-    if len(text) <= _SMALL and (is_object(value) or is_array(value)):
+    if len(text) <= _MAX_PART_BYTES and (is_object(value) or is_array(value)):
         _cache_part(value)
         _parts[text] = value
     return value
 
 
 def _cache_part(value: Json) -> None:
-    if len(_part_results) >= _MOST:
+    if len(_part_results) >= _MAX_PARTS:
         _parts.clear()
         _part_results.clear()
     _part_results[id(value)] = value, {}
@@ -127,7 +129,7 @@ def _parse_latest(body: bytes) -> Json:
 
 
 def _parse_parts(body: bytes) -> dict[str, Json] | None:
-    """Parse an object part by part. Return None if this could miss an error, such as a repeated key."""
+    """Parse an object part by part. Return None if parsing by parts could miss an error, such as a repeated key."""
     members = {key: bytes(raw) for key, raw in _members(body).items()}
     written = b",".join([b'"%b":%b' % (key.encode(), text) for key, text in members.items()])
     if b"{%b}" % written != body or not all(map(str.isidentifier, members)):
@@ -147,7 +149,7 @@ def _parse_inner(text: bytes) -> Json:
     """Parse a member of an object or an item of a list, using the cache."""
     if (known := _parts.get(text)) is not None:
         return known
-    if text.count(b"[") + text.count(b"{") > _DEEP:
+    if text.count(b"[") + text.count(b"{") > _MAX_BRACKETS:
         raise ValueError("The part may be nested too deeply; parse the complete body")
     return _parse_part(text)
 

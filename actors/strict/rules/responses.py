@@ -1,7 +1,7 @@
-"""Check requests to OpenAI's `POST /v1/responses`: everything outside the items, and the order of all checks.
+"""Check requests to OpenAI's `POST /v1/responses` in the provider's order.
 
-The order is: body, model, required parameters, unknown keys, values, tools. After that come the items
-(`responses_items`), encrypted reasoning and the size.
+This module checks the body, model, required parameters, unknown keys, values and tools, in this order. Then follow the
+items (`responses_items`), encrypted reasoning and the size.
 
 Theory of operation of the simulated reasoning. The encrypted content contains the state that the item was bound to when
 it was created: the account, the model, the item's id, and a digest of everything before the item. An HMAC protects this
@@ -158,7 +158,7 @@ def _check_cache_key(key: str, path: str, context: object) -> None:
 
 
 def _check_include(include: Json, path: str, profile: ResponsesProfile) -> None:
-    """Check the additional output that a request asks for."""
+    """Check the parameter `include`, which lists the additional output that a request asks for."""
     WALK.require_described_type(include, list, path, "an array of strings")
     WALK.check(include, ArrayOf(Word(*sorted(_INCLUDES))), path)
     if _ENCRYPTED in include and not profile.encrypted:
@@ -389,7 +389,7 @@ def _sealed_item(
 
 
 def _without_ids(item: Json) -> Json:
-    """Return the parts of an item that a prefix digest covers."""
+    """Return the parts of an item that the digest of a prefix covers."""
     which = item_kind(item)
     if which == "message":
         return [item["role"], _joined_text(item["content"])]

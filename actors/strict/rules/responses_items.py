@@ -7,9 +7,9 @@ calls. A separate pass checks this (`_check_call_groups`).
 
 Some items are valid only together with the reasoning before them. This needs no storage, because the server's item ids
 contain the id of the preceding reasoning: `fc_r<x>_<n>` was created after reasoning `rs_<x>`. Reasoning and the item
-after it must both have an id, or both have none. There is one exception: a call may omit its id if the host created it
-directly after this reasoning. An item that consists only of an id is a reference. References are replaced by stored
-items (`responses_store`) after the checks of shapes and before the checks of the sequence.
+after it must both have an id, or both have none, with one exception: a call without an id may follow the reasoning that
+directly preceded it in the host's answer. An item that consists only of an id is a reference. References are replaced
+by stored items (`responses_store`) after the checks of shapes and before the checks of the sequence.
 """
 
 import re
@@ -19,14 +19,14 @@ from itertools import zip_longest
 from actors.strict.rules.base import Json, Mode, is_object
 from actors.strict.rules.reading import key_of_check, parse, unchecked_items
 from actors.strict.rules.responses_shapes import (
+    ANSWER_PARTS,
     CALLS,
     INPUT_PARTS,
     ITEMS,
     OUTPUTS,
-    OUTSIDE,
     RULES,
-    SAID_PARTS,
     SEARCH_OUTPUTS,
+    UNORDERED_ITEMS,
     ItemShape,
     ResponsesProfile,
 )
@@ -81,8 +81,8 @@ def check_sequence(
         items: The items of the conversation.
         mode: The mode of the server.
         profile: The profile of the model.
-        are_consecutive: Returns True if the host created a call directly after a reasoning item, so that the call needs
-            no id.
+        are_consecutive: Returns True if an answer of the host contained a call directly after a reasoning item, so that
+            the call needs no id.
         allows_unknown_calls: Whether some references could not be resolved, so that an output may answer a call that is
             not in `items`.
 
@@ -99,7 +99,7 @@ def check_sequence(
 
 
 def item_kind(item: Json) -> str:
-    """Return the type of an item. Messages may omit their type, as may references, which have only an id."""
+    """Return the type of an item. Without a type, an item is a message or, if it has an id but no role, a reference."""
     which: str | None = item.get("type")
     return which or ("message" if "role" in item or "id" not in item else "item_reference")
 
@@ -208,7 +208,7 @@ _CHECKS: Mapping[str, Check] = {
 }
 _INPUT, _SAID = (
     _parts_shape(INPUT_PARTS),
-    _parts_shape({**SAID_PARTS, "input_text": INPUT_PARTS["input_text"]}),
+    _parts_shape({**ANSWER_PARTS, "input_text": INPUT_PARTS["input_text"]}),
 )
 _SHAPES = {which: _item_fields(which, shape) for which, shape in ITEMS.items()}
 
@@ -297,7 +297,7 @@ def _runs_in_container(call: Json) -> bool:
 def _call_of_output(item: Json, items: list[Json]) -> tuple[str, str]:
     """Return the type and the `call_id` of the call that an output answers.
 
-    The output names its call by `call_id`, or by the call's item id.
+    The output contains the call's `call_id` or its item id.
     """
     which = item_kind(item).removesuffix("_output")
     if item.get("call_id") is not None or "id" not in item:
@@ -310,7 +310,7 @@ def _check_reasoning(items: list[Json], are_consecutive: Callable[[Json, Json], 
     """Check that each reasoning item is followed by an item from the model. Either both items must have ids, or
     neither.
     """
-    said = [item for item in items if item_kind(item) not in OUTSIDE]
+    said = [item for item in items if item_kind(item) not in UNORDERED_ITEMS]
     for item, behind in zip_longest(said, said[1:]):
         if item_kind(item) != "reasoning":
             continue
@@ -331,7 +331,7 @@ def _is_from_model(item: Json) -> bool:
         return bool(item["role"] == "assistant")
     if which in SEARCH_OUTPUTS:
         return bool(item.get("execution") != "client")
-    return which not in OUTPUTS and which not in OUTSIDE
+    return which not in OUTPUTS and which not in UNORDERED_ITEMS
 
 
 def _check_call_groups(items: list[Json], *, allows_unknown_calls: bool) -> None:

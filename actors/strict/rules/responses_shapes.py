@@ -19,16 +19,16 @@ KEYS = frozenset(
     instructions max_output_tokens max_tool_calls metadata model moderation parallel_tool_calls
     previous_response_id prompt prompt_cache_key prompt_cache_options prompt_cache_retention reasoning
     safety_identifier service_tier store stream stream_options temperature text tool_choice tools top_logprobs
-    top_p truncation user""".split()  # noqa: SIM905  a list fills a page
+    top_p truncation user""".split()  # noqa: SIM905  a list would fill a page
 )
 COUNTED_KEYS = frozenset(
     """conversation input instructions model parallel_tool_calls personality previous_response_id reasoning text
-    tool_choice tools truncation""".split()  # noqa: SIM905  a list fills a page
+    tool_choice tools truncation""".split()  # noqa: SIM905  a list would fill a page
 )
 """The keys that a request for a token count may have."""
 COMPACTED_KEYS = frozenset(
     """image input instructions model previous_response_id prompt_cache_key prompt_cache_options
-    prompt_cache_retention service_tier""".split()  # noqa: SIM905  a list fills a page
+    prompt_cache_retention service_tier""".split()  # noqa: SIM905  a list would fill a page
 )
 """The keys that a request to compact a conversation may have."""
 
@@ -43,9 +43,9 @@ class ResponsesProfile:
             `strict` always requires this.
         encrypted: Whether the model supports encrypted reasoning.
         prefix_bound: Whether encrypted reasoning is refused if the prefix before it has changed. (In the mode `hosted`,
-            the server silently ignores it instead, like the real host.)
-        looks_up_items: Whether the host refuses every item with an id, because it looks the item up and does not find
-            it. This was reported for hosts under `store: false`.
+            the server silently ignores such reasoning instead, like the real host.)
+        looks_up_items: Whether the host refuses every item with an id, because it looks up the item and does not find
+            it. Some hosts were reported to do this for requests with `store: false`.
         has_item_ids: Whether the items of an answer have ids. Relays omit them.
         sampling: False for reasoning models, which refuse `temperature` and similar settings.
         context_tokens: The size of the context window in tokens; None means unlimited. Four bytes of the body count as
@@ -266,10 +266,10 @@ OUTPUTS: Mapping[str, str] = {
     "apply_patch_call_output": "apply patch",
 }
 """The name of a call in error messages, by the type of its output."""
-OUTSIDE = frozenset(
+UNORDERED_ITEMS = frozenset(
     {"compaction_trigger", "additional_tools", "configuration_update", "mcp_approval_response"}
 )
-"""The types of client items without output or text, which are allowed between any other items."""
+"""The types of the client's items that are neither messages nor outputs. They may occur between any other items."""
 SEARCH_OUTPUTS = frozenset({"tool_search_output", "tool_search_call_output"})
 """The types of items that contain the results of a tool search. The client sends them if it runs the search."""
 
@@ -279,12 +279,12 @@ INPUT_PARTS: Mapping[str, frozenset[str]] = {
     "input_image": _BREAKPOINT | {"image_url", "file_id", "detail"},
     "input_file": _BREAKPOINT | {"file_id", "file_url", "file_data", "filename", "detail"},
 }
-SAID_PARTS: Mapping[str, frozenset[str]] = {
+ANSWER_PARTS: Mapping[str, frozenset[str]] = {
     "output_text": frozenset({"type", "text", "annotations", "logprobs"}),
     "refusal": frozenset({"type", "refusal"}),
 }
 
 FUNCTION_KEYS = frozenset(
     """type name description parameters strict defer_loading allowed_callers output_schema
-    async""".split()  # noqa: SIM905  a list fills a page
+    async""".split()  # noqa: SIM905  a list would fill a page
 )

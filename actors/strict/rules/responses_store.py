@@ -58,8 +58,8 @@ class ResponsesStore:
 
     If there are more than `limit` objects of one kind, the oldest is removed.
 
-    In addition, the store records which call directly followed which reasoning. It does this even for responses that
-    are not stored, because a client may send back such a call with only its `call_id`.
+    In addition, the store records which call directly followed which reasoning, even in responses that are not stored,
+    because a client may send back such a call with only its `call_id`.
     """
 
     def __init__(self, limit: int = 10_000) -> None:
@@ -121,7 +121,7 @@ class ResponsesStore:
         return None if kept is None else kept.body
 
     def input_items(self, response_id: str) -> Sequence[Json] | None:
-        """Return the input items of a stored response in the host's complete form, or None if it is not stored."""
+        """Return a response's input items in the host's complete form; None if the response is not stored."""
         kept = self._responses.get(response_id)
         return None if kept is None else kept.listing
 

@@ -17,10 +17,10 @@ from actors.strict.rules.base import Json, is_array, is_object
 DEFINITIONS = ("$defs", "definitions")
 _TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
 _FORMATS = tuple("date-time time date duration email hostname ipv4 ipv6 uuid".split())  # noqa: SIM905  a list is longer
-_BARRED = frozenset(
+_UNSUPPORTED_KEYWORDS = frozenset(
     """allOf oneOf not if then else dependentRequired dependentSchemas default minLength maxLength
     patternProperties unevaluatedProperties propertyNames minProperties maxProperties
-    unevaluatedItems prefixItems contains minContains maxContains uniqueItems""".split()  # noqa: SIM905  a list fills a page
+    unevaluatedItems prefixItems contains minContains maxContains uniqueItems""".split()  # noqa: SIM905  a list would fill a page
 )
 _MAX_DEPTH = 10
 _MAX_PROPERTIES = 5_000
@@ -33,7 +33,7 @@ _KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _EACH_VALUE = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _EACH_ITEM = ("anyOf", "allOf", "oneOf", "prefixItems")
 _ITSELF = ("additionalProperties", "items", "not", "if", "then", "else", "contains", "propertyNames")
-_AROUND = re.compile(r"(?<!\\)(?:\\\\)*\(\?(?:[=!]|<)")
+_LOOKAROUND = re.compile(r"(?<!\\)(?:\\\\)*\(\?(?:[=!]|<)")
 
 
 def schema_nodes(
@@ -87,7 +87,7 @@ def _schema_faults(schema: Json, context: Context, root: Json, *, is_compatible_
         yield from _reference_faults(schema, context, root)
         return
     for key in schema:
-        if key in _BARRED:
+        if key in _UNSUPPORTED_KEYWORDS:
             yield f"In context={context}, '{key}' is not permitted."
     yield from _type_faults(schema, context)
     if is_compatible_host:
@@ -258,11 +258,11 @@ def first_invalid_subschema(schema: Json) -> str | None:
 
 
 def has_lookaround(schema: Json) -> bool:
-    """Return True if a schema contains a regular expression with lookaround. No grammar can be built for it."""
+    """Return True if a schema contains a regular expression with lookaround, for which no grammar can be built."""
     if not is_object(schema):
         return False
     pattern = schema.get("pattern")
-    if isinstance(pattern, str) and _AROUND.search(pattern):
+    if isinstance(pattern, str) and _LOOKAROUND.search(pattern):
         return True
     return any(map(has_lookaround, _direct_subschemas(schema)))
 

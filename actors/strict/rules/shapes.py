@@ -7,7 +7,7 @@ A shape is data:
 
     str, int, bool, dict, list    a value of this JSON type
     object                        any value
-    Word("a", "b")                one of these values
+    Word("a", "b")                one of these strings
     ArrayOf(shape)                an array
     Fields({"name": shape})       an object with these keys; `Maybe(shape)` is a key that may be absent
     OneMember({"name": shape})    an object with exactly one of these keys
@@ -42,7 +42,7 @@ _TYPES: Mapping[type, str] = {
 class Word:
     """The shape of a string that must be one of `values`.
 
-    If `reports_wrong_type` is True, a value of another type is a separate fault.
+    If `reports_wrong_type` is True, a value that is not a string is refused as a wrong type, not as a wrong word.
     """
 
     __slots__ = ("reports_wrong_type", "values")
@@ -83,8 +83,8 @@ class Fields:
         fields: The keys, in the order in which they are checked.
         closed: When unknown keys are refused: before the fields are checked (`first`), afterwards (`last`), or never
             (`open`).
-        precheck: A check that runs before the fields are checked. If unknown keys are refused first, it runs after
-            that.
+        precheck: A check that runs before the fields are checked. If `closed` is `first`, unknown keys are refused even
+            earlier.
         check: A check that runs at the end.
     """
 
@@ -111,7 +111,7 @@ class OneMember:
     Args:
         shapes: The shape of the value, by key.
         is_key_in_path: Whether the path of the value contains the key.
-        precheck: A check that runs after the unknown keys, and before the keys are counted.
+        precheck: A check that runs after unknown keys are refused, and before the keys are counted.
     """
 
     __slots__ = ("is_key_in_path", "names", "precheck", "shapes")
@@ -134,7 +134,7 @@ class Tagged:
         shapes: The shape of the object, by tag.
         listed: The tags, in the order in which an error message lists them.
         precheck: A check that runs if the tag is known, before the shape is checked.
-        reports_wrong_type: Whether a tag that is not a string is a separate fault.
+        reports_wrong_type: Whether a tag that is not a string is refused as a wrong type instead of an unknown tag.
     """
 
     tag: str
@@ -207,9 +207,9 @@ class ShapeChecker:
     def optional_member(
         self, value: Mapping[str, Json], key: str, expected_type: type, path: str = ""
     ) -> Json:
-        """Return the value of a key that must have the JSON type `expected_type`, or raise a refusal.
+        """Return the value of an optional key; None if the key is absent or its value is null.
 
-        The result is None if the key is absent or its value is null.
+        Raise a refusal if the value does not have the JSON type `expected_type`.
         """
         found = value.get(key)
         return None if found is None else self.require_type(found, expected_type, self.key_path(path, key))

@@ -1,11 +1,11 @@
 """Encode scripted turns as responses: one JSON document, or a list of server-sent events.
 
-There is one encoder class per dialect, which implements `Wire`. OpenAI Chat Completions and Anthropic Messages are
-encoded here, other wire families in a module for each. The output depends only on the turn, the request and the request
-number, so equal conversations get equal bytes.
+There is one encoder class per dialect, which implements `Wire`. This module encodes OpenAI Chat Completions and
+Anthropic Messages; each other wire family has a module of its own. The output depends only on the turn, the request and
+the request number, so equal conversations get equal bytes.
 
-Servers list their models in the format of their API. A server whose settings list no models accepts any model name, and
-returns one example.
+Servers list their models in the format of their API. A server whose settings name no models accepts any model name, and
+lists one example.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ class Wire(Protocol):
         ...
 
     def status_error(self, status: int) -> ServerRefusal:
-        """Return the dialect's error for an HTTP status, if the error was not caused by a rule."""
+        """Return the dialect's error for an HTTP status that no broken rule has caused, such as 401 or 500."""
         ...
 
 
@@ -206,7 +206,7 @@ class OpenAIWire:
     def encode_call_fragments(
         self, turn: Turn, request: Json, request_number: int, position: int
     ) -> Iterator[Json]:
-        """Yield the fragments of the call at `position` in a streamed response."""
+        """Yield the deltas that a stream contains for the call at `position` in the turn."""
         whole = self.encode_call(turn, request, request_number, position)
         index = index_field(turn, position)
         if turn.whole_calls:
@@ -222,7 +222,7 @@ class OpenAIWire:
 
 
 def index_field(turn: Turn, position: int) -> Json:
-    """Return the `index` field for a fragment of a call, as the turn's option `index` selects it."""
+    """Return the `index` field of a call's deltas, as the turn's option `index` selects it; {} if it is missing."""
     return {} if turn.index == "missing" else {"index": position if turn.index == "counted" else 0}
 
 

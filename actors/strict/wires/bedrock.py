@@ -1,6 +1,6 @@
-"""Encode scripted turns for Bedrock: for Converse, one JSON response, or frames of the binary event stream.
+"""Encode scripted turns for Bedrock: as one JSON document or, if streamed, as frames of AWS's binary event stream.
 
-Bedrock's InvokeModel API sends each Anthropic event in such a frame.
+A frame contains an event of the Converse API or, for the InvokeModel API, an event in Anthropic's format.
 """
 
 import hashlib

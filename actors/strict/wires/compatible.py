@@ -1,7 +1,6 @@
 """Encode scripted turns and error bodies for the vendors of the Chat Completions family.
 
-All vendors use OpenAI's format. A `VendorFormat` lists a vendor's differences from it. Errors report broken rules and
-other failures.
+All vendors use OpenAI's format. A `VendorFormat` lists a vendor's differences from it.
 """
 
 import hashlib
@@ -96,7 +95,7 @@ class CompatibleWire(OpenAIWire):
         return self._with_upstream_field(body)
 
     def _vendor_usage(self, usage: Json) -> Json:
-        """Return the token counts, with the number of cached tokens in this vendor's format."""
+        """Return the token counts `usage`, with the number of cached tokens in this vendor's format."""
         details = usage.get("prompt_tokens_details")
         if details is None or self.vendor_format.cached == "details":
             return usage
@@ -212,7 +211,7 @@ class CompatibleWire(OpenAIWire):
         return find_error(status, FAILURES.get(self.vendor, OPENAI_FAILURES))
 
     def _with_upstream(self, refusal: ServerRefusal) -> ServerRefusal:
-        """Add the name of the upstream to a refusal that the upstream caused. Return other refusals unchanged."""
+        """Add the upstream's name to a refusal by OpenRouter's upstream. Return other refusals unchanged."""
         if self.vendor == "openrouter" and refusal.detail is not None:
             return replace(refusal, detail={**refusal.detail, "provider_name": self.settings().upstream})
         return refusal

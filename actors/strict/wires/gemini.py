@@ -2,8 +2,8 @@
 
 A streamed response is a list of `data:` events. Each event is a response with the new parts, and the last event
 contains the finish reason. The signature is on the first call of a response, or on its last text part if there is no
-call. In a stream, the signature of a text part is on an empty text part at the end. Thinking is a part that is marked
-as thought and has no signature.
+call. In a stream, the signature of a text part is on an empty text part at the end. A thinking part has the mark
+`thought`, and no signature.
 """
 
 import hashlib
@@ -96,7 +96,7 @@ class GeminiWire:
         }
 
     def _encode_parts(self, turn: Turn, request: Json, request_number: int) -> Iterator[tuple[object, Json]]:
-        """Yield each scripted part with its wire form. The part that `_signed_part` selects has a signature."""
+        """Yield each scripted part with its wire form. Only the part that `_signed_part` selects has a signature."""
         settings = replace(self.settings, model=request["model"])
         calls = 0
         signs = _signed_part(turn) if settings.profile.signatures else None

@@ -25,7 +25,7 @@ from actors.strict.wires import (
 
 _ENCRYPTED = "reasoning.encrypted_content"
 _CALL_EVENTS = {"arguments": "function_call_arguments", "input": "custom_tool_call_input"}
-_LAST = 999_999  # numbers must increase, and the number of preceding events is unknown here
+_ERROR_SEQUENCE_NUMBER = 999_999  # must exceed the numbers of the preceding events, which are unknown here
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class ResponsesWire:
 
     def encode_error_event(self, refusal: ServerRefusal, request_number: int) -> bytes:
         told = {"code": refusal.code or refusal.type, "message": refusal.message, "param": refusal.param}
-        return _encode_event({"type": "error", **told, "sequence_number": _LAST})
+        return _encode_event({"type": "error", **told, "sequence_number": _ERROR_SEQUENCE_NUMBER})
 
     def status_error(self, status: int) -> ServerRefusal:
         return find_error(status, OPENAI_FAILURES)

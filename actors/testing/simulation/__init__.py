@@ -8,10 +8,10 @@ cancel or stop waiting, when providers fail, when tools misbehave and when actor
 everything that callers, tools and providers observe. Runs with the same seed are identical to the last byte, in every
 process. The report contains a line of Python that reproduces the run.
 
-A failing plan is shrunk with delta debugging (Zeller and Hildebrandt): remove sessions first, then asks, then parts of
-asks, at first in halves, then in smaller and smaller groups. A plan counts as failing while it breaks the same
-invariant. Each removal changes the order of all steps, so the shrunk plan may fail for a different but related reason.
-Its failure is deterministic.
+A failing plan is shrunk with delta debugging (Zeller and Hildebrandt), which removes sessions first, then asks, then
+parts of asks, at first in halves, then in smaller and smaller groups. A removal is kept if the plan still breaks the
+same invariant. Each removal changes the order of all steps, so the shrunk plan may fail for a different but related
+reason. Like every run, the run of the shrunk plan is deterministic.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -33,7 +33,7 @@ __all__ = ["Mode", "Odds", "SimulationPlan", "SimulationReport", "checked_plan",
 
 Observe: TypeAlias = Callable[[World], Observer]
 """A function that returns the observer of a world."""
-LONGEST = 7 * 24 * 3600.0
+MAX_VIRTUAL_SECONDS = 7 * 24 * 3600.0
 """Time limit of a simulation, in virtual seconds."""
 Fails: TypeAlias = Callable[[SimulationPlan], bool]
 Unit: TypeAlias = tuple[str, ...]
@@ -47,9 +47,10 @@ class SimulationReport:
     Args:
         problems: One line per broken invariant. Each line begins with the name of the invariant.
         digest: A digest of all request bodies and logs. Equal plans give equal digests in every process.
-        counts: Counts of events by name. For models that read error messages, `invalid_with_feedback` counts answers
-            with wrong calls, and `rounds_with_feedback` counts rounds that began with wrong calls. The names that end
-            in `without_feedback` count the same for models that only guess their mistake.
+        counts: Counts of events by name. For models that use error messages to correct their calls,
+            `invalid_with_feedback` counts answers with wrong calls, and `rounds_with_feedback` counts rounds whose
+            first answer had wrong calls. For models that ignore error messages, `invalid_without_feedback` and
+            `rounds_without_feedback` count the same.
     """
 
     _plan: SimulationPlan
@@ -106,7 +107,7 @@ def play_in_world(world: World, tools: Tools = ()) -> SimulationReport:
         world.toolsets.check_closed()
 
     try:
-        loop.run(plan.seed, main, LONGEST)
+        loop.run(plan.seed, main, MAX_VIRTUAL_SECONDS)
     except Exception as error:
         world.problems.add("the simulation raises no error", f"{type(error).__name__}: {error}")
     counts = {name: count for player in players for name, count in sorted(player.counts.items())}

@@ -1,8 +1,8 @@
 """Simulate the program that resolves pending calls: it sends results of external tools and approval decisions.
 
 While a turn waits, the program checks the session at random intervals, so switches, cancellations, crashes and queued
-asks happen in between. Some of its input is invalid: unknown ids, repeated results, results for cancelled calls, and
-edited arguments that do not match the schema of the tool.
+asks happen in between. Sometimes the program sends invalid input: unknown ids, repeated results, results for cancelled
+calls, and edited arguments that do not match the schema of the tool.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,12 +18,12 @@ from actors.errors import ActorsError, DecisionRefused, NotAwaited
 from actors.runtime.handle import Session
 from actors.testing.simulation.observer import Problems
 
-LOOKING = 2.0
+MEAN_CHECK_SECONDS = 2.0
 """Mean virtual seconds between two checks."""
 UNKNOWN = "hist_tool_99999"
-EDITS = 0.3
+EDIT_PROBABILITY = 0.3
 """Probability that an approval edits the arguments."""
-MISTAKE = "mistaken"
+INVALID_MANNER = "mistaken"
 
 
 class CallResolver:
@@ -31,7 +31,7 @@ class CallResolver:
 
     Args:
         session: The session.
-        random: Decides the input.
+        random: Decides which input the program sends, and when.
         problems: Receives broken invariants.
         on_result: Called with the name of an ask and its current or final result.
         before_input: Called with a description of the pending calls before input is sent.
@@ -58,10 +58,7 @@ class CallResolver:
         self._asked.set()
 
     async def run(self) -> None:
-        """Resolve pending calls until there are none, then wait for the next call of `start_checks`.
-
-        Repeat until cancelled.
-        """
+        """Run until cancelled. After each call of `start_checks`, resolve pending calls until there are none."""
         with self.scope:
             while True:
                 await self._asked.wait()
@@ -77,7 +74,7 @@ class CallResolver:
             await self._pause_randomly()
 
     async def _pause_randomly(self) -> None:
-        await anyio.sleep(self._random.expovariate(1 / LOOKING))
+        await anyio.sleep(self._random.expovariate(1 / MEAN_CHECK_SECONDS))
 
     async def _send_input(self, pending: Sequence[PendingCall]) -> None:
         """Send results and decisions for some of the pending calls, or invalid input."""
@@ -120,7 +117,9 @@ class CallResolver:
         for each in calls:
             verdict: Verdict = "allow" if self._random.random() < 0.75 else "deny"
             edited = (
-                self._edit_arguments(each) if verdict == "allow" and self._random.random() < EDITS else None
+                self._edit_arguments(each)
+                if verdict == "allow" and self._random.random() < EDIT_PROBABILITY
+                else None
             )
             try:
                 decided = self._session.ask(
@@ -133,16 +132,16 @@ class CallResolver:
                 )
                 self._on_result(_ask_name(each), await decided)
             except DecisionRefused:
-                if edited is None or edited["manner"] != MISTAKE:
+                if edited is None or edited["manner"] != INVALID_MANNER:
                     self._problems.add("valid arguments are accepted", f"{self._session.id}: {edited}")
             else:
-                if edited is not None and edited["manner"] == MISTAKE:
+                if edited is not None and edited["manner"] == INVALID_MANNER:
                     self._problems.add("invalid arguments are rejected", f"{self._session.id}: {edited}")
 
     def _edit_arguments(self, pending: PendingCall) -> dict[str, JsonValue]:
         """Return changed arguments for a pending call, which are sometimes invalid."""
         if self._random.random() < 0.3:
-            return {**pending.call.arguments, "manner": MISTAKE, "seconds": "soon"}
+            return {**pending.call.arguments, "manner": INVALID_MANNER, "seconds": "soon"}
         return {**pending.call.arguments, "seconds": round(self._random.random(), 5)}
 
 

@@ -51,18 +51,18 @@ _SCHEMA = {
     "properties": {"note": {"type": "string"}, "count": {"type": "integer"}},
     "required": ["note", "count"],
 }
-FORMS: Mapping[str, OutputFormat] = {
+OUTPUT_FORMATS: Mapping[str, OutputFormat] = {
     "type": OutputFormat(Remark, _remark_json, _remark_value),
     "list": OutputFormat(list[str], _list_json, _list_value),
     "schema": OutputFormat(_SCHEMA, _remark_json, _remark_json),
 }
-WRONG = ("I would rather not.", '{"note": "all', '{"note": 3}', "[1, 2]")
+INVALID_ANSWERS = ("I would rather not.", '{"note": "all', '{"note": 3}', "[1, 2]")
 """Answers that are invalid in every format."""
 
 
 def valid_answer(output_format: str, ask: str) -> str:
     """Return a valid answer to an ask in the format `output_format`."""
-    return json.dumps(FORMS[output_format].answer(ask))
+    return json.dumps(OUTPUT_FORMATS[output_format].answer(ask))
 
 
 def explains_rejection(feedback: bytes) -> bool:

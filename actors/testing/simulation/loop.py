@@ -2,9 +2,9 @@
 same order.
 
 Time advances only when no task can run; it then jumps to the next deadline. trio shuffles the runnable tasks. Here the
-shuffle uses a random generator with the given seed, and starts from an order that is the same in every process. A sleep
-is a timer of the clock, which takes a third of the time of trio's own sleep, because trio opens a cancel scope. The
-garbage collector is paused, because the time at which it runs depends on what the process did before.
+shuffle uses a random generator with the given seed, and starts from an order that is the same in every process. A timer
+of the clock replaces trio's own sleep, which takes three times as long because it opens a cancel scope. The garbage
+collector is paused, because the time at which it runs depends on what the process did before.
 
 Real threads do not use virtual time, and a seed cannot schedule them. The runtime passes some work to threads: sync
 tools and approval functions, and the conversion of large results. A simulation calls this work in the event loop after
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from trio.lowlevel import Abort, Task
 
 T = TypeVar("T")
-LATE = 0.1
-"""Probability that work is delayed so long that its call is probably closed by then."""
-LONG = 8.0
+LATE_PROBABILITY = 0.1
+"""Probability that work is delayed so long that its call is probably closed before the work begins."""
+LATE_SECONDS = 8.0
 """Additional delay of late work in seconds."""
 
 
@@ -51,7 +51,7 @@ def run(seed: int, main: Callable[[], Awaitable[T]], max_seconds: float) -> T:
 
     Raises:
         ConfigError: trio is not installed.
-        TimeoutError: `main` did not end within the limit, so a task waits forever.
+        TimeoutError: `main` did not end within the limit, probably because a task waits forever.
     """
     try:
         trio = importlib.import_module("trio")
@@ -99,7 +99,7 @@ class _VirtualClock:
         return self._now
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
-        """Set the clock to the deadline, or to an earlier timer. Return the seconds that trio must wait.
+        """Advance the clock to the deadline, or to an earlier timer. Return the real seconds for which trio must wait.
 
         trio calls this method when no task can run. If another thread has passed work to the event loop, the clock
         stands still.
@@ -213,7 +213,7 @@ def _suppress_logs() -> Generator[None]:
 
 @asynccontextmanager
 async def inline_threads(random: Random, running: Counter[str]) -> AsyncGenerator[None]:
-    """Run work for threads in the event loop until the block ends. Work that has not begun by then never begins.
+    """Until the block ends, run work that is meant for threads in the event loop. Work that has not begun is dropped.
 
     Args:
         random: Decides the delays.
@@ -230,7 +230,7 @@ async def inline_threads(random: Random, running: Counter[str]) -> AsyncGenerato
 
     def start_work(slot: ThreadSlot, work: Callable[[], object]) -> None:
         running["threads"] += 1
-        seconds = random.expovariate(2.0) + (LONG if random.random() < LATE else 0.0)
+        seconds = random.expovariate(2.0) + (LATE_SECONDS if random.random() < LATE_PROBABILITY else 0.0)
         tasks.start_soon(run_later, slot, work, seconds)
 
     before = THREADS.begin, CONVERSION_THREADS.begin

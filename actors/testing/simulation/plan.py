@@ -23,12 +23,12 @@ from actors.strict.faults import (
     Stall,
     Status,
 )
-from actors.testing.simulation.forms import FORMS
+from actors.testing.simulation.forms import OUTPUT_FORMATS
 
 Mode: TypeAlias = Literal["safety", "liveness"]
 """In the mode `safety`, faults happen until the end. In `liveness`, faults stop, and then every session must answer."""
 
-Blunder: TypeAlias = Literal["", "malformed", "missing", "wrong", "unknown"]
+Mistake: TypeAlias = Literal["", "malformed", "missing", "wrong", "unknown"]
 """The model's mistake in a call; empty for no mistake."""
 
 Kind: TypeAlias = Literal[
@@ -78,23 +78,23 @@ MANNERS = (*("fine",) * 11, "shows", *BAD_MANNERS)
 
 OWN_TOOLS = ("work", "work", "work", "work", "approved", "outside")
 """The tools of every session, in addition to its extra tool."""
-OUTSIDE = "outside"
+EXTERNAL_TOOL = "outside"
 """The external tool."""
 HANDOFFS = {"hand_over": "gemini", "hand_all_over": "either"}
 """The target of each handoff tool."""
 DELEGATE = "delegate"
 EXTRAS = ("write", DELEGATE, *HANDOFFS, "block")
 """Extra tools. A session has only one extra tool, so that requests stay small."""
-BELOW = ("work", "work", "approved")
-STUBBORN = ("swallows",) * 6 + MANNERS
-"""Behaviours of a subagent's tools. Many of them ignore their cancellation."""
-MISWRITTEN = (*OWN_TOOLS, "write", "block")
+SUBAGENT_TOOLS = ("work", "work", "approved")
+SUBAGENT_MANNERS = ("swallows",) * 6 + MANNERS
+"""Behaviours of a subagent's tools, a third of which ignore their cancellation."""
+TOOLS_WITH_MISTAKES = (*OWN_TOOLS, "write", "block")
 """Tools that the model sometimes calls with mistakes."""
-OF_A_TOOLSET = "lookup"
+PERMANENT_TOOL = "lookup"
 """The permanent tool of the toolset. Models also call this tool in sessions without the toolset."""
-AT_TIMES = "lookup_more"
+TEMPORARY_TOOL = "lookup_more"
 """The temporary tool of the toolset, which offers it only at times."""
-BLUNDERS: tuple[Blunder, ...] = ("malformed", "missing", "wrong", "unknown")
+MISTAKES: tuple[Mistake, ...] = ("malformed", "missing", "wrong", "unknown")
 CRASHING = ("session", "scheduler", "ledger", "renderer")
 ASK_SETTINGS = (
     "short",
@@ -111,7 +111,7 @@ ASK_SETTINGS = (
 PRICE = Price(input=2.0, output=10.0)
 """The price of every model."""
 BUDGETS = (Budget(rounds=7), Budget(tokens=9_000), Budget(money=0.02), Budget(seconds=30.0))
-"""Budgets, of which some sessions have one."""
+"""The budgets of sessions. Each session has one of them or none."""
 TENANT = "shared"
 """The tenant of some sessions and their subagents."""
 SHARED_BUDGET = Budget(tokens=24_000)
@@ -139,7 +139,7 @@ class PlannedCall:
         tool: The name of the tool.
         manner: The behaviour of the tool, one of `MANNERS`.
         seconds: The duration of the call.
-        blunder: The model's mistake in its first attempt.
+        mistake: The model's mistake in its first attempt.
         subagent_rounds: The rounds of the subagent that the call starts.
         faults: The faults of the subagent's requests.
     """
@@ -148,7 +148,7 @@ class PlannedCall:
     tool: str
     manner: str
     seconds: float
-    blunder: Blunder = ""
+    mistake: Mistake = ""
     subagent_rounds: tuple["PlannedRound", ...] = ()
     faults: tuple["PlannedFault", ...] = ()
 
@@ -191,13 +191,13 @@ class Feature:
     Args:
         name: The name of this part of the plan.
         kind: `output` for a typed answer, `parts` for attachments in the message, `settings` for settings of the ask.
-        what: The output format, the kind of attachments, or the settings.
+        value: The name of the output format, of the kind of attachments, or of the settings.
         wrong: The number of invalid answers that the model gives before a valid one.
     """
 
     name: str
     kind: FeatureKind
-    what: str
+    value: str
     wrong: int = 0
 
 
@@ -341,7 +341,7 @@ def make_plan(
     seed: int, sessions: int, turns: int, targets: Sequence[str], tools: Sequence[str], mode: Mode, odds: Odds
 ) -> SimulationPlan:
     """Generate the plan for a seed. `tools` contains the names of the user's tools."""
-    names = [(*OWN_TOOLS, *(extra,) * 3, OF_A_TOOLSET, *tools, *tools) for extra in EXTRAS]
+    names = [(*OWN_TOOLS, *(extra,) * 3, PERMANENT_TOOL, *tools, *tools) for extra in EXTRAS]
     session_plans = tuple(
         _PlanAuthor(seed, number, targets, names[number % len(EXTRAS)], odds).plan_session(turns)
         for number in range(sessions)
@@ -434,11 +434,11 @@ class _PlanAuthor:
 
     def _plan_call(self, key: str) -> PlannedCall:
         random, tool = self._random, self._random.choice(self._tools)
-        is_wrong = self._happens(self._odds.model_error) and tool in MISWRITTEN
+        is_wrong = self._happens(self._odds.model_error) and tool in TOOLS_WITH_MISTAKES
         manner, seconds = random.choice(MANNERS), random.expovariate(1.0)
         if tool == DELEGATE:
             return PlannedCall(key, tool, manner, seconds, "", *self._plan_subagent(key))
-        return PlannedCall(key, tool, manner, seconds, random.choice(BLUNDERS) if is_wrong else "")
+        return PlannedCall(key, tool, manner, seconds, random.choice(MISTAKES) if is_wrong else "")
 
     def _plan_subagent(self, key: str) -> tuple[tuple[PlannedRound, ...], tuple[PlannedFault, ...]]:
         """Generate the rounds and the faults of the subagent that a call starts."""
@@ -447,7 +447,9 @@ class _PlanAuthor:
         for at in range(apart.choice((0, 1, 1, 2))):
             names = [f"{key}.b{at}c{number}" for number in range(apart.choice((1, 2)))]
             calls = (
-                PlannedCall(name, apart.choice(BELOW), apart.choice(STUBBORN), apart.expovariate(1.0))
+                PlannedCall(
+                    name, apart.choice(SUBAGENT_TOOLS), apart.choice(SUBAGENT_MANNERS), apart.expovariate(1.0)
+                )
                 for name in names
             )
             rounds.append(PlannedRound(f"{key}.b{at}", tuple(calls)))
@@ -458,7 +460,7 @@ class _PlanAuthor:
         apart = self._independent_random(name, "output")
         if apart.random() < self._odds.output:
             wrong = apart.choice((0, 0, 0, 1, 2, 5)) if self._odds.model_error else 0
-            yield Feature(f"{name}.w0", "output", apart.choice(tuple(FORMS)), wrong)
+            yield Feature(f"{name}.w0", "output", apart.choice(tuple(OUTPUT_FORMATS)), wrong)
         apart = self._independent_random(name, "parts")
         if apart.random() < self._odds.parts:
             yield Feature(f"{name}.w1", "parts", apart.choice(("image", "document", "both")))
@@ -467,7 +469,7 @@ class _PlanAuthor:
             yield Feature(f"{name}.w2", "settings", apart.choice(ASK_SETTINGS))
 
     def _independent_random(self, name: str, feature: str) -> Random:
-        """Return a separate random generator for one feature, so that new features do not change existing plans."""
+        """Return a random generator for one feature of an ask, so that a new feature does not change other choices."""
         return Random(f"{self._seed}/{name}/{feature}")  # noqa: S311  must be reproducible
 
     def _plan_actions(self, name: str) -> Iterator[PlannedAction]:

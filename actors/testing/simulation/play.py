@@ -31,16 +31,16 @@ from actors.testing.simulation.model import PlannedMessage, ask_text, planned_me
 from actors.testing.simulation.plan import EXTRAS, MANNERS, PlannedAction, PlannedAsk, SessionPlan
 from actors.testing.simulation.world import World
 
-SETTLING = 36_000.0
+MAX_SETTLE_SECONDS = 36_000.0
 """Virtual seconds within which every session must become idle."""
-QUIET = 1000.0
+RECOVERY_SECONDS = 1000.0
 """Virtual seconds after which no retry delay and no circuit breaker is active any more."""
 LAST_ASKS = 3
-PROMPT = 1.0
+MAX_CANCEL_SECONDS = 1.0
 """Seconds within which a cancel must close every call: twice the grace period."""
-SLEEPING = 0.12
+HIBERNATION_PROBABILITY = 0.12
 """Probability that an idle session hibernates before an ask, or before results and approvals are sent."""
-CROWD = 3
+CONCURRENT_ASKS = 3
 """Number of concurrent asks, chosen so that some are queued and one exceeds the queue."""
 
 
@@ -56,9 +56,9 @@ class Reader:
         self._missed = False
 
     def agrees(self, event: SessionEvent) -> bool:
-        """Process an event. Return False if it contradicts earlier events.
+        """Process an event. Return False if a complete message differs from the deltas before it.
 
-        If deltas were missed, no contradiction can be detected, so the result is True.
+        If deltas were missed, no difference can be detected, so the result is True.
         """
         match event:
             case TextEvent(text=text, turn=turn, round=number):
@@ -136,12 +136,12 @@ class Player:
         """Hibernate an idle session at random. Check that its public properties do not change."""
         chance = Random(f"{self._world.plan.seed}/{session.id}/{occasion}").random()  # noqa: S311  must be reproducible
         lifecycle, before = session._lifecycle, (session.target, session.busy, session.pending)
-        if chance >= SLEEPING or not lifecycle.passivate() or lifecycle.is_over:
+        if chance >= HIBERNATION_PROBABILITY or not lifecycle.passivate() or lifecycle.is_over:
             return
         lifecycle.evict()
         self.counts["sessions_that_slept"] += 1
         self.counts["turns_that_slept"] += session.busy
-        if (session.target, session.busy, session.pending) != before or lifecycle.holding.total:
+        if (session.target, session.busy, session.pending) != before or lifecycle.memory_use.total:
             self._world.problems.add("hibernation does not change a session", f"{session.id}: {occasion}")
 
     async def _run_ask(self, session: Session, ask: PlannedAsk) -> None:
@@ -161,13 +161,13 @@ class Player:
 
     async def _ask_without_stream(self, session: Session, ask: PlannedMessage) -> None:
         self._record_caller_result(
-            session, ask.name, await session.ask(ask.words, output=ask.output, check=False, **ask.settings)
+            session, ask.name, await session.ask(ask.message, output=ask.output, check=False, **ask.settings)
         )
 
     async def _stream_ask(self, session: Session, ask: PlannedMessage) -> None:
         """Read the events of an ask. Check that only the last event is terminal."""
         last, terminal, reader, name = None, 0, Reader(), ask.name
-        async with session.stream(ask.words, output=ask.output, **ask.settings) as events:
+        async with session.stream(ask.message, output=ask.output, **ask.settings) as events:
             async for last in events:
                 terminal += isinstance(last, CompleteEvent | ErrorEvent)
                 if not reader.agrees(last):
@@ -193,7 +193,10 @@ class Player:
         """Cancel the session, and check that every call is closed within the grace period."""
         began = anyio.current_time()
         await session.cancel()
-        if session.id not in self._world.crashed and (took := anyio.current_time() - began) > PROMPT:
+        if (
+            session.id not in self._world.crashed
+            and (took := anyio.current_time() - began) > MAX_CANCEL_SECONDS
+        ):
             self._world.problems.add("a cancel is prompt", f"{session.id}: {took:.1f} s")
 
     async def _compact_session(self, session: Session) -> None:
@@ -269,7 +272,7 @@ class Player:
     async def _ask_concurrently(self, session: Session, action_name: str) -> None:
         """Send several asks at once, so that one of them is rejected because the queue is full."""
         async with anyio.create_task_group() as tasks:
-            for number in range(CROWD):
+            for number in range(CONCURRENT_ASKS):
                 # The names for ask `3.7` are `3.790`, `3.791` and so on, which the plan does not contain.
                 ask = f"{action_name.partition('.m')[0]}9{number}"
                 tasks.start_soon(
@@ -283,7 +286,7 @@ class Player:
         action: Callable[[], Awaitable[object]],
         session: Session,
     ) -> None:
-        """Run an action. If it is rejected, count the error by its type."""
+        """Run an action. If the session rejects it, count the error by its type."""
         try:
             await action()
         except (QueueFull, SessionClosed, SessionError, ToolsetFailed) as error:
@@ -292,10 +295,10 @@ class Player:
                 self._world.observer.on_over_budget(session.id)
 
     async def _wait_until_idle(self, session_plan: SessionPlan) -> None:
-        """Wait until a session is idle. In liveness mode, it must then answer an ask."""
+        """Wait until a session is idle. In liveness mode, the session must then answer an ask."""
         with self._stop_resolver(session_plan.id), suppress(SessionClosed):
             session = self._runtime.session(session_plan.id)
-            with anyio.move_on_after(SETTLING) as limit:
+            with anyio.move_on_after(MAX_SETTLE_SECONDS) as limit:
                 while session.busy:
                     self._start_checks(
                         session_plan.id
@@ -319,7 +322,7 @@ class Player:
         """Ask several times until there is an answer, because a circuit breaker may admit only one request at first."""
         why = ""
         for number in range(LAST_ASKS):
-            await anyio.sleep(QUIET)
+            await anyio.sleep(RECOVERY_SECONDS)
             result = await session.ask(ask_text(f"{session_plan.number}.999{number}"), check=False)
             if result.status == "complete":
                 return

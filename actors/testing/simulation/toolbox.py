@@ -1,8 +1,8 @@
 """Provide the tools and toolsets of a simulation. The arguments of a call select how the tool behaves.
 
 Several sessions share one toolset, which sometimes loses its connection, and adds or removes a tool. Two other toolsets
-fail to open. The toolsets check how the runtime uses them. A toolset must be open when calls of its tools begin. It
-must be opened once for all sessions, closed in the task that opened it, and closed before the runtime ends.
+fail to open. The shared toolset checks how the runtime uses it: the runtime must open it once for all sessions, keep it
+open while calls of its tools begin, and close it before the runtime ends, in the task that opened it.
 """
 
 from collections import Counter
@@ -16,25 +16,25 @@ import anyio
 
 from actors.runtime.subagents import handoff, subagent
 from actors.strict.rules.base import Json
-from actors.testing.simulation.forms import FORMS
+from actors.testing.simulation.forms import OUTPUT_FORMATS
 from actors.testing.simulation.model import attachment_for, prompt, tool_mark
 from actors.testing.simulation.observer import Problems
-from actors.testing.simulation.plan import AT_TIMES, HANDOFFS, OF_A_TOOLSET, OUTSIDE
+from actors.testing.simulation.plan import EXTERNAL_TOOL, HANDOFFS, PERMANENT_TOOL, TEMPORARY_TOOL
 from actors.tools import Tool, tool
 from actors.tools.toolsets import ToolSource
 
 AnyTool: TypeAlias = Tool[..., Any]  # Any: tool signatures differ
-LIMIT = 5.0
+CALL_TIMEOUT = 5.0
 """Maximum seconds of one call."""
-STUBBORN = 3.0
+STUBBORN_SECONDS = 3.0
 """Seconds for which a stubborn tool continues after its cancellation."""
 SHELVES = 2
 """Number of resources that the tools of a session write to."""
 Offering: TypeAlias = Sequence[Tool[..., Any]]  # Any: tool signatures differ
-LIVES = 60.0
+MEAN_CHANGE_SECONDS = 60.0
 """Mean seconds until an open toolset loses its connection or changes its tools."""
-LOST = 0.5
-"""Probability that the toolset loses its connection instead of changing its tools."""
+LOSS_PROBABILITY = 0.5
+"""Probability that the toolset then loses its connection instead of changing its tools."""
 OPEN_TIMEOUT = 3.0
 """Maximum seconds to open a toolset."""
 
@@ -68,15 +68,12 @@ class Toolbox:
 
         If `extra` starts a subagent, `form` is the output format of the subagent.
         """
-        made, asks, outside = self._made["work"], self._made["approved"], self._made[OUTSIDE]
+        made, asks, outside = self._made["work"], self._made["approved"], self._made[EXTERNAL_TOOL]
         last = self._made[extra] if extra in self._made else _delegating_tool(extra, form, made, asks)
         return [made, asks, outside, last]
 
     def _create_shared_tools(self) -> dict[str, AnyTool]:
-        """Create the tools that all sessions share.
-
-        They are created once, because parsing signatures takes most of the setup time.
-        """
+        """Create the tools of all sessions once, because parsing their signatures takes most of the setup time."""
 
         async def work(key: str, manner: str, seconds: float) -> object:
             """Do a piece of work. [tool work]"""
@@ -95,12 +92,14 @@ class Toolbox:
             """Do a piece of work in a thread. [tool block]"""
             return self._run_blocking_call(key, manner, seconds)
 
-        made = tool(timeout=LIMIT)(work)
-        outside = Tool.external(OUTSIDE, f"Done elsewhere. {tool_mark(OUTSIDE)}", made.schema, read_only=True)
-        asks = tool(timeout=LIMIT, approval="ask")(approved)
-        writes = tool(timeout=LIMIT, resources=lambda given: shelf(given["seconds"]))(write)
-        blocks = tool(timeout=LIMIT)(block)
-        return {"work": made, "approved": asks, OUTSIDE: outside, "write": writes, "block": blocks}
+        made = tool(timeout=CALL_TIMEOUT)(work)
+        outside = Tool.external(
+            EXTERNAL_TOOL, f"Done elsewhere. {tool_mark(EXTERNAL_TOOL)}", made.schema, read_only=True
+        )
+        asks = tool(timeout=CALL_TIMEOUT, approval="ask")(approved)
+        writes = tool(timeout=CALL_TIMEOUT, resources=lambda given: shelf(given["seconds"]))(write)
+        blocks = tool(timeout=CALL_TIMEOUT)(block)
+        return {"work": made, "approved": asks, EXTERNAL_TOOL: outside, "write": writes, "block": blocks}
 
     def create_toolset_tools(self, on_call: Callable[[str], None]) -> tuple[AnyTool, AnyTool]:
         """Return the two tools of the toolset: a permanent tool and a temporary tool.
@@ -113,11 +112,11 @@ class Toolbox:
             return await self._run_call(key, manner, seconds)
 
         def make_tool(name: str) -> AnyTool:
-            return tool(name=name, description=f"Look up elsewhere. {tool_mark(name)}", timeout=2 * LIMIT)(
-                elsewhere
-            )
+            return tool(
+                name=name, description=f"Look up elsewhere. {tool_mark(name)}", timeout=2 * CALL_TIMEOUT
+            )(elsewhere)
 
-        return make_tool(OF_A_TOOLSET), make_tool(AT_TIMES)
+        return make_tool(PERMANENT_TOOL), make_tool(TEMPORARY_TOOL)
 
     async def approve(self, call: object) -> bool:
         """Wait for a random time, then approve most calls."""
@@ -135,7 +134,7 @@ class Toolbox:
         return self._make_result(key, manner)
 
     def _run_blocking_call(self, key: str, manner: str, seconds: float) -> object:
-        """Run a call of a blocking tool in one step. The call may already be closed when this runs."""
+        """Run a call of a blocking tool in one step. The call may already be closed when the step runs."""
         self.runs[key] += 1
         self.on_begin(key, {"key": key, "manner": manner, "seconds": seconds})
         if manner == "raises":
@@ -164,10 +163,15 @@ def _delegating_tool(name: str, form: str, work_tool: AnyTool, approved_tool: An
         case "hand_all_over":
             return handoff(name, says, target=HANDOFFS[name], system=prompt("handed over"), tools=[work_tool])
         case _:
-            output = FORMS[form].output if form else None
+            output = OUTPUT_FORMATS[form].output if form else None
             below = prompt("below")
             return subagent(
-                name, says, system=below, tools=[work_tool, approved_tool], output=output, timeout=4 * LIMIT
+                name,
+                says,
+                system=below,
+                tools=[work_tool, approved_tool],
+                output=output,
+                timeout=4 * CALL_TIMEOUT,
             )
 
 
@@ -186,10 +190,10 @@ async def _sleep_then_exit(seconds: float) -> None:
 async def _ignore_cancellation(seconds: float) -> None:
     """Sleep for a long time, and ignore a cancellation for a while."""
     try:
-        await anyio.sleep(min(3 * seconds, LIMIT - 1))
+        await anyio.sleep(min(3 * seconds, CALL_TIMEOUT - 1))
     except anyio.get_cancelled_exc_class():
         with anyio.CancelScope(shield=True):
-            await anyio.sleep(STUBBORN)
+            await anyio.sleep(STUBBORN_SECONDS)
 
 
 async def _leave_task_group_open(seconds: float) -> None:
@@ -225,7 +229,7 @@ _RESULTS: Mapping[str, Callable[[str], object]] = {
 
 
 class SharedToolset:
-    """The shared toolset while it is open. At first, it offers only the first of its tools."""
+    """An open connection to the shared toolset. At first, the connection offers only the first tool."""
 
     def __init__(self, tools: Offering, random: Random, counts: Counter[str]) -> None:
         self.tools: Sequence[Tool[..., Any]] = tools[:1]
@@ -235,8 +239,8 @@ class SharedToolset:
 
     async def changed(self) -> None:
         """Wait until the list of tools changes. Raise an error if the connection is lost."""
-        await anyio.sleep(self._random.expovariate(1 / LIVES))
-        if self._random.random() < LOST:
+        await anyio.sleep(self._random.expovariate(1 / MEAN_CHANGE_SECONDS))
+        if self._random.random() < LOSS_PROBABILITY:
             raise ConnectionResetError("the simulated connection was lost")
         self._counts["toolsets_changed"] += 1
         self.tools = self._all if len(self.tools) < len(self._all) else self._all[:1]
@@ -250,7 +254,7 @@ class SimulatedToolsets:
         problems: Receives broken invariants.
 
     Attributes:
-        tools: The tools of the shared toolset. It always offers the first tool, and the other tools only at times.
+        tools: The tools of the shared toolset. The first tool is always available, the others only at times.
         counts: Counts of events for the report, by name.
     """
 

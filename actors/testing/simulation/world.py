@@ -1,8 +1,7 @@
 """Assemble everything that one simulation needs: servers without sockets, their model, tools, logs, and a runtime.
 
-A transport in the same process connects the runtime to the servers. They are the same objects that otherwise listen on
-ports, so rules, faults and bytes are the same. An answer arrives in chunks of random size, after delays that the seed
-decides.
+A transport in the same process connects the runtime to the servers. These servers are the objects that otherwise listen
+on ports, so rules, faults and bytes are the same. An answer arrives in chunks of random size, after random delays.
 """
 
 import hashlib
@@ -24,7 +23,7 @@ from actors.errors import ProviderFailed
 from actors.runtime.runtime import Runtime
 from actors.strict.anthropic_server import AnthropicServer
 from actors.strict.dialects import strict_server
-from actors.strict.faults import BYTES, window_faults
+from actors.strict.faults import BYTES_PER_TOKEN, window_faults
 from actors.strict.loopback import HttpRequest, LoopbackAnswer
 from actors.strict.rules import AnthropicProfile, AnthropicSettings
 from actors.strict.rules.base import Json
@@ -34,7 +33,7 @@ from actors.testing.simulation.model import Model, is_task
 from actors.testing.simulation.observer import Observer, Problems, SimulatedJournal
 from actors.testing.simulation.plan import (
     EXTRAS,
-    OF_A_TOOLSET,
+    PERMANENT_TOOL,
     PRICE,
     SHARED_BUDGET,
     TENANT,
@@ -52,16 +51,16 @@ DIALECTS = ("openai_chat", "anthropic", "openai_responses", "gemini", "mistral",
 """The dialects of the simulated servers."""
 POOLS = {"either": "failover", "by-turns": "round_robin"}
 TARGETS = (*DIALECTS, *POOLS)
-KNOWN = {"openai_chat": 1_800}
+DECLARED_WINDOWS = {"openai_chat": 1_800}
 """Declared context windows in tokens, by dialect. Histories are compacted before they exceed these windows."""
-WINDOWS = {"gemini": 1_500}
+UNDECLARED_WINDOWS = {"gemini": 1_500}
 """Context windows in tokens that servers enforce without declaring them, while there are faults."""
 Tools: TypeAlias = Sequence[Tool[..., Any]]  # Any: tool signatures differ
 _BACKEND = BackendLimits(first_byte_timeout=20, idle_timeout=10, timeout=90, attempts=3, concurrency=16)
 _SERVER = ServerLimits(recordings=1)
 OnRequest = Callable[[str, bytes], None]
 """Called with the name of a server and a request body, before the server handles the request."""
-LATER = 0.5
+DELAY_PROBABILITY = 0.5
 """Probability of a delay before each chunk of an answer."""
 
 
@@ -143,7 +142,7 @@ class World:
         names = tuple(each.name for each in tools)
         if not name.endswith("toolset"):
             return tools, names
-        return (*tools, self.toolsets.source(name)), (*names, OF_A_TOOLSET)
+        return (*tools, self.toolsets.source(name)), (*names, PERMANENT_TOOL)
 
     def session_of(self, call: str) -> str:
         """Return the id of the session that made a call.
@@ -200,7 +199,7 @@ class World:
                 "model": model,
                 "base_url": server.endpoint,
                 "limits": _BACKEND,
-                "context": KNOWN.get(server.dialect),
+                "context": DECLARED_WINDOWS.get(server.dialect),
                 **speaks,
             }
         )
@@ -208,18 +207,18 @@ class World:
     def _check_verdict(self, backend: str, exchange: Exchange) -> None:
         """Report a problem if a server rejected a request because of its structure."""
         if (verdict := exchange.verdict) is not None:
-            about = f"{backend}, ask {self.model.now}: {verdict.rule}: {verdict.message[:200]}"
+            about = f"{backend}, ask {self.model.ask_name}: {verdict.rule}: {verdict.message[:200]}"
             self.problems.add("no request is rejected for its structure", about)
 
     def _choose_fault(
         self, name: str, request_number: int, request: Json
     ) -> Any:  # Any: faults differ in type
-        """Return the fault that a server must inject into a request, or None.
+        """Return the fault that a server must inject into its answer to a request, or None.
 
-        Until faults stop, a request that exceeds the context window is rejected, even if the plan has no fault for it.
+        Until faults stop, a request that exceeds the context window is rejected, even without a planned fault.
         """
-        most = WINDOWS.get(name, self.model.size)
-        is_large = not self.faultless and self.model.size > most * BYTES
+        most = UNDECLARED_WINDOWS.get(name, self.model.size)
+        is_large = not self.faultless and self.model.size > most * BYTES_PER_TOKEN
         if is_large and (refusal := window_faults(name, most)(request_number, request)) is not None:
             self.too_long += 1
             self.observer.on_request_too_long(self._asking)
@@ -234,7 +233,7 @@ class World:
         self.digest.update(b"%s %d\n" % (backend.encode(), len(body)))
         self.digest.update(body)
         self.model.read_request(body)
-        if (ask := self.model.now) is None:
+        if (ask := self.model.ask_name) is None:
             if not self.model.summarises:  # a request for a summary need not contain an ask
                 self.problems.add("a request contains the user's message", backend)
         else:
@@ -314,9 +313,9 @@ class _SimulatedResponse:
         self._timeouts = timeouts
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the body in chunks of random size. Then stall or fail if the simulated fault says so."""
+        """Yield the body in chunks of random size. Then stall or fail if the answer's fault requires that."""
         for chunk in _split_body(self._answer, self._random):
-            if self._random.random() < LATER:
+            if self._random.random() < DELAY_PROBABILITY:
                 await _wait_or_time_out(self._random.expovariate(10.0), self._timeouts)
             yield chunk
         if self._answer.ending == "stall":
@@ -338,9 +337,9 @@ def _split_body(answer: LoopbackAnswer, random: Random) -> Iterator[bytes]:
 
 
 async def _wait_or_time_out(seconds: float, timeouts: Timeouts, *, first: bool = False) -> None:
-    """Sleep for `seconds`. If the timeout is shorter, raise a timeout error after the timeout.
+    """Sleep for `seconds`. If the timeout is shorter, raise an error after the timeout instead.
 
-    `first` is True for the wait for the first byte.
+    The timeout is `first_byte` if `first` is True, otherwise `idle`.
     """
     most = timeouts.first_byte if first else timeouts.idle
     await anyio.sleep(min(seconds, most))

@@ -5,7 +5,7 @@ from collections import Counter
 from actors.core.log import events
 from actors.core.stream_events.ask_events import AskResult
 from actors.core.values.packed import unpack
-from actors.testing.simulation.forms import FORMS
+from actors.testing.simulation.forms import OUTPUT_FORMATS
 from actors.testing.simulation.plan import FeatureLookup
 from tests.simulation.witness import Witness
 
@@ -36,7 +36,11 @@ class AnswerForms:
     def check_result(self, session: str, ask: str, result: AskResult) -> None:
         """Check the result of an ask against its output format."""
         feature = self._feature_of(ask, "output")
-        wanted = None if feature is None or result.status != "complete" else FORMS[feature.what].value(ask)
+        wanted = (
+            None
+            if feature is None or result.status != "complete"
+            else OUTPUT_FORMATS[feature.value].value(ask)
+        )
         if result.output != wanted or type(result.output) is not type(wanted):
             about = f"{session}: {ask} is {result.status} with {result.output!r:.80}"
             self._problems.add("only complete answers have the requested format", about)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from actors.core.log import call_events, events
 from actors.core.values.identity import CallId, number_of
 from actors.core.values.packed import unpack
-from actors.testing.simulation.forms import FORMS
+from actors.testing.simulation.forms import OUTPUT_FORMATS
 from actors.testing.simulation.plan import subagent_form
 from tests.simulation.witness import ASK, TASK, Witness
 
@@ -83,7 +83,7 @@ class EndedSubagents:
         form = subagent_form(int(session[1:]))
         self.counts["subagents_with_form"] += form != ""
         answered = json.loads(event.content)
-        if answered != FORMS[form].value(task) if form else task not in answered:
+        if answered != OUTPUT_FORMATS[form].value(task) if form else task not in answered:
             self._problems.add("a call returns what its subagent answered", f"{session}: {event.call_id}")
 
     def _on_ended(

@@ -12,7 +12,7 @@ from actors.core.log import events
 from actors.core.stream_events.ask_events import SwitchOutcome
 from actors.testing.simulation.model import tool_mark
 from actors.testing.simulation.observer import Problems
-from actors.testing.simulation.plan import AT_TIMES, OF_A_TOOLSET
+from actors.testing.simulation.plan import PERMANENT_TOOL, TEMPORARY_TOOL
 from tests.simulation.witness import Witness
 
 PROMPT = b"[system "
@@ -86,7 +86,7 @@ class ConfiguredRequests:
             self._problems.add("the configuration is constant within a turn", session)
         before, known.system, known.tools, known.is_told = known.tools, event.system, event.tools, True
         self.counts["configured"] += 1
-        self.counts["offered_anew"] += (AT_TIMES in event.tools) != (AT_TIMES in (before or ()))
+        self.counts["offered_anew"] += (TEMPORARY_TOOL in event.tools) != (TEMPORARY_TOOL in (before or ()))
         if is_handing:
             known.take_held()
             self._check_wanted(session, known)
@@ -106,7 +106,7 @@ class ConfiguredRequests:
 
     def _check_wanted(self, session: str, known: _Configuration) -> None:
         wants, known.record_configuration = known.record_configuration, {}
-        tools = tuple(name for name in known.tools or () if name != AT_TIMES)
+        tools = tuple(name for name in known.tools or () if name != TEMPORARY_TOOL)
         if wants.get("tools", tools) != tools or wants.get("system", known.system) != known.system:
             self._problems.add("a configuration takes effect with the next ask", session)
 
@@ -124,8 +124,8 @@ class ConfiguredRequests:
         if known.tools is None or known.tools_off:
             return
         count = body.count(OFFERED)
-        if not known.is_told and OF_A_TOOLSET in known.tools:
-            count -= body.count(tool_mark(AT_TIMES).encode())
+        if not known.is_told and PERMANENT_TOOL in known.tools:
+            count -= body.count(tool_mark(TEMPORARY_TOOL).encode())
         marks = [tool_mark(name).encode() for name in known.tools if name not in self._own]
         if count != len(marks) or not all(mark in body for mark in marks):
             about = f"{session}: {count} are offered, {', '.join(known.tools)} are in force"

@@ -32,7 +32,7 @@ class OrderedParts:
         ):
             return
         at = 0
-        for part, note in _expected_forms(ask, feature.what):
+        for part, note in _expected_forms(ask, feature.value):
             found = body.find(part, at)
             if found < 0 and note:
                 self.counts["parts_noted"] += 1

@@ -7,7 +7,7 @@ import anyio
 
 from actors.core.log import call_events, events
 from actors.core.settings.asking import Asked
-from actors.testing.simulation.model import SETTINGS, SHORT
+from actors.testing.simulation.model import SETTINGS, SHORT_ANSWER_TOKENS
 from actors.testing.simulation.plan import FeatureLookup
 from tests.simulation.invariants.answers import CORRECTIONS
 from tests.simulation.invariants.content import WITHOUT_CONTENT
@@ -99,7 +99,7 @@ class AskLimits:
         if now is None or now.aside:
             return
         feature = self._feature_of(ask, "settings")
-        wanted = feature is not None and "max_tokens" in SETTINGS[feature.what]
-        if (b":%d" % SHORT in body) != wanted:
-            about = f"{session}: {ask} has {feature.what if feature else 'no settings'}"
+        wanted = feature is not None and "max_tokens" in SETTINGS[feature.value]
+        if (b":%d" % SHORT_ANSWER_TOKENS in body) != wanted:
+            about = f"{session}: {ask} has {feature.value if feature else 'no settings'}"
             self._problems.add("a setting applies only to the requests of its ask", about)

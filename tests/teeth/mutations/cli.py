@@ -133,7 +133,7 @@ MUTATIONS = (
     Mutation(
         "run: every signal counts as an interrupt",
         f"{_RUN}:_Ask._watch_signals",
-        "self._cancelled_by = OF_SIGNAL[await anext(signals)]",
+        "self._cancelled_by = EXIT_BY_SIGNAL[await anext(signals)]",
         "await anext(signals)",
         (f"{RUN}::test_a_signal_cancels_the_turn_and_has_its_exit_code",),
     ),

@@ -61,7 +61,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "journal: rows of a failed commit are remembered",
         "actors/journal/storage/sqlite/connection.py:Connections._transaction",
-        "self._seen = -1",
+        "self._data_version = -1",
         "",
         ("tests/journal/test_sqlite.py::test_a_failed_commit_undoes_the_whole_transaction",),
     ),
@@ -218,7 +218,7 @@ self._apply_to_state(event)
         "journal: the pending events of one session are unbounded",
         "actors/journal/log.py:LogWriter.send",
         """
-        if self._sent == SENT:
+        if self._sent == MAX_SENT:
             context.hold_messages()
         """,
         "",
@@ -228,7 +228,7 @@ self._apply_to_state(event)
         "journal: a session that waited for the journal stays stopped",
         "actors/journal/log.py:LogWriter.send",
         """
-        if self._sent == SENT - 1:
+        if self._sent == MAX_SENT - 1:
             context.release_messages()
         """,
         "",
@@ -272,14 +272,14 @@ self._apply_to_state(event)
     Mutation(
         "journal: the stats hide the end of an outage",
         "actors/journal/health.py:JournalHealth.record_success",
-        'self.since, self.reason = (None, "")',
+        'self.outage_began, self.outage_reason = (None, "")',
         "pass",
         (_STATS,),
     ),
     Mutation(
         "journal: an outage is logged repeatedly",
         "actors/journal/health.py:JournalHealth.record_failure",
-        "self.since is None",
+        "self.outage_began is None",
         "True",
         (_STATS,),
     ),

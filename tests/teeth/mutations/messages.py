@@ -60,7 +60,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "session: a lane's bytes count only from the renderer's next command",
         "actors/journal/log.py:Generation.store_sent_lane",
-        'self.holding.record_size("lanes", ...)',
+        'self.memory_use.record_size("lanes", ...)',
         "pass",
         (
             "tests/session/test_message_counts.py::test_the_sessions_memory_use_includes_a_lane_once_it_is_sent",

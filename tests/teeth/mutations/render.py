@@ -33,14 +33,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "normalize: a call keeps its original role",
-        "actors/core/normalize/settle.py:SAID_BY",
+        "actors/core/normalize/settle.py:BLOCK_AUTHORS",
         '("assistant",)',
         '("assistant", "user", "tool")',
         (NORMALIZATION,),
     ),
     Mutation(
         "normalize: a result keeps its original role",
-        "actors/core/normalize/settle.py:SAID_BY",
+        "actors/core/normalize/settle.py:BLOCK_AUTHORS",
         '("tool",)',
         '("tool", "user", "assistant")',
         (NORMALIZATION,),
@@ -329,7 +329,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "order: reasoning is sent back after a different prefix",
-        "actors/core/render/order.py:drop_unbound",
+        "actors/core/render/order.py:drop_stale_reasoning",
         "unchanged > 0 or _is_annotation(block) or type(block) is not Thinking or (block.seal is None)",
         "True",
         (ORDER,),

@@ -61,7 +61,7 @@ MUTATIONS = (
     ),
     Mutation(
         "rewinding: a session opened on the history knows removed calls",
-        f"{STATE}:opening",
+        f"{STATE}:opening_event",
         "not is_removed(history, item.call_id)",
         "True",
         (f"{CORE}::test_a_session_opened_on_a_rewound_history_knows_only_the_remaining_calls",),

@@ -102,8 +102,8 @@ MUTATIONS = (
     ),
     Mutation(
         "cache: each call of a batch is a position",
-        f"{_CACHE}:_searched_positions",
-        "not (place.piece.run and place.piece.run == behind.piece.run)",
+        f"{_CACHE}:_lookup_positions",
+        "not (place.piece.group and place.piece.group == behind.piece.group)",
         "1",
         (f"{CACHED}::test_consecutive_calls_or_results_count_as_one_cache_position",),
     ),
@@ -157,7 +157,7 @@ MUTATIONS = (
         f"{_CACHE}:PromptCache._ideal_tokens",
         "self._ideal.write_entry((lane, place.plain), now, lifetime)",
         """
-        if place.piece.mark is not None:
+        if place.piece.cache_lifetime is not None:
             self._ideal.write_entry((lane, place.plain), now, lifetime)
         """,
         (f"{CACHED}::test_without_a_cache_mark_nothing_is_read_and_the_ideal_count_shows_the_miss",),
@@ -172,8 +172,8 @@ MUTATIONS = (
     Mutation(
         "cache: every machine is warm",
         f"{_CACHE}:PromptCache._use_steps",
-        "(prompt.model, prompt.lane or self._turn % MACHINES)",
-        "(prompt.model, prompt.lane)",
+        "(prompt.model, prompt.cache_key or self._turn % MACHINES)",
+        "(prompt.model, prompt.cache_key)",
         (f"{CACHED}::test_a_cache_key_routes_requests_to_the_machine_with_the_warm_cache",),
     ),
     Mutation(

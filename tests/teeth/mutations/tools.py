@@ -59,8 +59,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "options: an unknown verdict allows the call",
         "actors/tools/tool.py:Tool.approval_of",
-        'said if said in ("allow", "ask", "deny") else "deny"',
-        "said",
+        'approval if approval in ("allow", "ask", "deny") else "deny"',
+        "approval",
         (OPTIONS,),
     ),
     Mutation(
