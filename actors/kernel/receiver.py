@@ -4,7 +4,8 @@ A process may have a hundred thousand idle actors. So the objects that only a bu
 waiters) are created on demand and dropped soon after. The `Dispatcher` decides when a handler runs.
 
 Handlers and children of actors run in the system's own context variables, so that the variables of one caller do not
-reach another. Host code runs with the variables of its caller, even if an actor calls that code.
+reach another caller. Host code that an actor calls runs with the variables of the API call that led to it, such as
+`Session.ask` (see `call_with_variables`).
 """
 
 from collections.abc import Callable
@@ -55,9 +56,9 @@ class Child:
 
 
 class Delegate(Child):
-    """A stand-in for a child, with which another task sends queries in the child's name.
+    """A stand-in for a child, which foreign code gets as its `current` child.
 
-    Until the delegate has ended, the queries of the other task count as queries of the child.
+    Until the delegate has ended, queries of that code count as queries of the child.
     """
 
     __slots__ = ()
@@ -91,8 +92,9 @@ class Receiver(Struct, Generic[C], eq=False):
     """The part of an actor to which its refs point. It survives restarts, and rejects messages once the actor has
     ended.
 
-    `rank` is the actor's (depth, level). `closed` tells senders to check whether messages are accepted. `busy` means
-    that the actor is scheduled, on hold, stopping or restarting, so a sender need not schedule it.
+    `rank` is the actor's (depth, level). While `closed` is True, each sender must check whether the actor accepts its
+    message. `busy` means that the actor is scheduled, on hold, stopping or restarting, so a sender need not schedule
+    it.
     """
 
     system: SystemState
@@ -186,7 +188,7 @@ class Receiver(Struct, Generic[C], eq=False):
                 await self._queue_for(command).wait_for_place(waiter)
             finally:
                 if timer is not None:
-                    deadlines.withdraw(timer)
+                    deadlines.cancel(timer)
 
     def stopped_error(self) -> ActorStopped:
         """Return the error for a message to an actor that has ended."""

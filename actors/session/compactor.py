@@ -5,7 +5,7 @@ requests the summary. If the backend writes no summary, only results are replace
 
 Like any request, the request for a summary is logged before its first byte is sent, and its usage counts towards
 budgets and attempts. The request continues the lane with the same tools, so the provider's cache is used, but the model
-may not call the tools. The request does not become part of the lane, because no later request continues from it.
+may not call the tools. The request does not become part of the lane, because no later request continues it.
 """
 
 from functools import partial
@@ -37,7 +37,7 @@ from actors.session.requests import RequestPlan, TurnRequests
 LONG = 256
 """Maximum number of messages that the event loop searches (a few milliseconds). Threads search longer histories."""
 NOTHING_LEFT = "nothing is left to shorten"
-ENOUGH = 1 / 3
+MIN_SAVING = 1 / 3
 """The share of an overlong request that shortening results must save. If it saves less, turns are summarised too."""
 
 
@@ -82,7 +82,7 @@ class Compactor:
     async def summarise_all(self) -> CompactionResult:
         """Summarise all earlier turns.
 
-        Use this on another backend, after a backend rejected even the request for a summary as too long.
+        Another backend does this if the history is too long even for the request for a summary.
         """
         return await self._summarise(self._log.state.asked_at, 0)
 
@@ -105,7 +105,7 @@ class Compactor:
             ledger, include_small=False, before_index=self._log.state.history.length
         )
         made = await self._log_shortened(short) if short else CompactionResult()
-        if short and self._next_request_tokens(ledger) <= before * (1 - ENOUGH):
+        if short and self._next_request_tokens(ledger) <= before * (1 - MIN_SAVING):
             return made
         summarised = await self._summarise_in_parts(0 if is_repeated else self._settings.keep_turns)
         if short or summarised.messages or self._ask.cancelled:
@@ -119,7 +119,7 @@ class Compactor:
     async def _summarise_in_parts(self, kept_turns: int) -> CompactionResult:
         """Summarise the turns before this one, except the last `kept_turns` turns.
 
-        If they are too long for one request, summarise only the older half of them.
+        If these turns are too long for one request, summarise only the older half of them.
         """
         whole = await self._summarise_turns(self._log.state.asked_at, kept_turns)
         if whole.messages or self.cause is None or self.cause.kind not in TOO_LONG:
@@ -155,7 +155,7 @@ class Compactor:
     async def _find_shortenable(
         self, ledger: Ledger, *, include_small: bool, before_index: int
     ) -> dict[CallId, TrimReason]:
-        """Return the results before message index `before_index` that can be shortened.
+        """Return the results before message index `before_index` that can be shortened, each with the reason.
 
         With `include_small`, small results are included.
         """
@@ -249,7 +249,7 @@ class Compactor:
             )
             if rendered.report.faults:
                 return rendered.report.faults[0]
-            # A cancellation while the request was rendered or logged found no stop function to call.
+            # While the request was rendered and logged, no stop function was set that a cancellation could call.
             if self._ask.cancelled:
                 return AbortedAnswer(None, Usage(), 0)
             generated = await requests.send(plan, requests.build(plan, rendered))
@@ -290,7 +290,7 @@ class Compactor:
 
 
 def _read_summary(generated: Generated) -> _Summary:
-    """Return the text of the summary, or the reason why the model wrote none."""
+    """Return the text of the summary, or the reason why the model wrote no summary."""
     usage = generated.usage
     match generated:
         case Answer(message=message) if message.calls:

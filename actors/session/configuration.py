@@ -34,21 +34,21 @@ class ConfigChange(Struct):
     Args:
         system: The new system prompt.
         session_tools: The new tools.
-        fate: `offered` at first, and `taken` once the session has accepted the change. `dropped` means that the caller
-            withdrew the change before that, for example because the caller was cancelled. The toolsets of the change
-            are then released.
+        status: `pending` until the session accepts the change, then `accepted`. `dropped` means that the caller has
+            withdrawn a pending change, for example because the caller was cancelled. The toolsets of a dropped change
+            are released.
     """
 
     system: str | EllipsisType | None
     session_tools: SessionTools | EllipsisType
-    fate: Literal["offered", "taken", "dropped"] = "offered"
+    status: Literal["pending", "accepted", "dropped"] = "pending"
 
 
 class UnwrittenChange(Struct):
     """A configuration change that is applied but not yet in the log.
 
     Args:
-        system, session_tools: The system prompt and the tools before the change.
+        system, session_tools: The system prompt and the tools before the change, to undo it.
         change: The applied change.
         drop_on_failure: True to drop the change if it cannot be logged, False to keep it until it is applied again.
     """
@@ -74,7 +74,7 @@ class Configuration(Struct):
         target: The target of the next ask. A switch changes the target once the switch is durable.
         system: The system prompt.
         session_tools: The tools that the model may call.
-        toolsets: The open toolsets of the runtime. The session returns its toolsets to it when it no longer uses them.
+        toolsets: The open toolsets of the runtime. The session releases its toolsets through this object.
         shared: The budget that a subagent shares with its parent and siblings.
         lent: The session's own budget, which the session shares with its subagents.
     """
@@ -121,8 +121,8 @@ class Configuration(Struct):
         """
         if as_older and (first := self._change) is not None:
             self._change = change
-            change.fate, change = "taken", first
-        change.fate = "taken"
+            change.status, change = "accepted", first
+        change.status = "accepted"
         if (held := self._change) is not None:
             if change.system is ...:
                 change.system = held.system
@@ -133,9 +133,9 @@ class Configuration(Struct):
         self._change = change
 
     def drop(self, change: ConfigChange) -> None:
-        """Withdraw a change that the session has not accepted, and release its toolsets."""
-        if change.fate == "offered":
-            change.fate = "dropped"
+        """Withdraw a change and release its toolsets. This has no effect if the session has accepted the change."""
+        if change.status == "pending":
+            change.status = "dropped"
             if change.session_tools is not ...:
                 self.toolsets.release(change.session_tools.owners)
 
@@ -169,7 +169,7 @@ class Configuration(Struct):
         for each in reversed(unwritten):
             self.system, self.session_tools = each.system, each.session_tools
             if each.drop_on_failure:
-                each.change.fate = "offered"
+                each.change.status = "pending"
                 self.drop(each.change)
             else:
                 self.hold(each.change, as_older=True)
@@ -181,7 +181,7 @@ class Configuration(Struct):
 
     @property
     def owners(self) -> tuple[ToolsetOwner, ...]:
-        """The owners of all open toolsets, including those of waiting changes and of changes that can be undone."""
+        """The owners of all open toolsets, including toolsets in waiting changes and in changes that can be undone."""
         held = (
             ()
             if self._change is None or self._change.session_tools is ...
@@ -194,7 +194,7 @@ class Configuration(Struct):
 
 
 class ActiveConfig:
-    """The tools by name that a session's actors use, and the resolver that finds the backend of a target.
+    """The configuration in the form that a session's actors use: the tools by name, and a resolver of targets.
 
     The scheduler shares the dict `tools`, so changes update the dict in place. After a crash, new actors get the same
     configuration.
@@ -320,7 +320,7 @@ class ActiveConfig:
             self._configuration.confirm_written()
 
     def retarget(self, target: str) -> None:
-        """After a crash, set the target to the one in the log."""
+        """After a crash, set the target to the target in the log."""
         self._configuration.target = target
 
     def restore(self) -> None:

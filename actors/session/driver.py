@@ -7,7 +7,7 @@ begins.
 
 If a backend has no setting for the output format or the forced tool of an ask, the driver instructs the model in words,
 when the ask or one of its turns begins, and when an interrupted ask continues. `AskInFlight` records the instructions
-that the history contains, so that none is repeated.
+that the history contains, so that no instruction is repeated.
 """
 
 from collections.abc import Generator
@@ -64,13 +64,13 @@ class TurnDriver:
     bounds: Bounds
     affinity: Affinity
     pending: PendingAsks
-    _handing: HandoverSteps = field(init=False)
+    _handovers: HandoverSteps = field(init=False)
     _changes: ToolChanges = field(init=False)
     _turn_log: TurnLog = field(init=False)
     _compactions: CompactionTurns = field(init=False)
 
     def __post_init__(self) -> None:
-        self._handing, self._changes = HandoverSteps(self.ask), ToolChanges(self.ask)
+        self._handovers, self._changes = HandoverSteps(self.ask), ToolChanges(self.ask)
         self._turn_log = TurnLog(self.ask, self.pending)
         self._compactions = CompactionTurns(self.ask, self._turn_log)
 
@@ -100,17 +100,17 @@ class TurnDriver:
         last = state.history[-1]
         if last.role == "assistant" and not last.calls:
             self.ask.add_instruction(AGAIN)
-        with self._handing:
-            handed = await self._handing.requested_handover()
+        with self._handovers:
+            handed = await self._handovers.requested_handover()
             if handed is not None and not handed.reason and handed.target != state.target:
-                await self._handing.apply_handover(handed.target)
+                await self._handovers.apply_handover(handed.target)
         pool, selector = self._pool(self.ask.log.state.target), self._member_selector(state.asks)
         await self._run_turns(pool, selector, await selector.first_member(pool))
 
     async def _run_turns(self, pool: Pool, selector: MemberSelector, member: str) -> None:
         """Drive the turns of the ask. The first turn runs on `member` of the pool."""
         await self._compactions.compact_if_full(member)
-        with self._handing:
+        with self._handovers:
             served = await self._serve_turn(member)
             await self._drive_turns(pool, selector, [member], served)
 
@@ -138,7 +138,7 @@ class TurnDriver:
         tried = list(pause.awaited.ask_so_far.tried)
         await_step = AwaitStep(calls, so_far=pause.awaited.turn_so_far)
         pool, selector = self._pool(state.target), self._member_selector(state.asks)
-        with self._handing:
+        with self._handovers:
             served = await self._resume_turn(binding, tried[-1], await_step)
             await self._drive_turns(pool, selector, tried, served)
 
@@ -210,7 +210,7 @@ class TurnDriver:
         selector.resolver = self.ask.resolver
         if ended.handover is not None:
             tried.clear()
-            await self._handing.apply_handover(ended.handover)
+            await self._handovers.apply_handover(ended.handover)
             pool, selector.resolver = self._pool(self.ask.log.state.target), self.ask.resolver
             return pool, await selector.first_member(pool)
         if ended.status != "failed" or not ended.can_fail_over or self.ask.cancelled:
@@ -322,13 +322,13 @@ class TurnDriver:
     async def _after_batch(
         self, turn_steps: TurnSteps, step: Step
     ) -> steps.HandedOver | steps.Stopped | None:
-        """Apply a handoff or tool changes after a batch, if `step` is the next request.
+        """Before the first request after a batch, apply a handoff that the batch requested, or changes of the tools.
 
-        Return the outcome of the step if the request is not needed any more, otherwise None.
+        Return the outcome of `step` if no request must be sent. Return None if `step` must be carried out.
         """
         if not (isinstance(step, steps.RenderStep) and step.follows_batch):
             return None
-        handed = await self._handing.requested_handover()
+        handed = await self._handovers.requested_handover()
         if (
             handed is None
             and not step.tools_off
@@ -348,7 +348,7 @@ class TurnDriver:
         if most is not None and used >= most:
             why = f"the ask used {used} tokens, but its token_limit is {most}"
         if why is not None:
-            self.ask.cancelled, self.ask.halted, self.ask.bound = True, why, Cause("limit")
+            self.ask.cancelled, self.ask.halt_reason, self.ask.halt_cause = True, why, Cause("limit")
         return self.ask.cancelled
 
     def _turn_bounds(self) -> Bounds:
@@ -398,7 +398,7 @@ def instruct_forced_tool(ask: AskInFlight, backend: ResolvedBackend) -> ToolChoi
 
 
 def find_instructions(ask: AskInFlight) -> None:
-    """Find the instructions that the interrupted turns of the ask have added, so that none is repeated."""
+    """Find the instructions that the interrupted turns of the ask have added, so that they are not repeated."""
     state = ask.log.state
     if (asked := state.asked) is None:
         return

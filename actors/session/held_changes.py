@@ -1,9 +1,9 @@
-"""Apply switches, configuration changes and rewinds between asks. Changes that are requested during an ask wait for its
-end.
+"""Apply switches, configuration changes and rewinds between asks. A change that is requested during an ask waits until
+the ask has ended.
 
-A change that is requested during an ask gets the reply `queued` immediately. `apply_waiting` applies the latest switch
-and the latest configuration change after the ask has ended and before the caller gets the result. A turn that waits for
-its caller has not ended.
+A change that must wait gets the reply `queued` immediately. `apply_waiting` applies the latest switch and the latest
+configuration change after the ask has ended and before the caller gets the result. While the turn waits for results or
+decisions from its caller, the ask has not ended.
 
 A rewind is queued like an ask, but sends no request and begins no turn. `actors.core.history.history` finds the turns
 to which a history can be rewound. The log and the ledger keep the removed messages and calls, so the numbers of removed

@@ -75,7 +75,10 @@ class SessionLedger:
         return self.latest
 
     async def seal(self, event: RequestSent, snapshot: LedgerSnapshot) -> bool:
-        """Log that a request is sent. Return False and log nothing if the ledger has changed since `snapshot`."""
+        """Log that a request is about to be sent, and seal its synthetic results.
+
+        Return False and log nothing if the ledger has changed since `snapshot`.
+        """
         answer = await self._ref.ask(SealResults(event, snapshot.version))
         if isinstance(answer, Recorded):
             self.keep_newer(answer.snapshot)
@@ -110,7 +113,7 @@ class AskTotals(Struct):
         tokens: Tokens of all rounds, including the current turn.
         seconds: Duration of the ask in seconds, excluding pauses and the current turn.
         report: The render report of the last request.
-        lost: The settings that requests of the current turn omitted.
+        lost: The settings that requests of the current turn omitted because the dialect lacks them.
         omitted: The parameters that were omitted because a provider rejected them.
         refusals: The rejected requests, in order.
         skipped: The pool members that were not used.
@@ -154,9 +157,9 @@ class AskTotals(Struct):
             yield MemberSkippedEvent(turn, each.member, each.reason)
 
     def record_request(self, turn: int, round_number: int) -> None:
-        """Count a request, and clear the finish reason of the previous answer.
+        """Count the round of a request, and clear the finish reason of the previous answer.
 
-        The numbers of its turn and round identify the request, so a repeated request counts once.
+        A request that is repeated in the same turn and round counts once.
         """
         self.finish, self.cut = None, None
         if self._last != (turn, round_number):  # a retry in a new epoch counts as the same round
@@ -164,9 +167,9 @@ class AskTotals(Struct):
             self.rounds += 1
 
     def record_losses(self, report: Report, request: Request) -> None:
-        """Record the losses of a request.
+        """Record the render report and the losses of a request.
 
-        Parameters that were rejected earlier in the ask count as losses in `report`.
+        The recorded report also counts parameters that were rejected earlier in the ask as losses.
         """
         self.omitted = tuple(dict.fromkeys((*self.omitted, *request.omitted)))
         self.lost = tuple(dict.fromkeys((*self.lost, *request.losses)))
@@ -245,7 +248,7 @@ class AskTotals(Struct):
         )
 
     def result(self, served_by: Binding, ended: CloseStep, state: SessionState) -> AskResult:
-        """Return the result of the ask. `ended` is the step that ended its last turn."""
+        """Return the result of the ask. `ended` is the step that ended the ask's last turn."""
         status = ended.status
         assert status in ("complete", "cancelled", "failed")
         left_out = tuple(self.left_out.items())
@@ -285,8 +288,8 @@ class AskInFlight(Struct):
         variables: Context variables that the ask's tools see.
         tally: The totals of the ask so far.
         cancelled: True if the ask was cancelled or stopped by a limit.
-        halted: The reason why a deadline or a limit stopped the ask; empty if none did.
-        bound: The kind of limit that stopped the ask. It becomes the cause of the failure.
+        halt_reason: The reason why a deadline or a limit stopped the ask; empty if none did.
+        halt_cause: The kind of limit that stopped the ask, as the cause of the failure.
         is_leaving: True if the ask was cancelled because the host is releasing the session.
         output: The type of the answer.
         is_instructed: True if the history contains an instruction with the output schema.
@@ -305,8 +308,8 @@ class AskInFlight(Struct):
     variables: Variables
     tally: AskTotals = field(default_factory=AskTotals)
     cancelled: bool = False
-    halted: str = ""
-    bound: Cause | None = None
+    halt_reason: str = ""
+    halt_cause: Cause | None = None
     is_leaving: bool = False
     output: Output[Any] | None = None  # Any: the answer may have any type
     is_instructed: bool = False
@@ -349,7 +352,7 @@ class AskInFlight(Struct):
     def count_usage(self, binding: Binding, usage: Usage, *, is_round: bool) -> None:
         """Count the usage of a finished request in the shared budgets.
 
-        The budget that belongs only to this session is computed from the log.
+        The session's own budget is not counted here, because it is computed from the log.
         """
         if self.share is not None:
             self.share.record_usage(binding, usage, is_round=is_round)
@@ -366,7 +369,7 @@ class AskInFlight(Struct):
     def halt(self, context: Context[Any], why: str) -> None:  # Any: any actor may call this
         """Stop the running step, like `cancel`, and make the ask fail with the reason `why`."""
         if not self.cancelled:
-            self.halted, self.bound = why, Cause("time")
+            self.halt_reason, self.halt_cause = why, Cause("time")
             self.cancel(context)
 
     def restore_output(
@@ -380,7 +383,11 @@ class AskInFlight(Struct):
             self.output, self.is_instructed = output_type or output_of_schema(ask_settings.output), True
 
     def read_answer(self, text: str, repair: RepairMode) -> Checked:
-        """Parse an answer as the requested type. Store its value and repairs, or return its errors."""
+        """Parse an answer as the requested type.
+
+        If this succeeds, store the value and the repairs in the totals. Otherwise, the returned value contains the
+        errors.
+        """
         assert self.output is not None
         made = call_with_variables(self.variables, partial(self.output.parse, text, repair))
         if isinstance(made, str):
@@ -402,8 +409,8 @@ class AskInFlight(Struct):
         """
         if step.status != "cancelled":
             return step
-        if self.halted:
-            return replace(step, status="failed", reason=self.halted, cause=self.bound)
+        if self.halt_reason:
+            return replace(step, status="failed", reason=self.halt_reason, cause=self.halt_cause)
         return replace(step, cause=LEAVING) if self.is_leaving else step
 
     def set_stop(self, stop: Stop) -> None:

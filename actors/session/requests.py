@@ -4,10 +4,10 @@ The rounds of a turn and the requests for summaries (`actors.session.compactor`)
 from the newest ledger snapshot that the session has received. If the ledger has changed before the request is logged,
 the request is rendered again.
 
-After the provider rejected optional parameters or attachments, the next request omits them. All sessions on the same
-binding share the learned omissions of parameters.
+If a provider rejects optional parameters or attachments, the next request omits them. Rejected parameters are omitted
+by all sessions on the same binding.
 
-The preview of an ask is the request that the ask would send, and its losses. Nothing is sent.
+This module also builds the preview of an ask: the request that the ask would send, and its losses.
 """
 
 from collections.abc import Callable, Sequence
@@ -85,7 +85,7 @@ class TurnRequests:
     ) -> None:
         self.ask, self.backend, self.turn = ask, backend, turn
         self._provider, self._key = provider, ""
-        self.known: Ledger = ask.ledger.latest
+        self.rendered_ledger: Ledger = ask.ledger.latest
         """The ledger from which the last request was rendered."""
 
     def build(self, plan: RequestPlan, rendered: Rendered) -> Request:
@@ -112,7 +112,7 @@ class TurnRequests:
         ask, binding = self.ask, self.backend.binding
         while True:
             snapshot = ask.ledger.snapshot
-            self.known = snapshot.ledger
+            self.rendered_ledger = snapshot.ledger
             render = Render(binding, history(), snapshot.ledger, is_side_request=plan.is_side_request)
             rendered = await ask.refs.renderer.ask(render)
             if rendered.new_epoch is not None:
@@ -212,7 +212,7 @@ class TurnRequests:
         """
         state, binding = self.ask.log.state, self.backend.binding
         cause, body = Cause(failure.kind, failure.status), self.build(plan, rendered).body
-        media = refused_media(failure, cause, body, state.history, self.known, start)
+        media = refused_media(failure, cause, body, state.history, self.rendered_ledger, start)
         if media is not None:
             logger.media_refused(state.session, binding, cause)
             refusal = RefusedRequest(binding, "media", failure.message, ("media",))
@@ -226,7 +226,7 @@ def refused_parameters(
     refusals: int,
     build: Callable[[tuple[OmittedParameter, ...]], Request],
 ) -> tuple[OmittedParameter, ...]:
-    """Return the rejected parameters to omit from the next request; none if omitting them would not change it.
+    """Return the rejected parameters to omit from the next request; none if the omission would not change the request.
 
     Args:
         failure: The failure of the request.

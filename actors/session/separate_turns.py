@@ -6,7 +6,7 @@ to any provider.
 
 A compaction runs before the next turn of an ask, or at the request of the host program. `actors.session.compactor`
 shortens the history. This module decides when a compaction is needed and which backend writes the summary, and logs the
-turn. The turn belongs to the ask that needs it, or to no ask if the host program requested the compaction.
+turn. The turn belongs to the ask that needs the compaction, or to no ask if the host program requested the compaction.
 """
 
 from collections.abc import Awaitable, Callable

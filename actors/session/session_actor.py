@@ -4,8 +4,8 @@
 (`actors.session.child_tasks`). So the actor can handle a switch, a cancellation or a query while a turn runs. Further
 asks wait in a bounded queue, and changes wait for the end of the ask (`actors.session.held_changes`).
 
-`PendingAsks` holds the accepted asks and survives a crash of the actors. If the log contained the end of the ask's last
-turn before the crash, the ask in flight ends with its result. Otherwise, it ends with an `error` event. Then the queued
+`PendingAsks` holds the accepted asks and survives a crash of the actors. After a crash, the ask in flight ends with its
+result if the log already contains the end of the ask's last turn, and with an `error` event otherwise. Then the queued
 asks run.
 """
 
@@ -74,7 +74,7 @@ class SessionActor(Actor[SessionCommand]):
         )
         if state.session:  # the id is empty until the log has been read
             self.pending_calls = open_asks.pending_calls(state, state.ledger)
-        self._runs = open_asks.approved_calls(state, state.ledger)
+        self._approved_calls = open_asks.approved_calls(state, state.ledger)
         self._is_recording = False
         self._ask: AskInFlight | None = None
         self._recovery: Recovery | None = None
@@ -104,7 +104,7 @@ class SessionActor(Actor[SessionCommand]):
 
     @property
     def idle(self) -> bool:
-        """True if every event is written and no ask is in flight, apart from an ask that waits for its caller."""
+        """True if every event is written and no ask is in flight. An ask that waits for its caller does not count."""
         rests = self._phase in ("idle", "ended") or (self._phase == "awaiting" and self._pending.is_empty)
         return rests and self._log.is_settled
 
@@ -137,14 +137,14 @@ class SessionActor(Actor[SessionCommand]):
         elif self._phase == "awaiting":
             self._continue_waiting_turn(replay)
         else:
-            self._deliver_result()  # after a cancelled wait: no caller awaits the result, but repeated asks may
+            self._deliver_result()  # if a waiting turn was cancelled, repeated asks may still wait for the result
             self._start_next_ask()
         self._record_next()
 
     def _continue_waiting_turn(self, replay: Replay) -> None:
         """Resume a waiting turn after a crash, unless a result or a decision is missing."""
         state, pending = replay.state, self._pending
-        self._runs = open_asks.approved_calls(state, state.ledger)
+        self._approved_calls = open_asks.approved_calls(state, state.ledger)
         if not self.pending_calls and pending.current is None and pending.resolutions:
             # The last results were recorded before the crash, but the caller has not received a reply.
             pending.current = pending.resolutions.pop(0)
@@ -282,7 +282,7 @@ class SessionActor(Actor[SessionCommand]):
     def _resolve(self, command: Resolve) -> None:
         """Queue results and decisions for the waiting turn. The commands are recorded one after the other."""
         resolutions = self._pending.resolutions
-        if len(resolutions) >= self._pending.most_waiting:
+        if len(resolutions) >= self._pending.max_queued:
             self._reject(command, self._pending.resolutions_full_error(self._log.state.session))
         elif self._advance_phase("resolve") == "refuse":
             self._reject(command, self._ending_error())
@@ -314,7 +314,7 @@ class SessionActor(Actor[SessionCommand]):
         if self._phase != "awaiting":
             resolve.sink.put(terminal_event(open_asks.late_result(self._log.state), command.seq))
             return
-        self.pending_calls, self._runs = command.pending_calls, command.runs
+        self.pending_calls, self._approved_calls = command.pending_calls, command.approved_calls
         if self.pending_calls:
             resolve.sink.put(
                 terminal_event(open_asks.paused_result(self._log.state, self.pending_calls), command.seq)
@@ -333,8 +333,8 @@ class SessionActor(Actor[SessionCommand]):
         """
         self._queue_limits.stop_timers()
         closes = self._advance_phase(phase_event) == "close"
-        calls = (*(each.call for each in self.pending_calls), *self._runs)
-        self.pending_calls, self._runs = (), ()
+        calls = (*(each.call for each in self.pending_calls), *self._approved_calls)
+        self.pending_calls, self._approved_calls = (), ()
         self._pending.key = self._log.state.last_key
         sink = self._pending.sink_for(sink)
         self._generation.live.redirect(sink)
@@ -348,11 +348,11 @@ class SessionActor(Actor[SessionCommand]):
     def _change_configuration(self, command: Switch | Configure) -> None:
         """Apply a switch or a configuration change immediately, or hold it until the ask in flight has ended.
 
-        A turn that a crash left open may run calls again, so it keeps its tools until it is closed. A switch does not
-        affect it, because it sends no further request.
+        A turn that a crash left open may run calls again, so a configuration change waits until this turn is closed. A
+        switch need not wait, because this turn sends no further request.
         """
         action = self._advance_phase("switch")
-        if action == "refuse" or (isinstance(command, Configure) and command.change.fate == "dropped"):
+        if action == "refuse" or (isinstance(command, Configure) and command.change.status == "dropped"):
             command.reply.fail(self._ending_error())
         elif isinstance(command, Switch):
             self._held.switch(command, self._live_context, at_once=action == "apply")

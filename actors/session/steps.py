@@ -161,7 +161,7 @@ class TurnSteps:
         rendered = await self._requests.prepare(
             self._plan, lambda: self._log.state.history, self._is_declined
         )
-        self._known = self._requests.known
+        self._known = self._requests.rendered_ledger
         if step.round == 1:
             self._ledger = self._known
         if rendered.report.faults:
@@ -287,7 +287,7 @@ class TurnSteps:
         cause = Cause(failure.kind, failure.status)
         if (left_out := self._find_omission(broken)) is not None:
             return left_out
-        # The request does not contain the rejected parameter or attachment, so the failure has another kind.
+        # No parameter or attachment can be omitted, so the failure is treated as one of another kind.
         if failure.action == "leave_out" and not broken.visible:
             kind = failure.parameter.otherwise if failure.parameter else "transcript"
             failure, cause = replace(failure, kind=kind, action=ACTIONS[kind]), Cause(kind, failure.status)

@@ -18,7 +18,7 @@ BUFFER = 1024
 class AnswerSink:
     """A sink that keeps the result of an ask and ignores all other events.
 
-    `ended_error` returns the error to raise if the session ended before the ask.
+    `ended_error` returns the error to raise if the session ended before the ask had a result.
     """
 
     is_watched = False
@@ -55,7 +55,7 @@ class AskStream:
     The terminal event is kept outside the buffer, so that no overflow can drop it.
 
     Args:
-        ended_error: Returns the error to raise if the session ended before the ask.
+        ended_error: Returns the error to raise if the session ended before the ask had a result.
         check_reader: Raises an error if the reader runs in a foreign thread or event loop.
     """
 
@@ -108,7 +108,7 @@ class AskStream:
     def __aiter__(self) -> "AskStream":
         return self
 
-    # This is not a generator, because a reader that stops early would have to close it.
+    # This is not a generator, because a reader that stops early would have to close a generator.
     async def __anext__(self) -> SessionEvent:
         self._check()
         while True:
@@ -127,7 +127,8 @@ class AskStream:
     def _end_of_stream(self) -> SessionEvent:
         """Return the terminal event on the first call, and raise `StopAsyncIteration` on later calls.
 
-        If the stream was closed without a terminal event, raise the error with which the ask or the session ended.
+        If the stream was closed without a terminal event, the first call raises the error with which the ask or the
+        session ended.
         """
         if self._ended:
             raise StopAsyncIteration
@@ -166,7 +167,7 @@ class TextStream:
     def __aiter__(self) -> "TextStream":
         return self
 
-    # This is not a generator, because a reader that stops early would have to close it.
+    # This is not a generator, because a reader that stops early would have to close a generator.
     async def __anext__(self) -> str:
         if not self._has_begun:
             await self._submit()

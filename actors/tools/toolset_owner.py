@@ -274,7 +274,7 @@ class ToolsetOwner:
     def _cancel_timer(self) -> None:
         """Cancel the timer of the next opening."""
         assert self._timer is not None
-        self._system.deadlines.withdraw(self._timer)
+        self._system.deadlines.cancel(self._timer)
         self._timer = None
 
     def _enter_state(self, state: State) -> None:

@@ -112,7 +112,7 @@ if True:
     Mutation(
         "sleep: sessions are passivated only when others are used",
         "actors/session/pending.py:PendingAsks.deliver_result",
-        "self.on_rest()",
+        "self.on_ask_end()",
         "",
         (
             f"{SLEEP}::test_sessions_are_passivated_after_a_burst_of_asks",

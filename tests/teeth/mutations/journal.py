@@ -33,7 +33,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "journal: the fold of a passivated session stays in memory",
         "actors/runtime/session_actors.py:SessionActors.reset_state",
-        "self._state, self._lanes, self._made = (*..., None)",
+        "self._state, self._lanes, self._session_actor = (*..., None)",
         "self._state, self._lanes = (*...,)",
         (_DROPPED,),
     ),
@@ -91,9 +91,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/kernel/actor.py:_ContextChild.on_end",
         """
         if not owner.is_regular_end(error):
-            system.crashed(owner.name, error)
+            system.on_crash(owner.name, error)
         """,
-        "system.crashed(owner.name, error)",
+        "system.on_crash(owner.name, error)",
         (_ENDS,),
     ),
     Mutation(
@@ -116,7 +116,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "kernel: an end does not end the group at once",
         "actors/kernel/cell.py:Group.continue_when_down",
-        "self.ended is not None or len(self.crashes) > self.restart.intensity",
+        "self.end_error is not None or len(self.crashes) > self.restart.intensity",
         "len(self.crashes) > self.restart.intensity",
         (_ENDS,),
     ),
@@ -325,7 +325,7 @@ self._apply_to_state(event)
         "ledger: a result is shown before it is durable",
         "actors/ledger/ledger_actor.py:LedgerActor.receive",
         "durable.send(self._durable)",
-        "durable.send(self.known.ledger)",
+        "durable.send(self.current.ledger)",
         ("tests/journal/test_slow_journal.py::test_ledger_history_and_preview_show_only_durable_results",),
     ),
 )

@@ -111,7 +111,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "session: its ledger is reset on passivation",
         "actors/runtime/session_actors.py:SessionActors.passivate",
-        "Replay(replace(self.state, ledger=ledger.known.ledger), *...)",
+        "Replay(replace(self.state, ledger=ledger.current.ledger), *...)",
         "Replay(self.state, *...)",
         (f"{ACTIVATION}::test_sessions_continue_normally_after_passivation",),
     ),

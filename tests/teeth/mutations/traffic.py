@@ -271,7 +271,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "variables: rules see no context variables",
-        "actors/scheduler/calls.py:CallExecution._enter_resource_order",
+        "actors/scheduler/calls.py:CallExecution._must_wait_for_resources",
         "partial(call_with_variables, self.batch.context, rule)",
         "rule",
         (VARIABLES,),
