@@ -135,7 +135,7 @@ class TranscriptReader:
             for path in () if message.is_read() else message.unread_paths():
                 self.remarks.left_out.add(f"{self.container}[]{path}")
             if self._is_empty:
-                self.remarks.left_out.add(f"{self.container}[] that says nothing")
+                self.remarks.left_out.add(f"{self.container}[] (empty)")
 
     def finish(self) -> tuple[list[tuple[str, Message]], ReportBuilder, str | None]:
         """Return the messages with their locations, the report, and the system prompt or None."""
