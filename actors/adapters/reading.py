@@ -198,7 +198,7 @@ class TranscriptReader:
             return media
         self.note_oddity("attachment of type %s left out: %s", repr(media.media_type)[:40], damage)
         return Text(
-            f"[An attachment of type {media.media_type[:40]} stood here that cannot be read: {damage}.]"
+            f"[An attachment of type {media.media_type[:40]} was omitted here; it cannot be read: {damage}.]"
         )
 
     def add_thinking(self, text: str, kind: str = "", state: str = "") -> None:

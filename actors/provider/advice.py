@@ -118,7 +118,7 @@ def _model_advice(attempt: Attempt, cause: Cause, config: "Config") -> str:
         return ""
     if near := _near_model(attempt.binding, config):
         return f"did you mean {near!r}?"
-    return f"is {model!r} the name that {attempt.binding.backend} has for it, and may this account use it?"
+    return f"does {attempt.binding.backend} have a model named {model!r}, and may this account use it?"
 
 
 def _near_model(binding: Binding, config: "Config") -> str | None:
@@ -153,7 +153,7 @@ def _parameter_advice(attempt: Attempt, cause: Cause, config: "Config") -> str:
     if found is None or not names or (names == ["thinking"] and cause.kind == "transcript"):
         return ""
     said = " and ".join(_NAMES.get(name, name) for name in names)
-    return f"give {said} another value, or leave it out" if found.is_value else f"leave {said} out"
+    return f"set {said} to another value, or omit it" if found.is_value else f"omit {said}"
 
 
 def _address_advice(attempt: Attempt, cause: Cause, config: "Config") -> str:
@@ -192,14 +192,14 @@ def _address_fix(attempt: Attempt, cause: Cause, url: str) -> str:
     if status in _NOT_FOUND or (status is None and any(sign in why for sign in _UNREADABLE)):
         return _path_fix(binding, url)
     if status in _REDIRECTS:
-        return "it redirects, and a redirect is not followed: give the address it redirects to"
+        return "the server redirects, and redirects are not followed: use the address to which it redirects"
     if status is not None:
         return ""
     host = _split_url(binding.endpoint).netloc
     if "WRONG_VERSION_NUMBER" in why or "record layer failure" in why:
         return f"the server speaks plain HTTP: try http://{host}"
     if "name" in why.lower() and ("not known" in why or "resolution" in why or "resolve" in why):
-        return f"no such host: is {host} spelt right?"
+        return f"the host was not found: is {host} spelled correctly?"
     return f"is the server running at {host}?" if "connect" in why.lower() else ""
 
 
@@ -208,11 +208,11 @@ def _path_fix(binding: Binding, url: str) -> str:
     base, path = binding.endpoint.rstrip("/"), _split_url(url).path
     request = path.removeprefix(_split_url(base).path)
     if base.endswith(request):
-        return f"the base URL goes without {request}: try {base.removesuffix(request)}"
+        return f"the base URL must not end in {request}: try {base.removesuffix(request)}"
     if request.startswith("/v1/") and base.endswith("/v1"):
-        return f"the base URL goes without /v1: try {base.removesuffix('/v1')}"
+        return f"the base URL must not end in /v1: try {base.removesuffix('/v1')}"
     if not request.startswith("/v1") and not _split_url(base).path:
-        return f"most such servers want a base URL that ends in /v1: try {base}/v1"
+        return f"most servers of this kind need a base URL that ends in /v1: try {base}/v1"
     return f"is this the base URL of a server that speaks {binding.dialect}?"
 
 

@@ -146,7 +146,9 @@ def _backend_metrics(stats: RuntimeStats) -> "Iterator[Metric]":
         counted = [((backend,), _read_value(each, name)) for backend, each in backends]
         yield _counter(name.removesuffix("_total"), text, counted, "backend")
     for name, (field, text) in _GAUGES.items():
-        yield _gauge(name, text, [((backend,), getattr(each, field)) for backend, each in backends], "backend")
+        yield _gauge(
+            name, text, [((backend,), getattr(each, field)) for backend, each in backends], "backend"
+        )
 
 
 def _model_metrics(stats: RuntimeStats) -> "Iterator[Metric]":

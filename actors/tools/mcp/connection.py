@@ -69,8 +69,8 @@ REFUSED = {"Session terminated": False, "Server returned an error response": Tru
 A restarted server no longer knows the session. It answers 404, or 400, but 400 also has other causes.
 """
 T = TypeVar("T")
-FAILED = ErrorData(code=INTERNAL_ERROR, message="The host could not answer this.")
-DECLINED = ErrorData(code=INVALID_REQUEST, message="The host declined to answer this.")
+FAILED = ErrorData(code=INTERNAL_ERROR, message="The client could not answer this request.")
+DECLINED = ErrorData(code=INVALID_REQUEST, message="The client declined this request.")
 
 
 @asynccontextmanager
