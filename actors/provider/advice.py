@@ -100,10 +100,10 @@ def _can_retry(kind: str) -> bool:
 def _key_advice(attempt: Attempt, cause: Cause, config: "Config") -> str:
     """If the provider rejected the key, suggest checking it, and state where it is configured."""
     if cause.status == 403:
-        return f"may {config.credential_source(attempt.binding)} use {attempt.binding.model}?"
+        return f"check that {config.credential_source(attempt.binding)} may use {attempt.binding.model}"
     if cause.status != 401 and not (cause.kind == "config" and _BAD_KEY.search(attempt.error)):
         return ""
-    return f"does {attempt.binding.backend} accept {config.credential_source(attempt.binding)}?"
+    return f"check that {attempt.binding.backend} accepts {config.credential_source(attempt.binding)}"
 
 
 def _model_advice(attempt: Attempt, cause: Cause, config: "Config") -> str:
@@ -118,7 +118,9 @@ def _model_advice(attempt: Attempt, cause: Cause, config: "Config") -> str:
         return ""
     if near := _near_model(attempt.binding, config):
         return f"did you mean {near!r}?"
-    return f"does {attempt.binding.backend} have a model named {model!r}, and may this account use it?"
+    return (
+        f"check that {attempt.binding.backend} has a model named {model!r}, and that this account may use it"
+    )
 
 
 def _near_model(binding: Binding, config: "Config") -> str | None:
@@ -199,8 +201,8 @@ def _address_fix(attempt: Attempt, cause: Cause, url: str) -> str:
     if "WRONG_VERSION_NUMBER" in why or "record layer failure" in why:
         return f"the server speaks plain HTTP: try http://{host}"
     if "name" in why.lower() and ("not known" in why or "resolution" in why or "resolve" in why):
-        return f"the host was not found: is {host} spelled correctly?"
-    return f"is the server running at {host}?" if "connect" in why.lower() else ""
+        return f"the host was not found: check the spelling of {host}"
+    return f"check that the server is running at {host}" if "connect" in why.lower() else ""
 
 
 def _path_fix(binding: Binding, url: str) -> str:
@@ -213,7 +215,7 @@ def _path_fix(binding: Binding, url: str) -> str:
         return f"the base URL must not end in /v1: try {base.removesuffix('/v1')}"
     if not request.startswith("/v1") and not _split_url(base).path:
         return f"most servers of this kind need a base URL that ends in /v1: try {base}/v1"
-    return f"is this the base URL of a server that speaks {binding.dialect}?"
+    return f"check that this is the base URL of a server with the dialect {binding.dialect}"
 
 
 def _split_url(url: str) -> "SplitResult":
