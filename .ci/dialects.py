@@ -52,14 +52,15 @@ a provider](../how-to/providers.md).
 
 Each section has a table of facts and three parts:
 
-- **A request** to the model that produced the conversation: a question, reasoning with a text and two parallel calls,
-  one successful and one failed result, and a new question.
-- **When the conversation moves away**: the parts of it that another model receives. Reasoning belongs to its binding;
-  it stays in the log and is sent again when the session returns. Call ids go back to the endpoint that produced them.
-  Other endpoints receive generated ids, always the same for a call.
+- **A request** to the model that produced the conversation. The conversation consists of a question, an answer with
+  reasoning, a text and two parallel calls, a successful and a failed result, and a new question.
+- **When the conversation moves away**: the parts of this conversation that another model receives. Reasoning belongs
+  to its binding: it stays in the log, and is sent again when the session returns to that binding. Call ids are sent
+  back to the endpoint that produced them. Other endpoints receive generated ids, always the same id for a call.
 - **When a conversation arrives**: the changes to a conversation that another provider has produced. That conversation
-  begins with the model. It contains reasoning, a text, four parallel calls (one of a tool `files.read`, one whose
-  result has an image), an image by value and one by URL, a PDF, and a new question directly after the results.
+  begins with a message of the model. It contains reasoning, a text, four parallel calls (one of a tool `files.read`,
+  and one whose result has an image), an image by value and one by URL, a PDF, and a new question directly after the
+  results.
 
 Settings that are *not supported* are omitted from requests, and listed in `session.preview(target).losses`.
 """

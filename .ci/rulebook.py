@@ -36,8 +36,9 @@ that a transcript breaks: `fault.rule == "ANT-01"`.
 PROFILES_HEAD = """## Profiles
 
 Each wire format has a *family* with its own fields. The tables show the first profile of each family. A blank cell
-means that the family has no such field. Other profiles and your own `[dialects.NAME]` tables override some values,
-except those of fields marked *fixed*, which follow from the wire format.
+means that the family has no such field, *empty* is an empty list, and *not set* is None or an empty
+string. Other profiles and your own `[dialects.NAME]` tables override some values, except those of fields marked
+*fixed*, which follow from the wire format.
 
 """
 
@@ -204,9 +205,9 @@ def _value(profile: Dialect, path: str) -> str:
     concern, _, name = path.rpartition(".")
     value = getattr(getattr(profile, concern) if concern else profile, name, _ABSENT)
     if isinstance(value, frozenset):
-        return ", ".join(f"`{item}`" for item in sorted(value)) or "none"
+        return ", ".join(f"`{item}`" for item in sorted(value)) or "empty"
     if value is None or value == "":
-        return "none"
+        return "not set"
     return "" if value is _ABSENT else "yes" if value is True else "no" if value is False else f"`{value}`"
 
 

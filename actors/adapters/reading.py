@@ -135,7 +135,7 @@ class TranscriptReader:
             for path in () if message.is_read() else message.unread_paths():
                 self.report.left_out.add(f"{self.container}[]{path}")
             if self._is_empty:
-                self.report.left_out.add(f"{self.container}[] that says nothing")
+                self.report.left_out.add(f"{self.container}[] (empty)")
 
     def finish(self) -> tuple[list[tuple[str, Message]], ReportBuilder, str | None]:
         """Return the messages with their locations, the report, and the system prompt or None."""
@@ -198,7 +198,7 @@ class TranscriptReader:
             return media
         self.note_oddity("attachment of type %s left out: %s", repr(media.media_type)[:40], damage)
         return Text(
-            f"[An attachment of type {media.media_type[:40]} stood here that cannot be read: {damage}.]"
+            f"[An attachment of type {media.media_type[:40]} was omitted here; it cannot be read: {damage}.]"
         )
 
     def add_thinking(self, text: str, kind: str = "", state: str = "") -> None:

@@ -282,8 +282,8 @@ class Admission:
     def _circuit_open_error(self, wait: float) -> CircuitOpen:
         now = f"accepts no requests for {wait:.0f} s" if wait else "is being tested with one request"
         return CircuitOpen(
-            f"Backend {self._name!r} {now}, because {self.breaker.in_a_row} requests in a row failed or the "
-            "backend asked to wait; retry later, or add another backend to a pool",
+            f"Backend {self._name!r} {now}, because {self.breaker.in_a_row} consecutive requests failed, "
+            "or the backend requested a wait; retry later, or add another backend to a pool",
             retry_after=wait,
         )
 

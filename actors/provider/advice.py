@@ -101,10 +101,10 @@ def _can_retry(kind: str) -> bool:
 def _key_advice(attempt: Attempt, cause: Cause, config: "Config") -> str:
     """If the provider rejected the key, suggest checking it, and state where it is configured."""
     if cause.status == 403:
-        return f"may {config.credential_source(attempt.binding)} use {attempt.binding.model}?"
+        return f"check that {config.credential_source(attempt.binding)} may use {attempt.binding.model}"
     if cause.status != 401 and not (cause.kind == "config" and _BAD_KEY.search(attempt.error)):
         return ""
-    return f"does {attempt.binding.backend} accept {config.credential_source(attempt.binding)}?"
+    return f"check that {attempt.binding.backend} accepts {config.credential_source(attempt.binding)}"
 
 
 def _model_advice(attempt: Attempt, cause: Cause, config: "Config") -> str:
@@ -119,7 +119,9 @@ def _model_advice(attempt: Attempt, cause: Cause, config: "Config") -> str:
         return ""
     if near := _near_model(attempt.binding, config):
         return f"did you mean {near!r}?"
-    return f"is {model!r} the name that {attempt.binding.backend} has for it, and may this account use it?"
+    return (
+        f"check that {attempt.binding.backend} has a model named {model!r}, and that this account may use it"
+    )
 
 
 def _near_model(binding: Binding, config: "Config") -> str | None:
@@ -154,7 +156,7 @@ def _parameter_advice(attempt: Attempt, cause: Cause, config: "Config") -> str:
     if found is None or not names or (names == ["thinking"] and cause.kind == "transcript"):
         return ""
     said = " and ".join(_NAMES.get(name, name) for name in names)
-    return f"give {said} another value, or leave it out" if found.is_value else f"leave {said} out"
+    return f"set {said} to another value, or omit it" if found.is_value else f"omit {said}"
 
 
 def _address_advice(attempt: Attempt, cause: Cause, config: "Config") -> str:
@@ -193,15 +195,15 @@ def _address_fix(attempt: Attempt, cause: Cause, url: str) -> str:
     if status in _NOT_FOUND or (status is None and any(sign in why for sign in _UNREADABLE)):
         return _path_fix(binding, url)
     if status in _REDIRECTS:
-        return "it redirects, and a redirect is not followed: give the address it redirects to"
+        return "the server redirects, and redirects are not followed: use the address to which it redirects"
     if status is not None:
         return ""
     host = _split_url(binding.endpoint).netloc
     if "WRONG_VERSION_NUMBER" in why or "record layer failure" in why:
         return f"the server speaks plain HTTP: try http://{host}"
     if "name" in why.lower() and ("not known" in why or "resolution" in why or "resolve" in why):
-        return f"no such host: is {host} spelt right?"
-    return f"is the server running at {host}?" if "connect" in why.lower() else ""
+        return f"the host was not found: check the spelling of {host}"
+    return f"check that the server is running at {host}" if "connect" in why.lower() else ""
 
 
 def _path_fix(binding: Binding, url: str) -> str:
@@ -209,12 +211,12 @@ def _path_fix(binding: Binding, url: str) -> str:
     base, path = binding.endpoint.rstrip("/"), _split_url(url).path
     request = path.removeprefix(_split_url(base).path)
     if base.endswith(request):
-        return f"the base URL goes without {request}: try {base.removesuffix(request)}"
+        return f"the base URL must not end in {request}: try {base.removesuffix(request)}"
     if request.startswith("/v1/") and base.endswith("/v1"):
-        return f"the base URL goes without /v1: try {base.removesuffix('/v1')}"
+        return f"the base URL must not end in /v1: try {base.removesuffix('/v1')}"
     if not request.startswith("/v1") and not _split_url(base).path:
-        return f"most such servers want a base URL that ends in /v1: try {base}/v1"
-    return f"is this the base URL of a server that speaks {binding.dialect}?"
+        return f"most servers of this kind need a base URL that ends in /v1: try {base}/v1"
+    return f"check that this is the base URL of a server with the dialect {binding.dialect}"
 
 
 def _split_url(url: str) -> "SplitResult":

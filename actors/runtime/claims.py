@@ -288,7 +288,9 @@ async def resumable_replay(host: SessionHost, session: str) -> tuple[Opened, Rep
             f"The log of session {session!r} does not begin with an 'opened' event", session=session, number=1
         )
     if replay.state.closed:
-        raise SessionClosedForGood(f"Session {session!r} was closed for good; fork it, or open another")
+        raise SessionClosedForGood(
+            f"Session {session!r} was closed and cannot be resumed; fork it, or open another session"
+        )
     return replay.opened, replay
 
 

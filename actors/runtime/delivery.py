@@ -227,5 +227,5 @@ class SessionCaller:
     def _ended_error(self) -> ActorsError:
         """Return the error for callers of a session that has ended."""
         return copy_error(self._lifecycle.end_error) or SessionClosed(
-            f"Session {self.id!r} has ended; open another"
+            f"Session {self.id!r} has ended; open another session"
         )

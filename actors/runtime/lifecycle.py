@@ -201,7 +201,9 @@ class SessionLifecycle:
             ShuttingDown: The system is shutting down.
         """
         if self._state == "ended" or not self.host.running:
-            raise copy_error(self.end_error) or ActorStopped(f"Session {self.name!r} has ended; open another")
+            raise copy_error(self.end_error) or ActorStopped(
+                f"Session {self.name!r} has ended; open another session"
+            )
         match self._apply_event("use"):
             case "read":
                 self._make_actors()

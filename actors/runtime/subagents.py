@@ -119,7 +119,7 @@ def handoff(
     handover = Handover(target=target, system=system, tools=tools)
 
     async def hand_over() -> str:
-        return "The conversation was handed over. Go on with it."
+        return "The conversation was handed over. Continue it."
 
     made = tool(name=name, description=description, **options)(hand_over)
     return replace(made, _handover=handover)

@@ -192,7 +192,7 @@ class ClientExchange:
             await writing.__aexit__(None, None, None)
 
     def _provider_error(self, text: str) -> ProviderFailed:
-        return ProviderFailed(f"No answer from {self._target.display_url}: {text}")
+        return ProviderFailed(f"The request to {self._target.display_url} failed: {text}")
 
 
 def _failure_message(error: BaseException) -> str | None:

@@ -32,7 +32,7 @@ HERE = READERS["bedrock"]
 PLAN = Media("application/pdf", "cGxhbg==")
 IMAGE = Media("image/png", PIXEL)
 OK = Message("assistant", [Text("ok")])
-NOTED = "stood here; the conversation holds as many as can be shown.]"
+NOTED = "was omitted here; the conversation already contains as many as the provider accepts.]"
 NAME = re.compile(r"document-[0-9a-f]{8}(-[0-9]+)?")
 
 

@@ -157,11 +157,11 @@ def test_compaction_starts_an_epoch_in_every_lane_and_drops_bound_thinking(
 def test_a_summary_lists_the_calls_that_the_models_text_omits(session: Simulated) -> None:
     stands_for = summary_scope(session.state.history, session.state.ledger, 6)
     said = unpack(summary_message(WORDS, stands_for, Compaction())).text
-    assert "read: hist_tool_1." in said
+    assert "read (hist_tool_1)." in said
     assert set(stands_for.results) == {mint(1), mint(2)}
     assert mentioned_ids(said) == {mint(1), mint(2)}
     silent = unpack(summary_message("Nothing.", stands_for, Compaction())).text
-    assert "read: hist_tool_1 to 2." in silent
+    assert "read (hist_tool_1 to 2)." in silent
 
 
 @pytest.mark.requirement("REQ-915-026", "PROMISE-2")

@@ -461,7 +461,7 @@ def test_the_retry_of_an_empty_answer_may_exceed_the_round_limit() -> None:
 
 
 def test_with_tools_off_the_model_is_instructed_to_answer_with_text() -> None:
-    for rounds, says in ((1, "No tool can be called any more"), (2, "Call a tool")):
+    for rounds, says in ((1, "Tools are disabled now"), (2, "Call the tool")):
         steps, _ = play(turn(Bounds(max_rounds=rounds)), iter([Ready(), UNPARSED]))
         told = steps[-1]
         assert isinstance(told, InstructStep)

@@ -160,8 +160,8 @@ def test_the_documented_reaction_to_a_failure_is_the_actual_one(kind: Kind) -> N
         "retry": ("Retry", "Wait"),
         "next_backend": ("The next backend",),
         "compact": ("Compact the history",),
-        "our_bug": ("One conservative render",),
-        "leave_out": ("Omit it",),
+        "our_bug": ("Render the transcript once in a conservative form",),
+        "leave_out": ("Omit the ",),
         "give_up": ("The ask fails",),
     }
     assert said.startswith(words[ACTIONS[kind]])

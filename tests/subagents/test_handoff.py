@@ -72,7 +72,7 @@ async def test_a_handoff_continues_the_ask_on_its_target_without_a_new_message()
     first = bodies(other)[0]
     assert_paired(first)
     assert [message["role"] for message in first["messages"]] == ["user", "assistant", "user"]
-    assert list(results(first).values()) == ["The conversation was handed over. Go on with it."]
+    assert list(results(first).values()) == ["The conversation was handed over. Continue it."]
     assert len(events_of(events, AskStarted)) == 2
     told = events_of(events, Returned, SwitchApplied, TurnEnded, TurnStarted)
     assert [type(event) for event in told[:5]] == [

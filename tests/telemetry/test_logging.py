@@ -257,7 +257,7 @@ async def test_retries_failovers_and_failed_asks_are_logged_as_structured_events
     (failed,) = events_named(seen, "ask_failed")
     assert failed["http_status"] == second["http_status"] == 401
     assert {"session": "mine", "backend": "b", "attempts": 3, "level": "warning"}.items() <= failed.items()
-    assert "does b accept" in failed["advice"]
+    assert "check that b accepts" in failed["advice"]
     text = repr(seen)
     assert SECRET not in text
     assert CONTENT not in text

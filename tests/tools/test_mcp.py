@@ -204,7 +204,7 @@ async def test_a_server_can_sample_from_the_hosts_model_if_there_is_one() -> Non
 
     async with open_tools(in_process_source(sample=sample)) as offer:
         assert await call(offer, "poem") == "host: Roses."
-        with pytest.raises(Exception, match="declined to answer"):
+        with pytest.raises(Exception, match="declined this request"):
             await call(offer, "poem")
     (message,) = asked[0].messages
     assert (message.role, message.text, asked[0].system) == ("user", "Write a poem.", "Rhyme.")

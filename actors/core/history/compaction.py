@@ -409,8 +409,8 @@ def summary_message(text: str, scope: SummaryScope, settings: Compaction) -> Pac
     lines = [f"{SUMMARY}\n{text.strip()}"]
     mentioned = mentioned_ids(text)
     if missing := {each: tool for each, tool in scope.results.items() if each not in mentioned}:
-        listed = "; ".join(f"{tool}: {', '.join(ids)}" for tool, ids in _ids_by_tool(missing))
-        lines.append(f"[Results it stands for. {listed}.]")
+        listed = "; ".join(f"{tool} ({', '.join(ids)})" for tool, ids in _ids_by_tool(missing))
+        lines.append(f"[Tool results replaced by this summary: {listed}.]")
     kept = scope.media[-settings.attachments :] if settings.attachments else ()
     if omitted := scope.media[: len(scope.media) - len(kept)]:
         kinds = ", ".join(sorted({media.media_type for media in omitted}))

@@ -29,8 +29,8 @@ from actors.core.values.content import Media
 from actors.core.values.identity import content_digest
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
-_FULL = "; the conversation holds as many as can be shown"
-_UNKNOWN = " and cannot be shown"
+_FULL = "; the conversation already contains as many as the provider accepts"
+_UNKNOWN = "; this provider does not accept it"
 
 
 class Attachments:
@@ -84,7 +84,7 @@ class Attachments:
         """Return the text that replaces an attachment that cannot be rendered."""
         kinds = self._rules.user_kinds | self._rules.result_kinds
         why = self._rejection_reason(media, _header_of(media), kinds) or _UNKNOWN
-        return f"[An attachment of type {media.media_type or 'unknown'} stood here{why}.]"
+        return f"[An attachment of type {media.media_type or 'unknown'} was omitted here{why}.]"
 
     def updated_usage(self) -> EpochUsage:
         """Return the counts of the attachments that this epoch has sent, including this request."""
@@ -114,7 +114,7 @@ class Attachments:
             return _UNKNOWN
         is_read = media.media_type in READ_TYPES and bool(media.data)
         if is_read and (header is None or not header.width or not header.height):
-            return " and cannot be read"
+            return "; it cannot be read"
         most = self._facts.image_side
         if header is not None and most is not None and header.longest_side > most:
             return _size_note(header, f"{most} are possible")

@@ -287,7 +287,7 @@ def native_note(block: ProviderBlock, notes: Notes) -> Iterable[Text]:
     notes.losses["native"] += 1
     if block.seal.kind == "mark":
         return ()
-    return (Text(f"[Not shown here: {block.name}, its provider's own.]"),)
+    return (Text(f"[Omitted: {block.name}, content that only its provider can read.]"),)
 
 
 def wire_bytes(block: ProviderBlock) -> bytes:

@@ -118,8 +118,9 @@ class Entry(Struct, frozen=True):
     def unclaimed_error(self) -> Fenced:
         """Return the error for an entry whose claim is missing from the storage."""
         return Fenced(
-            f"After a failover or a restored backup, the journal lacks the opening of session {self.session!r} here; "
-            "its later events are lost, and the new events were not written. Open the session again"
+            f"After a failover or a restored backup, the journal lacks the event that opened session "
+            f"{self.session!r} on this host; its later events are lost, and the new events were not written. "
+            "Open the session again"
         )
 
     def missing_error(self) -> Fenced:

@@ -70,8 +70,8 @@ A server that was restarted does not know the session, so it rejects the request
 may have other causes, so the request may have run.
 """
 T = TypeVar("T")
-FAILED = ErrorData(code=INTERNAL_ERROR, message="The host could not answer this.")
-DECLINED = ErrorData(code=INVALID_REQUEST, message="The host declined to answer this.")
+FAILED = ErrorData(code=INTERNAL_ERROR, message="The client could not answer this request.")
+DECLINED = ErrorData(code=INVALID_REQUEST, message="The client declined this request.")
 
 
 @asynccontextmanager
