@@ -54,7 +54,7 @@ from actors.core.log.events import (
     TurnStatus,
     Verdict,
 )
-from actors.core.settings.asking import Asked
+from actors.core.settings.asking import StoredAskSettings
 from actors.core.settings.spending import SessionUsage
 from actors.core.values.packed import Packed, unpack
 from actors.core.values.progress import AskProgress, TurnProgress
@@ -66,7 +66,6 @@ __all__ = [
     "AskKey",
     "AskProgress",
     "AskStarted",
-    "Asked",
     "CallEvent",
     "Cancelled",
     "Closed",
@@ -97,6 +96,7 @@ __all__ = [
     "Scheduled",
     "SessionUsage",
     "Started",
+    "StoredAskSettings",
     "SubagentUsage",
     "SwitchApplied",
     "SwitchEvent",

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from actors.adapters.failure import Failure
 from actors.adapters.retry_after import MAX_WAIT
-from actors.core.settings.asking import Asked
+from actors.core.settings.asking import StoredAskSettings
 from actors.core.values.content import Message
 from actors.core.values.stream import (
     ArgumentsDelta,
@@ -33,7 +33,7 @@ from actors.provider.credentials import Headers
 from actors.transport import Timeouts
 
 
-def timeouts_of(defaults: Timeouts, ask_settings: Asked | None) -> Timeouts:
+def timeouts_of(defaults: Timeouts, ask_settings: StoredAskSettings | None) -> Timeouts:
     """Return a request's timeouts: `defaults`, overridden by the settings of its ask."""
     if ask_settings is None or (
         ask_settings.first_byte_timeout is None and ask_settings.idle_timeout is None

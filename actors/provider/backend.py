@@ -27,7 +27,7 @@ from actors.core.dialects.dialect import lane_key
 from actors.core.lanes.lane import Rendered
 from actors.core.log.events import OmittedParameter
 from actors.core.schemas.property_keys import PLAIN_KEYS
-from actors.core.settings.asking import Asked
+from actors.core.settings.asking import StoredAskSettings
 from actors.core.settings.table import SETTINGS
 from actors.core.settings.values import ToolChoiceSetting
 from actors.core.stats.stats import LearnedFact, ToolCounts
@@ -158,7 +158,7 @@ class ResolvedBackend(Struct):
         rendered: Rendered,
         session: str,
         choice: ToolChoiceSetting | None = None,
-        ask_settings: Asked | None = None,
+        ask_settings: StoredAskSettings | None = None,
         omitted: Sequence[OmittedParameter] = (),
     ) -> Request:
         """Return the request for a session's rendered transcript, with the settings of the ask.
@@ -175,7 +175,7 @@ class ResolvedBackend(Struct):
             self._prepared = wanted, self.adapter.prepare(settings, facts.tools)
         return self._prepared[1].request(rendered._segments, facts)
 
-    def needs_output_instruction(self, ask_settings: Asked | None) -> bool:
+    def needs_output_instruction(self, ask_settings: StoredAskSettings | None) -> bool:
         """Return True if an ask needs structured output, and only an instruction in the prompt can request it."""
         if ask_settings is None or ask_settings.output is None:
             return False
@@ -184,7 +184,7 @@ class ResolvedBackend(Struct):
             return True
         return output_means(settings, self.adapter.dialect) == "prompt"
 
-    def instructed_tool_choice(self, ask_settings: Asked | None) -> ToolChoiceSetting | None:
+    def instructed_tool_choice(self, ask_settings: StoredAskSettings | None) -> ToolChoiceSetting | None:
         """Return the ask's tool choice if no request parameter can force it, so that an instruction in the prompt must
         express it.
 
@@ -206,12 +206,14 @@ class ResolvedBackend(Struct):
         )
 
     def omissions(
-        self, choice: ToolChoiceSetting | None, ask_settings: Asked | None
+        self, choice: ToolChoiceSetting | None, ask_settings: StoredAskSettings | None
     ) -> tuple[OmittedParameter, ...]:
         """Return the parameters that a request omits because the provider rejected them before."""
         return self.facts.omissions(self.asked_settings(choice, ask_settings))
 
-    def asked_settings(self, choice: ToolChoiceSetting | None, ask_settings: Asked | None) -> Settings:
+    def asked_settings(
+        self, choice: ToolChoiceSetting | None, ask_settings: StoredAskSettings | None
+    ) -> Settings:
         """Return the backend's settings, overridden by the settings of an ask."""
         changes = {} if ask_settings is None else ask_settings.of_request
         if choice is not None:

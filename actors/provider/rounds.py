@@ -21,7 +21,7 @@ from actors.adapters.failure import ACTIONS, BACKEND_KINDS, AnswerFault, Failure
 from actors.adapters.request import Request
 from actors.adapters.retry_after import seconds_until_quota
 from actors.core.data.persistent import Segments
-from actors.core.settings.asking import Asked
+from actors.core.settings.asking import StoredAskSettings
 from actors.core.stats.measures import RequestCounts
 from actors.core.stream_events.events import Sink
 from actors.core.stream_events.round_events import RequestFailedEvent, TextEvent, ThinkingEvent
@@ -129,7 +129,7 @@ class Generate(Query[Generated], frozen=True):
     sink: Sink | None = None
     session: str = ""
     tenant: str = ""
-    asked: Asked | None = None
+    asked: StoredAskSettings | None = None
 
 
 class Round(Struct, eq=False):

@@ -295,7 +295,7 @@ async def resumable_replay(host: SessionHost, session: str) -> tuple[Opened, Rep
 
 
 def awaited_output(state: SessionState, output: Any) -> Output[Any] | None:  # Any: any type, or a JSON Schema
-    """Return the output type of an ask that waits for its caller, from the argument `output=`.
+    """Return the output type of a paused ask, from the argument `output=`.
 
     Without `output=`, or if no ask waits, return None.
 

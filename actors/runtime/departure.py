@@ -2,9 +2,9 @@
 
 During a departure, commands that would change the session wait (`SessionLifecycle.wait_departed`). The turn in flight
 has a time limit, after which it is cancelled, as when the runtime exits. Queued asks end with an error, which names the
-next host if it is known. A turn that waits for its caller stays open in the log. Once all events are written, the
-storage releases the session or assigns it to the other host, and the session ends on this host. If the storage fails,
-the session stays on this host and remains usable.
+next host if it is known. A paused turn stays open in the log. Once all events are written, the storage releases the
+session or assigns it to the other host, and the session ends on this host. If the storage fails, the session stays on
+this host and remains usable.
 """
 
 from collections.abc import Awaitable, Callable

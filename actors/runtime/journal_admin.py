@@ -201,7 +201,7 @@ class JournalAdmin:
         """Copy a session up to event number `at` to a new session, and return the new id for `Runtime.resume`.
 
         The source does not change, and may be in use. Calls that were running at that event end as `outcome_unknown` in
-        the fork, and do not run again. If a turn is waiting for its caller at that event, it waits in both sessions.
+        the fork, and do not run again. If a turn is paused at that event, it waits in both sessions.
 
         Args:
             source: Id of a session that has a log, open or not.

@@ -55,7 +55,7 @@ class SessionLifecycle:
             session ends.
         replay: The state, ledger and lanes rebuilt from the session's log.
         resolver: Resolves the session's target. The resolver is kept together with the replay, until the first use.
-        pending: The asks of a session whose turn waits for its caller. They are passed only to keep the type of the
+        pending: The asks of a session whose turn is paused. They are passed only to keep the type of the
             answer, which the log does not contain.
 
     Attributes that are not arguments: `parent_call` is the call that opened the session, if the session is a subagent.
@@ -132,7 +132,7 @@ class SessionLifecycle:
         self.host.residency.add_folded(self)
 
     def _enter_idle_stage(self) -> None:
-        """Record that no ask is running: the session is `awaiting` if a turn waits for its caller, otherwise `idle`."""
+        """Record that no ask is running: the session is `awaiting` if a turn is paused, otherwise `idle`."""
         self.record.record_phase("awaiting" if self.record.pending_calls else "idle")
 
     # Properties of the session
@@ -169,7 +169,7 @@ class SessionLifecycle:
 
     @property
     def busy(self) -> bool:
-        """True if an ask is in flight or queued, or a turn waits for its caller."""
+        """True if an ask is in flight or queued, or a turn is paused."""
         return bool(self.pending_calls) or (self.actors is not None and self.actors.busy)
 
     @property
@@ -369,7 +369,7 @@ class SessionLifecycle:
 
     @property
     def is_asking(self) -> bool:
-        """True if an ask is in flight or queued. A turn that waits for its caller does not count."""
+        """True if an ask is in flight or queued. A paused turn does not count."""
         return self.actors is not None and self.actors.busy
 
     @property
@@ -383,7 +383,7 @@ class SessionLifecycle:
             self.actors.pending.drop_queued(error)
 
     async def wait_for_ask_end(self, seconds: float) -> None:
-        """Wait until an ask has ended or its turn waits for its caller, but at most `seconds` seconds."""
+        """Wait until an ask has ended or its turn is paused, but at most `seconds` seconds."""
         self._ask_end = anyio.Event()
         with anyio.move_on_after(seconds):
             await self._ask_end.wait()

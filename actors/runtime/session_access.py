@@ -53,10 +53,10 @@ class SessionMovement:
     ) -> None:
         """Make another host the owner of an open session, so that no caller has to wait until a lease expires.
 
-        The method first waits for the turn in flight. Queued asks end with `SessionLeased`. A turn that waits for its
-        caller stays open in the log. Once all events are written, the journal assigns the session to the other host in
-        one step. After that, this session's handle raises `SessionLeased` with the `address` of the other host, and
-        `Runtime.claim` on that host resumes the session. If the caller is cancelled, the handover continues.
+        The method first waits for the turn in flight. Queued asks end with `SessionLeased`. A paused turn stays open in
+        the log. Once all events are written, the journal assigns the session to the other host in one step. After that,
+        this session's handle raises `SessionLeased` with the `address` of the other host, and `Runtime.claim` on that
+        host resumes the session. If the caller is cancelled, the handover continues.
 
         Args:
             id: Id of a session that is open in this runtime.
@@ -109,7 +109,7 @@ class SessionMovement:
         """Move idle sessions to other hosts, if this host has more sessions than the mean of the serving hosts.
 
         Sessions are moved as by `hand_over`, least recently used first, to hosts that have fewer sessions than the
-        mean. Sessions with an ask in flight, or with a turn that waits for its caller, are not moved. If every host's
+        mean. Sessions with an ask in flight, or with a paused turn, are not moved. If every host's
         number of sessions is within 20 % of the mean, no session is moved. Call this method on every host from time to
         time, for example a minute after a host has joined.
 
@@ -166,7 +166,7 @@ class SessionAccess(SessionMovement):
 
         With `await`, the session stays open until it is closed. With `async with`, it is released on exit. A session
         that every caller has released hibernates once no ask is in flight. If its log is in memory, the session is
-        closed instead, unless a turn waits for its caller. If this call is cancelled, neither a session nor a log
+        closed instead, unless a turn is paused. If this call is cancelled, neither a session nor a log
         remains.
 
         Args:

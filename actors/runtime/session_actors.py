@@ -181,7 +181,7 @@ class SessionActors:
         self._host.system.watch(self.session, self._handle_end)
 
     async def interrupt(self) -> None:
-        """Cancel the ask in flight, and drop queued asks. A turn that waits for its caller stays open."""
+        """Cancel the ask in flight, and drop queued asks. A paused turn stays open."""
         self.pending.drop_queued()
         if self.pending.current is not None:
             with suppress(ActorStopped, ShuttingDown):

@@ -221,7 +221,7 @@ class SessionConfig(Struct, frozen=True):
         approve: Decides whether a call that needs approval may run; None to wait for a decision of the caller.
         deps: Any object for the tools, which read it from `ToolContext.deps`.
         on_repeat: How to treat calls that the model repeats; None for the setting of the runtime.
-        output: The answer type of an ask that waits for its caller. Like the fields after it, only for `resume`.
+        output: The answer type of a paused ask. Like the fields after it, only for `resume`.
         system: A new system prompt; `...` to keep the one in the log.
         target: A new target; None to keep the one in the log.
         wait: Maximum number of seconds to wait for another host to release the session.

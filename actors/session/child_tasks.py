@@ -146,7 +146,7 @@ class ChildTasks:
         self._held, self._pending, self._generation = held, pending, generation
 
     def run_ask(self, driver: TurnDriver, submit: Submit) -> None:
-        """Run an ask until it ends or waits for its caller, or run the host's call, rewind or compaction."""
+        """Run an ask until it ends or is paused, or run the host's call, rewind or compaction."""
         self._context.start(self._run_ask, driver, submit, name="ask")
 
     def continue_ask(self, driver: TurnDriver) -> None:

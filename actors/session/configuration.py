@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from actors.core.log.events import Configured, SwitchApplied
 from actors.core.session.state import SessionState
-from actors.core.settings.asking import Asked, check_forced_tool
+from actors.core.settings.asking import StoredAskSettings, check_forced_tool
 from actors.core.settings.values import ToolChoice
 from actors.errors import ConfigError
 from actors.provider.budgets import SharedBudget
@@ -93,7 +93,7 @@ class Configuration(Struct):
         """True if a change waits to be applied."""
         return self._change is not None
 
-    def check_forced_tool(self, ask_settings: Asked | None) -> None:
+    def check_forced_tool(self, ask_settings: StoredAskSettings | None) -> None:
         """Check that the session will have the tool that an ask forces.
 
         A waiting change is applied before the next ask, so the check uses the tools of that change.

@@ -20,7 +20,7 @@ from actors.core.log.events import AskKey, AskStarted, SwitchApplied, TurnResume
 from actors.core.policy.routing import Pool, resolve_switch
 from actors.core.session.publishing import AskResultBuilder
 from actors.core.session.state import SessionState
-from actors.core.settings.asking import Asked, forced_instruction
+from actors.core.settings.asking import StoredAskSettings, forced_instruction
 from actors.core.settings.values import ToolChoice, ToolChoiceSetting
 from actors.core.turn import steps
 from actors.core.turn import turn as turns
@@ -74,8 +74,10 @@ class TurnDriver:
         self._turn_log = TurnLog(self.ask, self.pending)
         self._compactions = CompactionTurns(self.ask, self._turn_log)
 
-    async def run(self, message: Packed, ask_settings: Asked | None, key: AskKey | None = None) -> None:
-        """Drive the ask until it ends, or until its turn waits for the caller."""
+    async def run(
+        self, message: Packed, ask_settings: StoredAskSettings | None, key: AskKey | None = None
+    ) -> None:
+        """Drive the ask until it ends, or until its turn is paused."""
         log = self.ask.log
         number = log.state.asks + 1
         pool = self._pool(log.state.target)
@@ -149,7 +151,7 @@ class TurnDriver:
     async def _drive_turns(
         self, pool: Pool, selector: MemberSelector, tried: list[str], served: ServedTurn
     ) -> None:
-        """Log the end of a turn, and drive the following turns until the ask ends or a turn waits for the caller.
+        """Log the end of a turn, and drive the following turns until the ask ends or a turn is paused.
 
         Args:
             pool: The pool of the session's target.
@@ -299,7 +301,7 @@ class TurnDriver:
     async def _run_steps(
         self, turn_steps: TurnSteps, conversation: Generator[Step, Outcome], step: Step
     ) -> CloseStep | AwaitStep:
-        """Run the steps of a turn until the turn ends or waits for the caller. Return that last step."""
+        """Run the steps of a turn until the turn ends or is paused. Return that last step."""
         with self.ask.share_budgets():
             while not isinstance(step, CloseStep | AwaitStep):
                 is_request = isinstance(step, steps.RenderStep)
@@ -357,7 +359,7 @@ class TurnDriver:
 
 
 def add_output_instruction(
-    ask: AskInFlight, member: str, message: Packed, ask_settings: Asked | None
+    ask: AskInFlight, member: str, message: Packed, ask_settings: StoredAskSettings | None
 ) -> Packed:
     """Return the user's message, with an instruction about the output format if the backend of `member` needs one."""
     if ask_settings is None or ask_settings.output is None:

@@ -110,7 +110,7 @@ class HeldChanges:
             self._log.hold(self._configured_event(context))
 
     async def apply_waiting(self, context: Context[Any]) -> None:  # Any: any actor may call this
-        """Apply and log the waiting changes. Do nothing while the turn waits for its caller."""
+        """Apply and log the waiting changes. Do nothing while the turn is paused."""
         while self._log.state.pause is None and (event := self._next_event(context)) is not None:
             await self._log.write(event)
 
@@ -173,8 +173,7 @@ async def rewind(ask: AskInFlight, request: HostRewind, pending: PendingAsks) ->
 
 
 def open_turn_error(state: SessionState) -> SessionError:
-    """Return the error for a rewind that is requested while a turn waits for its caller."""
+    """Return the error for a rewind that is requested while a turn is paused."""
     return SessionError(
-        f"Session {state.session!r} cannot be rewound while turn {state.turns} waits for its caller; "
-        "call cancel() first"
+        f"Session {state.session!r} cannot be rewound while turn {state.turns} is paused; call cancel() first"
     )

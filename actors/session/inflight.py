@@ -20,7 +20,7 @@ from actors.core.policy.routing import Pool, SkippedMember
 from actors.core.schemas.repair import Repair, RepairMode
 from actors.core.session.publishing import AskResultBuilder
 from actors.core.session.state import SessionState
-from actors.core.settings.asking import Asked
+from actors.core.settings.asking import StoredAskSettings
 from actors.core.settings.spending import sum_costs
 from actors.core.stream_events.ask_events import AskResult, MemberSkippedEvent, PendingCall
 from actors.core.stream_events.events import Sink
@@ -373,7 +373,7 @@ class AskInFlight(Struct):
             self.cancel(context)
 
     def restore_output(
-        self, output_type: Output[Any] | None, ask_settings: Asked | None
+        self, output_type: Output[Any] | None, ask_settings: StoredAskSettings | None
     ) -> None:  # Any: the answer may have any type
         """Restore the type of the answer after a pause.
 

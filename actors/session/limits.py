@@ -16,7 +16,7 @@ import anyio
 
 from actors.core.session.phases import Phase
 from actors.core.session.state import SessionState, bounded_seconds
-from actors.core.settings.asking import Asked
+from actors.core.settings.asking import StoredAskSettings
 from actors.errors import ActorsError, OverBudget, QueueFull
 from actors.kernel import Child, Context
 from actors.kernel.receiver import current_child
@@ -55,7 +55,7 @@ class Deadline:
         context: Context[Any],  # Any: any actor may call this
         ask: AskInFlight,
         state: SessionState,
-        ask_settings: Asked | None,
+        ask_settings: StoredAskSettings | None,
     ) -> None:
         """Start the timer of an ask that begins or resumes.
 
@@ -75,7 +75,7 @@ class Deadline:
         ask.halt(context, why)
 
     def stop_timer(self) -> None:
-        """Stop the timer, because the ask has ended or its turn waits for the caller."""
+        """Stop the timer, because the ask has ended or its turn is paused."""
         if self._child is not None:
             self._child.cancel()
             self._child = None
@@ -119,6 +119,6 @@ class QueueLimits:
         """Return the error for an ask that was queued for its complete `timeout`, given in seconds."""
         return QueueFull(
             f"The ask was queued for its complete timeout of {seconds:g} s, because session {self._session!r} "
-            "has a turn that waits for its caller; nothing was sent. First pass results= or approvals= for the "
+            "has a paused turn; nothing was sent. First pass results= or approvals= for the "
             "calls in session.pending, or call cancel()"
         )

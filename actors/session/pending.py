@@ -17,7 +17,7 @@ from actors.core.history.compaction import CompactionResult
 from actors.core.log.call_events import Failed, Returned
 from actors.core.log.events import AskKey, Verdict
 from actors.core.session.publishing import terminal_event
-from actors.core.settings.asking import Asked
+from actors.core.settings.asking import StoredAskSettings
 from actors.core.stream_events.ask_events import AskResult, TerminalEvent
 from actors.core.stream_events.events import SessionEvent, Sink
 from actors.core.values.content import ToolResult
@@ -129,7 +129,7 @@ class Submit(Query[None], frozen=True):
     sink: Sink
     variables: Variables
     call: HostCall | HostCompaction | HostRewind | None = None
-    asked: Asked | None = None
+    asked: StoredAskSettings | None = None
     output: Output[Any] | None = None  # Any: the answer may have any type
     key: AskKey | None = None
     own: Sink | None = None
@@ -220,7 +220,7 @@ class PendingAsks(Struct):
         output_type: The output type of the last ask.
         key: The key of the ask in flight; empty without a key.
         joined: The repeated asks that wait for the result of the first ask, by key.
-        on_ask_end: Called when an ask has ended, or when its turn starts to wait for the caller.
+        on_ask_end: Called when an ask has ended, or when its turn is paused.
         record: Counts and logs the asks.
     """
 

@@ -20,7 +20,7 @@ from actors.core.log.events import AskKey
 from actors.core.session.phases import Phase
 from actors.core.session.publishing import terminal_event
 from actors.core.session.state import SessionState
-from actors.core.settings.asking import Asked
+from actors.core.settings.asking import StoredAskSettings
 from actors.core.stream_events.ask_events import TerminalEvent
 from actors.core.stream_events.events import SessionEvent
 from actors.core.values.content import ToolCall
@@ -50,7 +50,7 @@ READ_TIMEOUT = 60.0
 _SLICE = BUFFER // 2
 
 
-def ask_key(name: str, message: Packed, ask_settings: Asked | None) -> AskKey:
+def ask_key(name: str, message: Packed, ask_settings: StoredAskSettings | None) -> AskKey:
     """Return the key of an ask, with a digest of its message and its answer's schema.
 
     The digest ignores other settings, so a caller may repeat an ask with a shorter timeout.

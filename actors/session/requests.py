@@ -25,7 +25,7 @@ from actors.core.ledger import Ledger
 from actors.core.log.events import EpochBegan, OmittedParameter, RequestSent
 from actors.core.render import attachment_names_since
 from actors.core.session.state import SessionState
-from actors.core.settings.asking import Asked
+from actors.core.settings.asking import StoredAskSettings
 from actors.core.settings.values import ToolChoiceSetting
 from actors.core.stream_events.events import Sink
 from actors.core.stream_events.round_events import RequestRenderedEvent
@@ -60,7 +60,7 @@ class RequestPlan(Struct, frozen=True):
 
     round: int
     choice: ToolChoiceSetting | None = None
-    asked: Asked | None = None
+    asked: StoredAskSettings | None = None
     omitted: tuple[OmittedParameter, ...] = ()
     tools_off: bool = False
     is_side_request: bool = False
@@ -290,7 +290,7 @@ def preview_of(
     backend: ResolvedBackend,
     target: str,
     session: tuple[SessionState, Ledger, ActiveConfig],
-    settings: Asked | None,
+    settings: StoredAskSettings | None,
 ) -> Preview:
     """Return the preview of an ask with these settings, from a rendered transcript.
 

@@ -104,7 +104,7 @@ class SessionActor(Actor[SessionCommand]):
 
     @property
     def idle(self) -> bool:
-        """True if every event is written and no ask is in flight. An ask that waits for its caller does not count."""
+        """True if every event is written and no ask is in flight. A paused ask does not count."""
         rests = self._phase in ("idle", "ended") or (self._phase == "awaiting" and self._pending.is_empty)
         return rests and self._log.is_settled
 

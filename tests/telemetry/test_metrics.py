@@ -69,7 +69,7 @@ def value(samples: Sequence[Sample], name: str, **labels: str) -> float:
 async def busy_runtime(path: Path) -> AsyncIterator[tuple[Runtime, RuntimeStats, list[Sample]]]:
     """Yield a runtime that has used every metric, with its stats and its Prometheus samples.
 
-    One ask is in flight, one waits behind it, and one turn waits for its caller.
+    One ask is in flight, one waits behind it, and one turn is paused.
     """
     gate = Gate()
     pool = PoolSettings(members=("a", "b"), policy="failover", cooldown=0)

@@ -28,7 +28,7 @@ from actors.core.data.jsonio import JsonObject
 from actors.core.data.record import StoredRecord
 from actors.core.log.call_events import CallEvent, EventBase, Reason, ToolCallRecord
 from actors.core.schemas.repair import Repair
-from actors.core.settings.asking import Asked
+from actors.core.settings.asking import StoredAskSettings
 from actors.core.settings.labels import Metadata
 from actors.core.settings.spending import Budget, SessionUsage
 from actors.core.values.identity import Binding, CallId
@@ -76,7 +76,7 @@ class AskStarted(EventBase, frozen=True):
 
     ask: int
     message: Packed
-    asked: Asked | None = None
+    asked: StoredAskSettings | None = None
     key: AskKey | None = None
 
 
@@ -219,7 +219,9 @@ class ApprovalDecided(EventBase, frozen=True):
 
 
 class TurnPaused(EventBase, frozen=True):
-    """A turn waits for its caller. All other calls of the turn's batch have ended.
+    """A turn is paused: it waits for results or approvals from its caller.
+
+    All other calls of the turn's batch have ended.
 
     Args:
         turn: Number of the turn.

@@ -39,7 +39,7 @@ from actors.core.ledger import NO_CALLS, Ledger, closed_record
 from actors.core.log import events
 from actors.core.log.call_events import CallEvent, CallEventBase, Scheduled, Started
 from actors.core.log.events import EpochBegan, LogEvent, RequestSent
-from actors.core.settings.asking import Asked
+from actors.core.settings.asking import StoredAskSettings
 from actors.core.settings.spending import Budget, SessionUsage
 from actors.core.values.identity import RUNTIME, Binding, CallId, number_of
 from actors.core.values.packed import Packed, size_of
@@ -115,7 +115,7 @@ class SessionState(StoredRecord, frozen=True):
     ledger: Ledger = NO_CALLS
     calls: int = 0
     asks: int = 0
-    asked: Asked | None = None
+    asked: StoredAskSettings | None = None
     turns: int = 0
     bound: Binding | None = None
     pause: Pause | None = None
@@ -315,7 +315,7 @@ def _add_seconds(used: SessionUsage | None, seconds: float) -> SessionUsage | No
     return used if used is None or not seconds else replace(used, seconds=used.seconds + seconds)
 
 
-def bounded_seconds(state: SessionState, asked: Asked | None, before: float) -> tuple[float, str]:
+def bounded_seconds(state: SessionState, asked: StoredAskSettings | None, before: float) -> tuple[float, str]:
     """Return the remaining seconds of an ask, and the error message to use if the ask takes longer.
 
     The ask's timeout or the session's budget applies, whichever expires first.

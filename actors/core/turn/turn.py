@@ -61,7 +61,7 @@ from msgspec.structs import replace
 
 from actors.core.log.events import OmittedParameter, TurnStatus
 from actors.core.schemas.repair import RepairMode
-from actors.core.settings.asking import Asked, forced_instruction
+from actors.core.settings.asking import StoredAskSettings, forced_instruction
 from actors.core.settings.values import ToolChoice, ToolChoiceSetting
 from actors.core.turn.answers import EMPTY, EMPTY_ANSWER_NOTE, unparsed_note
 from actors.core.turn.guards import Repeats, parse_repeats
@@ -131,7 +131,7 @@ class Bounds(Struct, frozen=True):
         """
         return self if on_repeat is None else replace(self, on_repeat=parse_repeats(on_repeat))
 
-    def for_ask(self, asked: Asked | None) -> "Bounds":
+    def for_ask(self, asked: StoredAskSettings | None) -> "Bounds":
         """Return these bounds with the settings of an ask. An ask with `tool_choice="none"` has one round."""
         if asked is None:
             return self

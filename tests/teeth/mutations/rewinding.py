@@ -88,7 +88,7 @@ MUTATIONS = (
         (f"{CORE}::test_a_rewind_event_is_accepted_only_with_a_valid_position",),
     ),
     Mutation(
-        "rewinding: a rewind waits for a turn that waits for its caller",
+        "rewinding: a rewind waits for a paused turn",
         f"{SESSION}:SessionActor._limit_queue",
         "self._pending.drop_rewinds(open_turn_error(self._log.state))",
         "",

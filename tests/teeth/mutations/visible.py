@@ -192,7 +192,7 @@ MUTATIONS = (
         (SHOWN,),
     ),
     Mutation(
-        "metrics: a session that waits for its caller has an ask in flight",
+        "metrics: a session with a paused turn has an ask in flight",
         "actors/session/records.py:_STAGES",
         "'waiting'",
         "'asking'",
