@@ -23,7 +23,7 @@ from tests.generated.histories import history
 from tests.live.conversation import Live
 from tests.live.servers import HISTORIES, KINDS, VARIABLES, Host
 from tests.scenarios.canon import canonical
-from tests.scenarios.naive import StoredAskSettings
+from tests.scenarios.naive import Asked
 from tests.scenarios.script import parse_script
 from tests.scenarios.table import SCENARIOS
 
@@ -47,7 +47,7 @@ async def test_a_real_server_accepts_every_scenario(host: Host, kind: Kind) -> N
         )
         for scenario in SCENARIOS
         for at, case in enumerate(scenario.cases, 1)
-        for asked in [StoredAskSettings(live.base, case.calls)]
+        for asked in [Asked(live.base, case.calls)]
         for form in case.forms
     )
     assert await find_refusals(live, requests) == []
