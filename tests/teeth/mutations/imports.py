@@ -89,7 +89,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "import: a format is guessed although a message does not match it",
         "actors/adapters/importing.py:_guess_dialect",
         "at is None",
-        "at is None or mark.is_plain",
+        "at is None or hint.is_unique",
         (GUESSES,),
     ),
     Mutation(
