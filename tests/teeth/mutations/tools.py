@@ -32,7 +32,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "watchdog: it runs although nothing can be due",
         "actors/scheduler/watchdog.py:LoopWatch.check",
         "return STALL",
-        "return LOOK",
+        "return RECHECK",
         ("tests/scheduler/test_runaway_tools.py",),
     ),
     Mutation(
